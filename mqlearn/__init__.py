@@ -1,0 +1,50 @@
+"""mqlearn: a bench on which Q-learning rules are compared against the exact optimum."""
+
+from mqlearn.algorithms import MomentumQ, NeSA, QLearning, Rule, SpeedyQ
+from mqlearn.environments import (
+    cliff_walking,
+    from_gymnasium,
+    frozen_lake,
+    frozen_lake_blocks,
+    frozen_lake_random,
+    taxi,
+)
+from mqlearn.errors import SettingError
+from mqlearn.experiment import Result, run
+from mqlearn.learners import Linear
+from mqlearn.mdp import FiniteMDP
+from mqlearn.metrics import Evaluation
+from mqlearn.sampling import IID, Markovian, Replay, Synchronous
+from mqlearn.solvers import optimal
+from mqlearn.step_sizes import Constant, Harmonic, InverseSqrt, Matched, Polynomial, RescaledLinear
+
+__all__ = [
+    "IID",
+    "Constant",
+    "Evaluation",
+    "FiniteMDP",
+    "Harmonic",
+    "InverseSqrt",
+    "Linear",
+    "Markovian",
+    "Matched",
+    "MomentumQ",
+    "NeSA",
+    "Polynomial",
+    "QLearning",
+    "Replay",
+    "RescaledLinear",
+    "Result",
+    "Rule",
+    "SettingError",
+    "SpeedyQ",
+    "Synchronous",
+    "cliff_walking",
+    "from_gymnasium",
+    "frozen_lake",
+    "frozen_lake_blocks",
+    "frozen_lake_random",
+    "optimal",
+    "run",
+    "taxi",
+]

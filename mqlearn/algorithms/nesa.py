@@ -1,0 +1,26 @@
+"""NeSA, Nesterov stochastic approximation (Devraj, Busic, Meyn 2019, eq. 5, the rule as it is generally known)."""
+
+import math
+from dataclasses import dataclass
+
+from mqlearn.algorithms.base import Rule
+from mqlearn.errors import SettingError
+
+
+@dataclass(frozen=True)
+class NeSA(Rule):
+    """With f(Q) = T_k Q - Q: Q_{k+1} = Q_k + (Q_k - Q_{k-1}) + zeta (f(Q_k) - f(Q_{k-1})) + zeta a f(Q_k).
+
+    zeta > 0; the paper uses 0.1.
+    """
+
+    zeta: float = 0.1
+
+    def __post_init__(self) -> None:
+        if not 0 < self.zeta < math.inf:
+            raise SettingError("algorithm.zeta", self.zeta, "must be a positive number")
+
+    def update(self, k, q, q_prev, target, target_prev):
+        a = self.step_size(k)
+        f, f_prev = target - q, target_prev - q_prev
+        return q + (q - q_prev) + self.zeta * (f - f_prev) + self.zeta * a * f

@@ -1,0 +1,27 @@
+"""SpeedyQ (Azar, Munos, Ghavamzadeh, Kappen 2011, "Speedy Q-learning", Algorithm 1)."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from mqlearn.algorithms.base import Rule
+from mqlearn.errors import SettingError
+
+
+@dataclass(frozen=True)
+class SpeedyQ(Rule):
+    """Q_{k+1} = Q_k + a (T_k Q_{k-1} - Q_k) + (1 - a)(T_k Q_k - T_k Q_{k-1}).
+
+    `form` "azar" is the original; "printed" is the paper's equation (L250), which has T_k Q_k in the second term and
+    behaves differently (it overshoots the initial error at a high discount).
+    """
+
+    form: Literal["azar", "printed"] = "azar"
+
+    def __post_init__(self) -> None:
+        if self.form not in ("azar", "printed"):
+            raise SettingError("algorithm.form", self.form, "must be azar or printed")
+
+    def update(self, k, q, q_prev, target, target_prev):
+        a = self.step_size(k)
+        learned = target if self.form == "printed" else target_prev
+        return q + a * (learned - q) + (1 - a) * (target - target_prev)

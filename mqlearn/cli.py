@@ -1,0 +1,122 @@
+"""`mqlearn VERB [overrides]`. Nothing heavy is imported before a verb needs it."""
+
+import os
+import sys
+from pathlib import Path
+
+VERBS = {
+    "run": "run one configuration, or with -m a sweep of them",
+    "figure": "run what is missing for a figure, then draw it",
+    "truth": "the exact optimum of an environment, with its certified error",
+    "rerun": "repeat a run from its record alone and compare the numbers",
+    "upload": "deliver a run folder to the tracking store",
+    "ui": "open the MLflow UI on the tracking store",
+}
+
+USAGE = {
+    "run": """mqlearn run [-m] [overrides]
+
+  mqlearn run algorithm=momentum_q algorithm.m=5 env=frozen_lake_8x8 discount=0.99
+  mqlearn run -m algorithm=q_learning,speedy_q,momentum_q env=frozen_lake_4x4,frozen_lake_8x8
+
+Groups (one choice each, its settings as group.setting=value):
+{groups}
+Settings (with their defaults):
+{settings}
+Spelling: iterations=1e5   'env.map=[SFFF,FHFH,FFFH,HFFG]' or env.map=FILE.txt   q0=[-1,1] in quotes
+  a sweep over values: algorithm.m=2,5,10   a free text: "experiment.name='two words'"
+Own files: --config-dir DIR adds a folder of config groups, plugins=[my_module] your Python module.
+Hydra's flags: --cfg job prints the composed settings, --info, -sc install=bash for shell completion,
+  hydra.run.dir=DIR chooses the run folder (by default outputs/runs/EXPERIMENT/DIGEST).""",
+    "figure": """mqlearn figure NAME [--check] [band=ci95|std] [overrides]
+
+  mqlearn figure figure1                  runs what is missing, then draws outputs/figures/figure1.{png,pdf,svg}
+  mqlearn figure figure1 discount=0.99    a variant, with a file name of its own
+  mqlearn figure figure1 --check          also compares with the committed reference data (exit code 1: different)
+
+Figures: {figures}""",
+    "truth": """mqlearn truth [overrides] [--json]
+
+  mqlearn truth env=frozen_lake_8x8 discount=0.99
+  mqlearn truth env=frozen_lake_random env.size=16 env.map_seed=3 --json
+
+Prints states, counted pairs, certified error, value at the start (mean over the start distribution), best success
+probability, shortest path and number of optimal actions.""",
+    "rerun": """mqlearn rerun FOLDER|RUN_ID [overrides of tracking, n_workers, hydra.run.dir]
+
+Repeats a run from its record alone and says whether the numbers are the same (exit code 1 if not).""",
+    "upload": """mqlearn upload FOLDER [FOLDER ...] [tracking.uri=URI]
+
+Delivers run folders to the tracking store, each once.""",
+    "ui": """mqlearn ui [port=5000] [tracking.uri=URI]
+
+Opens the MLflow UI on the tracking store, on this machine only.""",
+}
+
+
+def main(argv: list[str] | None = None) -> None:
+    """The console script: exits with 0, 1 (a difference or a failed run) or 2 (a setting that is not admissible)."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    if not arguments or arguments[0] in ("-h", "--help", "help"):
+        print("usage: mqlearn VERB [overrides]      (mqlearn VERB --help explains)\n")
+        print("\n".join(f"  {verb:8} {text}" for verb, text in VERBS.items()))
+        return
+    verb, *rest = arguments
+    if verb in ("-sc", "--shell-completion"):
+        sys.exit(_complete(arguments))
+    if verb == "--version":
+        from importlib.metadata import version
+
+        print(f"mqlearn {version('mqlearn')}")
+        return
+    if verb in VERBS and ("-h" in rest or "--help" in rest):
+        print(_help(verb))
+        return
+    from mqlearn.errors import SettingError, nearest
+
+    try:
+        if verb not in VERBS:
+            raise SettingError("verb", verb, f"must be one of {', '.join(VERBS)}{nearest(verb, VERBS)}")
+        from mqlearn import commands
+
+        code = getattr(commands, verb)(rest)
+    except SettingError as error:
+        sys.stderr.write(f"mqlearn: {error}\n")
+        code = 2
+    except KeyboardInterrupt:
+        sys.stderr.write("mqlearn: interrupted; finished runs are kept\n")
+        code = 130
+    except BrokenPipeError:  # the reader of a pipe has gone; keep the interpreter from complaining about it
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = 0
+    sys.stdout.flush()
+    sys.exit(code)
+
+
+def _help(verb: str) -> str:
+    package = Path(__file__).resolve().parent
+    conf = package / "conf" if (package / "conf").is_dir() else package.parent / "conf"
+    groups = ""
+    for folder in sorted(path for path in conf.iterdir() if path.is_dir() and path.name != "hydra"):
+        options = sorted(path.stem for path in folder.glob("*.yaml"))
+        groups += f"  {folder.name:11} {' | '.join(options)}\n"
+    figures = sorted(path.stem for path in (conf / "experiment").glob("figure*.yaml"))
+    lines = (conf / "config.yaml").read_text(encoding="utf-8").split("\n\n")
+    settings = "".join(
+        f"  {line}\n" for block in lines[1:] if not block.startswith("hydra") for line in block.splitlines()
+    )
+    text = USAGE[verb].replace("{groups}", groups).replace("{settings}", settings)
+    return text.replace("{figures}", ", ".join(figures))
+
+
+def _complete(arguments: list[str]) -> int:
+    """Hydra's own shell completion, on the command line without its verb."""
+    words = os.environ.get("COMP_LINE", "").split(" ")
+    if any(argument.startswith("query=") for argument in arguments):
+        if len(words) <= 2:
+            print(" ".join(VERBS))
+            return 0
+        os.environ["COMP_LINE"] = " ".join([words[0], *words[2:]])
+    from mqlearn import commands
+
+    return commands.hydra_main(arguments)

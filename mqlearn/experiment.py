@@ -1,0 +1,369 @@
+"""The loop: checkpoints -> blocks -> advance -> metrics -> curves. No rule, sampler or tracker has a loop of its own."""
+
+import os
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from mqlearn.algorithms.base import Rule, check_rule
+from mqlearn.errors import SettingError
+from mqlearn.learners import Initial, Learner, Linear, LinearLearner, start, table_of_pairs
+from mqlearn.mdp import FiniteMDP
+from mqlearn.metrics import Evaluation, Measure, Metric
+from mqlearn.sampling import Sampling, Synchronous, stationary
+from mqlearn.solvers import optimal
+from mqlearn.step_sizes import StepSize
+
+# Raised by hand whenever the same settings give other numbers; part of every digest.
+NUMERICS_VERSION = 1
+
+DIVERGED = 1e100  # a parameter beyond this, or not finite, is divergence
+_LANE_STEP = 4  # seeds are dealt to workers in whole vectors
+_ERROR_TABLES, _ERROR_TABLES_LARGE = 20, 5
+_LARGE = 10_000  # pairs: beyond, fewer error tables are kept
+
+Progress = Callable[[int, float], None]
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a run measured.
+
+    iteration: (C,) int64 checkpoints, the last is `iterations`.   curves: metric -> (n_seeds, C), NaN after a seed's
+    divergence and where a metric was not measured.   q: (n_seeds, S, A) last finite tables.   theta, theta_average:
+    (n_seeds, d) with features, else None.   error_iteration, error_tables: up to 20 checkpoints and the seed-mean of
+    |Q_k - Q*| there (E, S, A).   visits: (S, A) of all chains, None for synchronous sampling.   diverged: seed index ->
+    first iteration k at which a parameter was not finite or above 1e100.   seconds: of the learning loop, without
+    metrics.   facts: what else the summary records.   warnings: for people.   reward: as resolved.
+    """
+
+    iteration: np.ndarray
+    curves: dict[str, np.ndarray]
+    q: np.ndarray
+    theta: np.ndarray | None
+    theta_average: np.ndarray | None
+    error_iteration: np.ndarray
+    error_tables: np.ndarray
+    visits: np.ndarray | None
+    diverged: dict[int, int]
+    seconds: float
+    facts: dict[str, Any]
+    warnings: tuple[str, ...]
+    reward: str
+
+    @property
+    def status(self) -> str:
+        """finished, or diverged when at least one seed did."""
+        return "diverged" if self.diverged else "finished"
+
+
+def run(
+    mdp: FiniteMDP,
+    rule: Rule,
+    *,
+    iterations: int,
+    n_seeds: int = 20,
+    seed: int = 0,
+    step_size: StepSize | None = None,
+    sampling: Sampling | None = None,
+    features: Any = None,
+    linear: Linear | None = None,
+    evaluation: Evaluation | None = None,
+    checkpoints: str = "log",
+    n_checkpoints: int = 200,
+    n_workers: int | None = None,
+    reward: str = "auto",
+    q0: Initial = 0.0,
+    theta0: Initial = 0.0,
+    metrics: Mapping[str, Metric] | None = None,
+    progress: Progress | None = None,
+) -> Result:
+    """Run a rule on all seeds and measure it against the exact optimum.
+
+    The curves are the same bits for any `n_workers` and on every repeat; seed i of a run does not depend on
+    `n_seeds`, and runs with different `seed` share no random stream.
+
+    iterations: T >= 0.   step_size: alpha_k, by default the rule's own (harmonic).   sampling: Synchronous (default),
+    Markovian, Replay or IID.   features: a `Features` of the MDP, None for tables.   checkpoints: "log" or "linear",
+    `n_checkpoints` of them at most; T/4 and T/2 are added with one sample an iteration.   n_workers: threads, by default
+    the processor's cores.   reward: "mean" R(x, u) or "sampled" r(x, u, y) in the target; "auto" is mean for synchronous
+    sampling, else sampled.   q0, theta0: a constant or a range (low, high) of uniform values.   metrics: name -> function
+    of (tables (n, S, A), mdp) that returns (n,).   Raises SettingError for a value that is not admissible.
+    """
+    _whole("iterations", iterations, 0)
+    _whole("n_seeds", n_seeds, 1)
+    _whole("seed", seed, 0, 2**32 - 1)
+    _whole("n_checkpoints", n_checkpoints, 1)
+    if n_workers is not None:
+        _whole("n_workers", n_workers, 1)
+    sampling = Synchronous() if sampling is None else sampling
+    linear = Linear() if linear is None else linear
+    rule = rule if step_size is None else rule.with_step_size(step_size)
+    check_rule(rule)
+    synchronous = isinstance(sampling, Synchronous)
+    reward = resolve_reward(reward, synchronous)
+    if synchronous and features is not None:
+        raise SettingError("sampling", sampling.name, "works with tables only; use markovian, replay or iid")
+    if evaluation is None or evaluation.episodes is None:
+        evaluation = replace(evaluation or Evaluation(), episodes=0 if synchronous else 150)
+    iteration = checkpoint_iterations(iterations, checkpoints, n_checkpoints, quarters=not synchronous)
+    optimum = optimal(mdp)
+    warnings = rule.warnings(mdp.discount) + evaluation.warnings(mdp)
+    facts, theta_star = {}, None
+    if features is not None:
+        facts, theta_star = fixed_point(mdp, features, sampling, warnings)
+    measure = Measure(
+        mdp,
+        optimum,
+        metrics,
+        evaluation if evaluation.episodes else None,
+        tuple(
+            np.abs(iteration - point).argmin().item()
+            for point in (iterations // 4, iterations // 2, iterations)
+        ),
+        theta_star,
+        seed,
+    )
+    groups = _deal(n_seeds, n_workers or len(os.sched_getaffinity(0)))
+    initial = q0 if features is None else theta0
+    learners = [
+        start(mdp, sampling, features, linear, lanes, seed, initial, reward == "mean") for lanes in groups
+    ]
+    for learner in learners:  # compiles, where that has not been done: not learning time
+        learner.advance(0, 0, rule.weights(*learner.rows(0, 0)))
+    recorder = _Recorder(mdp, optimum.q, iteration, n_seeds)
+    seconds = 0.0
+    with ThreadPoolExecutor(len(learners)) as pool:
+        for column, k in enumerate(iteration.tolist()):
+            if column:
+                started = time.perf_counter()
+                previous = int(iteration[column - 1])
+                ranges = [learner.rows(previous, k - previous) for learner in learners]
+                weights = (
+                    rule.weights(ranges[0][0], max(stop for _, stop in ranges))
+                    if ranges
+                    else np.empty((0, 4))
+                )
+                block = partial(_advance, k=previous, n=k - previous, weights=weights)
+                for gone in pool.map(block, learners):
+                    recorder.ended += gone
+                seconds += time.perf_counter() - started
+                learners = [learner for learner in learners if learner.lanes.size]
+            measured = pool.map(partial(measure, column), learners)
+            recorder.record(column, learners, list(measured))
+            if progress is not None:
+                progress(k, recorder.mean_error(column))
+    facts |= _seen(learners, iterations, sampling, warnings)
+    return recorder.result(learners, seconds, facts, tuple(warnings), reward)
+
+
+def resolve_reward(reward: str, synchronous: bool) -> str:
+    """mean or sampled. Raises SettingError."""
+    if reward not in ("auto", "mean", "sampled"):
+        raise SettingError("reward", reward, "must be auto, mean or sampled")
+    if reward == "auto":
+        return "mean" if synchronous else "sampled"
+    return reward
+
+
+def fixed_point(
+    mdp: FiniteMDP, features: Any, sampling: Any, warnings: list[str]
+) -> tuple[dict[str, Any], Any]:
+    """theta* of the very chain that is sampled, and what the summary says of it; None where there is none."""
+    from mqlearn.fixed_points import theta_star
+
+    mu = stationary(sampling, mdp)
+    if mu is None:
+        warnings.append("epsilon-greedy behaviour has no stationary chain: theta_error is absent")
+        return {}, None
+    point = theta_star(mdp, features, mu)
+    facts = {
+        "theta_star": {
+            "residual": point.residual,
+            "n_roots": point.n_roots,
+            "distance_to_q_star": point.distance,
+            "exists": point.exists,
+        }
+    }
+    if not point.exists:
+        warnings.append(f"no theta* was found (residual {point.residual:.3g}): theta_error is absent")
+    return facts, point.theta if point.exists else None
+
+
+def checkpoint_iterations(iterations: int, spacing: str, n: int, *, quarters: bool = False) -> np.ndarray:
+    """Increasing iterations (at most n, int64) from 0 to `iterations`: evenly spaced, or evenly in the logarithm.
+
+    With `quarters`, T/4 and T/2 are among them.
+    """
+    if spacing == "linear":
+        points = np.linspace(0, iterations, max(n, 2))
+    elif spacing == "log":
+        points = np.concatenate([[0.0], np.geomspace(1, max(iterations, 1), max(n - 1, 1))])
+    else:
+        raise SettingError("checkpoints", spacing, "must be log or linear")
+    if quarters:
+        points = np.concatenate([points, [iterations // 4, iterations // 2]])
+    points = np.unique(np.rint(points).astype(np.int64))
+    points = points[points <= iterations]
+    return points[-1:] if n == 1 else points
+
+
+@dataclass
+class _Ended:
+    """A lane that diverged: the first iteration beyond the bound, and the learner just before it."""
+
+    lane: int
+    step: int
+    learner: Learner
+
+
+def _advance(learner: Learner, k: int, n: int, weights: np.ndarray) -> list[_Ended]:
+    """Advance, and take out the lanes that diverged; their step is found by replaying the block."""
+    before = learner.copy()
+    learner.advance(k, n, weights)
+    diverged = ~(learner.largest() <= DIVERGED)
+    ended = []
+    for lane in np.flatnonzero(diverged):
+        first = before.copy()
+        first.keep(np.arange(before.lanes.size) == lane)
+        sound, bad, last = 0, n, first
+        while bad - sound > 1:
+            middle = (sound + bad) // 2
+            trial = first.copy()
+            trial.advance(k, middle, weights)
+            if trial.largest()[0] <= DIVERGED:
+                sound, last = middle, trial
+            else:
+                bad = middle
+        ended.append(_Ended(int(before.lanes[lane]), k + bad, last))
+    if ended:
+        learner.keep(~diverged)
+    return ended
+
+
+@dataclass
+class _Recorder:
+    """Curves that start as NaN, tables that stay when a seed diverges."""
+
+    mdp: FiniteMDP
+    optimal_q: np.ndarray
+    iteration: np.ndarray
+    n_seeds: int
+    curves: dict[str, np.ndarray] = field(default_factory=dict)
+    ended: list[_Ended] = field(default_factory=list)
+    error_tables: list[np.ndarray] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        most = _ERROR_TABLES if self.optimal_q.size <= _LARGE else _ERROR_TABLES_LARGE
+        kept = np.linspace(0, len(self.iteration) - 1, min(most, len(self.iteration)))
+        self.error_columns = np.unique(np.rint(kept).astype(int))
+
+    def record(self, column: int, learners: list[Learner], measured: list[dict[str, np.ndarray]]) -> None:
+        for learner, metrics in zip(learners, measured, strict=True):
+            for name, values in metrics.items():
+                curve = self.curves.setdefault(name, np.full((self.n_seeds, len(self.iteration)), np.nan))
+                curve[learner.lanes, column] = values
+        if column in self.error_columns:
+            error = np.full(self.optimal_q.shape, np.nan)
+            if learners:
+                # Summed seed by seed: the order must not depend on how the seeds are dealt to workers.
+                tables = np.concatenate([learner.tables() for learner in learners])
+                error = np.cumsum(np.abs(tables - self.optimal_q), axis=0)[-1] / len(tables)
+            self.error_tables.append(error)
+
+    def mean_error(self, column: int) -> float:
+        """Mean q_error over the seeds that are still finite."""
+        values = self.curves["q_error"][:, column] if self.curves else np.empty(0)
+        values = values[np.isfinite(values)]
+        return float(values.mean()) if values.size else float("nan")
+
+    def result(
+        self,
+        learners: list[Learner],
+        seconds: float,
+        facts: dict[str, Any],
+        warnings: tuple[str, ...],
+        reward: str,
+    ) -> Result:
+        last = [*learners, *(gone.learner for gone in self.ended)]
+
+        def gather(name: str) -> np.ndarray | None:
+            parts = {
+                int(lane): row for one in last for lane, row in zip(one.lanes, _part(one, name), strict=True)
+            }
+            return np.stack([parts[lane] for lane in range(self.n_seeds)])
+
+        linear = isinstance(last[0], LinearLearner)
+        chains = [learner.chain for learner in last if hasattr(learner, "chain")]
+        visits = sum(chain.visits.sum(axis=0, dtype=np.int64) for chain in chains) if chains else None
+        return Result(
+            iteration=self.iteration,
+            curves=self.curves,
+            q=gather("tables"),
+            theta=gather("theta") if linear else None,
+            theta_average=gather("average") if linear else None,
+            error_iteration=self.iteration[self.error_columns],
+            error_tables=np.stack(self.error_tables),
+            visits=None if visits is None else table_of_pairs(self.mdp, visits),
+            diverged={gone.lane: gone.step for gone in sorted(self.ended, key=lambda gone: gone.lane)},
+            seconds=seconds,
+            facts=facts,
+            warnings=warnings,
+            reward=reward,
+        )
+
+
+def _part(learner: Any, name: str) -> np.ndarray:
+    return learner.tables() if name == "tables" else getattr(learner, name)
+
+
+def _seen(learners: list[Any], iterations: int, sampling: Any, warnings: list[str]) -> dict[str, Any]:
+    """What the chains have seen, over all seeds that did not diverge, and a warning when that taught nothing."""
+    chains = [learner.chain for learner in learners if hasattr(learner, "chain")]
+    if not chains:
+        return {}
+    _, _, steps, episodes, goals, rewards = (
+        np.concatenate([chain.states for chain in chains]).sum(axis=0).tolist()
+    )
+    visited = np.concatenate([chain.visits for chain in chains]) > 0
+    x, u = chains[0].mdp.pairs.T
+    facts = {
+        "chain_steps": steps,
+        "episodes": episodes,
+        "goals": goals,
+        "rewards_seen": rewards,
+        "pairs_visited": float(visited[:, chains[0].mdp.counted[x, u]].mean()),
+        "common_random_numbers": "uniforms, not the trajectory" if sampling.adaptive else "samples",
+    }
+    if sampling.adaptive:
+        first, last, span = sampling.exploration
+        facts["exploration"] = first + (last - first) * min(1.0, iterations / span)
+    if iterations and not rewards:
+        warnings.append(
+            f"no seed ever saw a reward: goal reached {goals} times in {steps} steps, "
+            f"{facts['pairs_visited']:.1%} of the pairs visited; nothing was learned about it"
+        )
+    return facts
+
+
+def _deal(n_seeds: int, n_workers: int) -> list[np.ndarray]:
+    """Seed indices for each worker."""
+    step = -(-n_seeds // n_workers)
+    step = -(-step // _LANE_STEP) * _LANE_STEP
+    return [np.arange(i, min(i + step, n_seeds), dtype=np.uint32) for i in range(0, n_seeds, step)]
+
+
+def _whole(name: str, value: object, low: int, high: int | None = None) -> None:
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, int | np.integer)
+        or value < low
+        or (high and value > high)
+    ):
+        bound = f"at least {low}" if high is None else f"from {low} to {high}"
+        raise SettingError(name, value, f"must be a whole number, {bound}")

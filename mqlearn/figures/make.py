@@ -1,0 +1,103 @@
+"""From an experiment yaml to pictures: run what is missing, read the finished runs, draw, record where it came from."""
+
+import importlib
+import sys
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from mqlearn import commands, config, runs
+from mqlearn.errors import SettingError
+from mqlearn.figures import reference, style
+from mqlearn.plans import Plan, plan
+from mqlearn.statistics import BANDS
+
+REFERENCE = config.PACKAGE.parent / "outputs" / "paper"
+
+
+def figure(name: str, overrides: Sequence[str], config_dir: str | None, *, check: bool) -> int:
+    """`mqlearn figure`: returns 0, or 1 if `check` finds numbers that differ from the reference data."""
+    bands = [override.split("=", 1)[1] for override in overrides if override.startswith("band=")]
+    others = [override for override in overrides if not override.startswith("band=")]
+    if bands and bands[-1] not in BANDS:
+        raise SettingError("band", bands[-1], f"must be {' or '.join(BANDS)}")
+    planned = plan(name, others, config_dir)
+    band = bands[-1] if bands else planned.spec.get("band", BANDS[0])
+    done = finished(planned)
+    module = importlib.import_module(planned.spec["module"])
+    drawn, data = module.from_runs(planned.cells, [done[one.cell.digest] for one in planned.cells], planned.spec, band)
+    suffix = f"_band={band}" if band != planned.spec.get("band", BANDS[0]) else ""
+    stem = config.outputs_folder() / "figures" / f"{planned.stem}{suffix}"
+    provenance = {
+        "figure": name,
+        "command": " ".join(["mqlearn figure", name, *others, *([f"band={band}"] if suffix else [])]),
+        "settings": _common(planned),
+        "digests": {f"{one.panel} | {one.label}": one.cell.digest for one in planned.cells},
+        "data_digest": reference.digest(data),
+        "versions": commands.versions(),
+    }
+    pictures = style.save(drawn, stem, provenance)
+    rows = [
+        {
+            "panel": one.panel,
+            "curve": one.label,
+            "digest": one.cell.digest,
+            "run_id": done[one.cell.digest].summary["mlflow_run_id"],
+            "folder": str(done[one.cell.digest].folder),
+            "status": done[one.cell.digest].status,
+        }
+        | (module.summary(done[one.cell.digest]) if hasattr(module, "summary") else {})
+        for one in planned.cells
+    ]
+    reference.write_sidecar(
+        stem.with_name(f"{stem.name}.json"), data=data, runs=rows, pictures=pictures, provenance=provenance
+    )
+    for picture in pictures:
+        print(picture)
+    print(stem.with_name(f"{stem.name}.json"))
+    if not check:
+        return 0
+    compared = reference.compare(data, REFERENCE / f"{stem.name}.npz")
+    print(f"reference data: {compared.verdict}" + (f" ({compared.difference})" if compared.difference else ""))
+    return 1 if compared.verdict == "different" else 0
+
+
+def finished(planned: Plan) -> dict[str, runs.Run]:
+    """The finished run of every cell by digest; what is missing is run, and tracked while the next one learns."""
+    outputs = config.outputs_folder()
+    track = commands.tracker(planned.settings)
+    cells = {one.cell.digest: one for one in planned.cells}
+    done = runs.select(outputs, track.experiment, store=track.uri, digests=list(cells))
+    missing = [one for digest, one in cells.items() if digest not in done]
+    if missing:
+        started = time.monotonic()
+        sys.stderr.write(f"{planned.name}: {len(done)} of {len(cells)} runs are finished, {len(missing)} to run\n")
+        with ThreadPoolExecutor(1) as tracking:
+            pending: list[Any] = []
+            for number, one in enumerate(missing, 1):
+                label = f"{planned.name} {number}/{len(missing)} {one.panel}, {one.label}"
+                folder = outputs / "runs" / one.cell.subfolder
+                pending.append((one, tracking.submit(track.log, commands.perform(one.cell, folder, track, label))))
+                _report(started, number, len(missing), label)
+            for one, logged in pending:
+                done[one.cell.digest] = logged.result()
+    return done
+
+
+def _report(started: float, number: int, total: int, label: str) -> None:
+    elapsed = time.monotonic() - started
+    left = elapsed / number * (total - number)
+    text = f"{label}: done, {elapsed:.0f} s elapsed, about {left:.0f} s left"
+    live = sys.stderr.isatty()
+    sys.stderr.write(f"\r\033[K{text[:150]}{chr(10) if number == total else ''}" if live else f"{text}\n")
+    sys.stderr.flush()
+
+
+def _common(planned: Plan) -> dict[str, Any]:
+    """The settings that all cells share."""
+    first, *others = (one.cell.settings for one in planned.cells)
+    shared = {key: value for key, value in first.items() if all(other.get(key) == value for other in others)}
+    return {key: value for key, value in shared.items() if key not in ("tracking", "n_workers", "plugins", "experiment")}
+
+

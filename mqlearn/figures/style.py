@@ -1,0 +1,252 @@
+"""The look of every figure, and picture files that come out the same, byte for byte, each time.
+
+One scheme serves all figures: what is compared comes in families (one algorithm each). A family of three or
+more is a ramp from light to dark (a parameter that grows), solid with filled markers; the members of a
+smaller family share a hue, dashed with open markers. Colour, dash pattern and marker each tell the curves
+apart, so the figure survives print in grey and any colour vision. Hues after Okabe and Ito, "Color universal
+design" (2008).
+
+Matplotlib is used through its object interface on the Agg canvas only: no pyplot, no display, and no setting
+of the user's matplotlibrc takes part.
+"""
+
+import json
+import os
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from io import BytesIO
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mqlearn.errors import SettingError
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
+
+WIDTH = 7.2  # inches: two columns of a journal
+DPI = 250  # 1800 pixels across: twice the width at which the README shows it
+INK, QUIET, GRID = "#222222", "#6b6b6b", "#e9e9e9"
+
+_HUES = (
+    ("#1a1a1a", "#969696"),
+    ("#c44601", "#e8a000"),
+    ("#a8327f", "#dc9ac4"),
+    ("#4d7a1f", "#a5c25c"),
+    ("#6a4fb3", "#b3a5de"),
+    ("#7a4a21", "#c9a27a"),
+)
+_RAMPS = (
+    ("#62c7ae", "#2a9fc4", "#2465ad", "#1b2466"),
+    ("#f2a65a", "#d9603b", "#9c2a45", "#4a1038"),
+    ("#b5cf6b", "#6f9f3a", "#3c6e37", "#173a2a"),
+)
+_DASHES = (
+    (6, 1.6),
+    (2.4, 1.3),
+    (6, 1.4, 1.2, 1.4),
+    (1.1, 1.1),
+    (6, 1.4, 1.2, 1.4, 1.2, 1.4),
+    (3.5, 1.2, 1, 1.2),
+)
+# Six patterns, seven markers: no pair comes twice among 42 curves.
+_OPEN = ("o", "s", "^", "v", "D", "p", "h")
+_FILLED = ("o", "s", "^", "v", "D", "p", "h", "P", "X")
+
+_RC: dict[str, Any] = {
+    "font.family": ["STIXGeneral", "DejaVu Sans"],
+    "mathtext.fontset": "stix",
+    "font.size": 9,
+    "axes.titlesize": 10.5,
+    "axes.titleweight": "bold",
+    "axes.titlelocation": "left",
+    "axes.labelsize": 10,
+    "xtick.labelsize": 9,
+    "ytick.labelsize": 9,
+    "legend.fontsize": 8.8,
+    "text.color": INK,
+    "axes.labelcolor": INK,
+    "axes.edgecolor": INK,
+    "xtick.color": INK,
+    "ytick.color": INK,
+    "axes.linewidth": 0.6,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "xtick.major.width": 0.6,
+    "ytick.major.width": 0.6,
+    "xtick.minor.width": 0.4,
+    "ytick.minor.width": 0.4,
+    "xtick.major.size": 3,
+    "ytick.major.size": 3,
+    "xtick.minor.size": 1.6,
+    "ytick.minor.size": 1.6,
+    "axes.axisbelow": True,
+    "legend.frameon": False,
+    "savefig.dpi": DPI,
+    "figure.dpi": DPI,
+    "svg.hashsalt": "mqlearn",
+    "svg.fonttype": "path",
+    "pdf.fonttype": 42,
+}
+
+
+@dataclass(frozen=True)
+class Look:
+    """How one curve is told apart: by colour, by dash pattern (None: solid) and by marker."""
+
+    color: str
+    dashes: tuple[float, ...] | None
+    marker: str
+    filled: bool
+
+
+def looks(families: Mapping[str, str], ramps: Collection[str] = ("momentum_q",)) -> dict[str, Look]:
+    """One Look for each label; `families` maps a label to its family, in the order of the legend.
+
+    The families named in `ramps` are ramps whatever their size: the method studied looks the same in all
+    figures.
+    """
+    result: dict[str, Look] = {}
+    n_ramps = n_hues = n_open = 0
+    for labels in groups(families):
+        if len(labels) > 2 or families[labels[0]] in ramps:
+            colors = _ramp(_RAMPS[n_ramps % len(_RAMPS)], len(labels))
+            n_ramps += 1
+            for i, (label, color) in enumerate(zip(labels, colors, strict=True)):
+                result[label] = Look(color, None, _FILLED[i % len(_FILLED)], True)
+        else:
+            for label, color in zip(labels, _HUES[n_hues % len(_HUES)], strict=False):
+                dashes, marker = _DASHES[n_open % len(_DASHES)], _OPEN[n_open % len(_OPEN)]
+                result[label] = Look(color, dashes, marker, False)
+                n_open += 1
+            n_hues += 1
+    return result
+
+
+def groups(families: Mapping[str, str]) -> list[list[str]]:
+    """The labels of each family, families and labels in the order of their first appearance."""
+    members: dict[str, list[str]] = {}
+    for label, family in families.items():
+        members.setdefault(family, []).append(label)
+    return list(members.values())
+
+
+def _ramp(anchors: Sequence[str], n: int) -> list[str]:
+    rgb = np.array([[int(anchor[i : i + 2], 16) for i in (1, 3, 5)] for anchor in anchors], dtype=np.float64)
+    at = np.linspace(0, len(anchors) - 1, n) if n > 1 else np.array([len(anchors) / 2])
+    mixed = np.stack([np.interp(at, np.arange(len(anchors)), channel) for channel in rgb.T], axis=1)
+    return ["#" + "".join(f"{round(value):02x}" for value in row) for row in mixed]
+
+
+@contextmanager
+def context() -> Iterator[None]:
+    """Matplotlib's own defaults with the settings of this file, whatever the user's matplotlibrc says."""
+    matplotlib = _matplotlib()
+    theirs = {"backend", "backend_fallback", "interactive"}
+    ours = {key: value for key, value in matplotlib.rcParamsDefault.items() if key not in theirs} | _RC
+    with matplotlib.rc_context(ours):
+        yield
+
+
+def _matplotlib() -> Any:
+    """The package, which refuses to start with an unknown back-end in the environment though none is used."""
+    try:
+        import matplotlib
+    except ValueError as error:
+        backend = os.environ.get("MPLBACKEND")
+        if backend is None:
+            raise
+        raise SettingError("MPLBACKEND", backend, "unset; figures are drawn without a back-end") from error
+    return matplotlib
+
+
+def check_text(setting: str, text: str) -> None:
+    """Raise SettingError if `text` cannot be typeset: $...$ is mathematics; a leading _ would hide it."""
+    from matplotlib.mathtext import MathTextParser
+
+    if text.startswith("_"):
+        raise SettingError(setting, text, "a text that does not begin with an underscore")
+    try:
+        MathTextParser("path").parse(text)
+    except ValueError as error:
+        reason = str(error).strip().splitlines()[-1]
+        raise SettingError(setting, text, f"a text whose $...$ parts are valid mathematics ({reason})") from None
+
+
+def dash(look: Look) -> dict[str, Any]:
+    return {"linestyle": (0, look.dashes) if look.dashes else "solid"}
+
+
+def marker(look: Look, size: float = 3.6) -> dict[str, Any]:
+    """Settings of a line for the marker of `look`: filled with a white rim, or open."""
+    size *= {"D": 0.85, "s": 0.92, "p": 1.15, "h": 1.1, "P": 1.15, "X": 1.15}.get(look.marker, 1.0)
+    return {
+        "marker": look.marker,
+        "markersize": size + 0.5 * look.filled,
+        "markerfacecolor": look.color if look.filled else "white",
+        "markeredgecolor": "white" if look.filled else look.color,
+        "markeredgewidth": 0.45 if look.filled else 0.85,
+    }
+
+
+def handle(look: Look) -> "Line2D":
+    from matplotlib.lines import Line2D
+
+    return Line2D([], [], color=look.color, linewidth=1.3, **dash(look), **marker(look, 4.2))
+
+
+def save(figure: "Figure", stem: Path, provenance: Mapping[str, Any]) -> list[Path]:
+    """Write stem.png, stem.pdf and stem.svg; equal figures give equal bytes, without dates.
+
+    `provenance` (what JSON can hold) is embedded in each file: PNG and SVG Description, PDF Subject. A file
+    appears complete or not at all.
+    """
+    record = json.dumps(provenance, sort_keys=True, allow_nan=False)
+    metadata: dict[str, dict[str, Any]] = {
+        "png": {"Title": stem.name, "Description": record},
+        "pdf": {"Title": stem.name, "Subject": record, "CreationDate": None},
+        "svg": {"Title": stem.name, "Description": record, "Date": None},
+    }
+    pictures: dict[Path, bytes] = {}
+    with context():
+        for kind, fields in metadata.items():
+            buffer = BytesIO()
+            figure.savefig(buffer, format=kind, dpi=DPI, metadata=fields)
+            pictures[stem.with_name(f"{stem.name}.{kind}")] = buffer.getvalue()
+    stem.parent.mkdir(parents=True, exist_ok=True)
+    for path, content in pictures.items():
+        partial = path.with_name(f".{path.name}.{os.getpid()}")
+        partial.write_bytes(content)
+        partial.replace(path)
+    return list(pictures)
+
+
+def read_provenance(path: Path) -> dict[str, Any]:
+    """What `save` embedded in a picture, from the file alone. Raises SettingError for any other file."""
+    try:
+        record = {".png": _from_png, ".pdf": _from_pdf, ".svg": _from_svg}[path.suffix](path)
+        return json.loads(record)
+    except (KeyError, ValueError, OSError, SyntaxError, AttributeError, TypeError) as error:
+        raise SettingError("picture", str(path), "a png, pdf or svg file that mqlearn drew") from error
+
+
+def _from_png(path: Path) -> str:
+    from PIL import Image
+
+    with Image.open(path) as image:
+        return image.info["Description"]
+
+
+def _from_pdf(path: Path) -> bytes:
+    (subject,) = re.findall(rb"/Subject \(((?:[^\\()]|\\.)*)\)", path.read_bytes())
+    return re.sub(rb"\\(.)", rb"\1", subject)
+
+
+def _from_svg(path: Path) -> str | None:
+    from xml.etree import ElementTree
+
+    return ElementTree.parse(path).findtext(".//{http://purl.org/dc/elements/1.1/}description")

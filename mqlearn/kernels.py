@@ -1,0 +1,799 @@
+"""Every compiled function, in this one file: numba's cache notices edits of the file that it compiles, and of no other.
+
+Conventions. A *lane* is one seed of a run; tables lie as (pairs, lanes), so that neighbouring numbers belong to
+neighbouring seeds and the inner loops vectorise. No fastmath: a lane's numbers do not depend on which lanes
+are computed beside it. Row numbers are unsigned, because a signed computed index stops numba's vectorisation.
+
+Randomness is Philox4x32-10 (Salmon, Moraes, Dror, Shaw 2011, "Parallel random numbers: as easy as 1, 2, 3"): a pure
+function of key (seed, stream) and counter (word, k low, k high, seed index), four 32-bit words a call.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+# Streams of one seed, never to be renumbered: they decide every number that mqlearn computes.
+STREAMS = {
+    "synchronous": 0,
+    "initial": 1,
+    "chain": 2,
+    "choices": 3,
+    "warm_up": 4,
+    "warm_up_choices": 5,
+    "evaluation_uniform": 6,
+    "evaluation_start": 7,
+    "ties": 8,
+    "simulator": 9,
+}
+
+_MULTIPLIER_0 = np.uint64(0xD2511F53)
+_MULTIPLIER_1 = np.uint64(0xCD9E8D57)
+_WEYL_0 = np.uint32(0x9E3779B9)
+_WEYL_1 = np.uint32(0xBB67AE85)
+_HALF = np.uint64(32)
+
+
+def _compiled(function: Callable) -> Any:
+    """Compile without the GIL, cached on disk where a cache can be written (not in a read-only home)."""
+    try:
+        return njit(nogil=True, cache=True)(function)
+    except RuntimeError:
+        return njit(nogil=True)(function)
+
+
+# Inlined by numba itself: left to LLVM, the call stays in the loop over lanes and keeps it from being vectorised.
+@njit(inline="always")
+def philox(c0, c1, c2, c3, key0, key1):
+    """Four uniform 32-bit words for one counter (uint32 arguments)."""
+    for _ in range(10):
+        product0 = np.uint64(c0) * _MULTIPLIER_0
+        product1 = np.uint64(c2) * _MULTIPLIER_1
+        c0 = np.uint32(product1 >> _HALF) ^ c1 ^ key0
+        c1 = np.uint32(product1)
+        c2 = np.uint32(product0 >> _HALF) ^ c3 ^ key1
+        c3 = np.uint32(product0)
+        key0 = np.uint32(key0 + _WEYL_0)
+        key1 = np.uint32(key1 + _WEYL_1)
+    return c0, c1, c2, c3
+
+
+@_compiled
+def philox_lanes(word, k, lanes, seed, stream, out):
+    """`philox` at counter (word, k, lane) for an array of lanes, into `out` (4, lanes)."""
+    k_low = np.uint32(k)
+    k_high = np.uint32(k >> 32)
+    out0, out1, out2, out3 = out[0], out[1], out[2], out[3]
+    for lane in range(lanes.shape[0]):
+        w0, w1, w2, w3 = philox(word, k_low, k_high, lanes[lane], seed, stream)
+        out0[lane] = w0
+        out1[lane] = w1
+        out2[lane] = w2
+        out3[lane] = w3
+
+
+@_compiled
+def _state_values(q, offsets, v):
+    """v(x) = max_u q(x, u) over the pairs of x; states without pairs (terminals) keep their 0."""
+    lanes = v.shape[1]
+    for x in range(v.shape[0]):
+        first = offsets[x]
+        end = offsets[x + 1]
+        if first < end:
+            for lane in range(lanes):
+                v[x, lane] = q[first, lane]
+            for pair in range(first + np.uint64(1), end):
+                for lane in range(lanes):
+                    v[x, lane] = max(v[x, lane], q[pair, lane])
+
+
+@_compiled
+def _synchronous_step(q, q_prev, v, v_prev, scratch, model, weights, discount, k, lanes, seed, stream):
+    """One iteration of all pairs: writes Q_{k+1} over `q_prev` and max_u Q_k over `v_prev`."""
+    offsets, successors, rewards, thresholds, reuse, base = model
+    w, target, words = scratch
+    n_lanes = q.shape[1]
+    n_successors = successors.shape[1]
+    w_q, w_prev, s, t = weights
+    _state_values(q, offsets, v_prev)
+    # One look-up a sample: W(y) = s g max_v Q_k(y, v) + t g max_v Q_{k-1}(y, v), once a state.
+    s_discount = discount * s
+    t_discount = discount * t
+    for x in range(w.shape[0]):
+        for lane in range(n_lanes):
+            w[x, lane] = s_discount * v_prev[x, lane] + t_discount * v[x, lane]
+    reward_weight = s + t
+    word = np.uint32(0)
+    row = np.uint64(3)
+    left = 0
+    for pair in range(q.shape[0]):
+        if reuse > 0 and left == 0:
+            left = reuse
+            row = (row + np.uint64(1)) & np.uint64(3)
+            if row == 0:
+                philox_lanes(word, k, lanes, seed, stream, words)
+                word = np.uint32(word + np.uint32(1))
+        left -= 1
+        y0 = np.uint64(successors[pair, 0])
+        r0 = reward_weight * rewards[pair, 0]
+        if n_successors == 3:
+            y1 = np.uint64(successors[pair, 1])
+            y2 = np.uint64(successors[pair, 2])
+            r1 = reward_weight * rewards[pair, 1]
+            r2 = reward_weight * rewards[pair, 2]
+            threshold1 = thresholds[pair, 1]
+            threshold2 = thresholds[pair, 2]
+            for lane in range(n_lanes):
+                # Load first, choose then: a load under a condition is not vectorised.
+                e0 = w[y0, lane] + r0
+                e1 = w[y1, lane] + r1
+                e2 = w[y2, lane] + r2
+                u = words[row, lane]
+                e = e1 if u >= threshold1 else e0
+                e = e2 if u >= threshold2 else e
+                q_prev[pair, lane] = w_q * q[pair, lane] + w_prev * q_prev[pair, lane] + e
+        else:
+            for lane in range(n_lanes):
+                target[lane] = w[y0, lane] + r0
+            for b in range(1, n_successors):
+                y = np.uint64(successors[pair, b])
+                r = reward_weight * rewards[pair, b]
+                threshold = thresholds[pair, b]
+                for lane in range(n_lanes):
+                    e0 = target[lane]
+                    e1 = w[y, lane] + r
+                    target[lane] = e1 if words[row, lane] >= threshold else e0
+            for lane in range(n_lanes):
+                q_prev[pair, lane] = w_q * q[pair, lane] + w_prev * q_prev[pair, lane] + target[lane]
+        if left > 0:
+            for lane in range(n_lanes):
+                words[row, lane] = np.uint32(words[row, lane] * base)
+
+
+@_compiled
+def synchronous(q, q_prev, model, weights, discount, k, lanes, seed, stream):
+    """Iterations k, k+1, ... of a rule of the four-number family, all pairs and lanes, one row of `weights` each.
+
+    q, q_prev: (pairs, lanes), Q_k and Q_{k-1}; overwritten. After an even number of rows `q` holds the last iterate
+    and `q_prev` the one before, after an odd number the other way round.
+    model: (offsets (states + 1,) uint64, successors (pairs, B) uint32, rewards (pairs, B), thresholds (pairs, B) uint32,
+    reuse, base). Successor b of a pair is taken when its 32-bit uniform lies in [threshold b, threshold b+1). With
+    `reuse` > 1 the successors are equally likely, and one word serves that many pairs: u -> base u mod 2^32 moves to
+    its next digit. With `reuse` 0 nothing is random.
+    """
+    n_states = model[0].shape[0] - 1
+    n_lanes = q.shape[1]
+    v = np.zeros((n_states, n_lanes))
+    v_prev = np.zeros((n_states, n_lanes))
+    scratch = (
+        np.zeros((n_states, n_lanes)),
+        np.zeros(n_lanes),
+        np.zeros((4, n_lanes), np.uint32),
+    )
+    _state_values(q_prev, model[0], v)
+    n = weights.shape[0]
+    # Two steps a turn with the roles exchanged: swapping the arrays in a loop hides from the compiler that they differ.
+    for i in range(0, n - 1, 2):
+        now = (weights[i, 0], weights[i, 1], weights[i, 2], weights[i, 3])
+        _synchronous_step(q, q_prev, v, v_prev, scratch, model, now, discount, k + i, lanes, seed, stream)
+        now = (weights[i + 1, 0], weights[i + 1, 1], weights[i + 1, 2], weights[i + 1, 3])
+        _synchronous_step(q_prev, q, v_prev, v, scratch, model, now, discount, k + i + 1, lanes, seed, stream)
+    if n % 2 == 1:
+        now = (weights[n - 1, 0], weights[n - 1, 1], weights[n - 1, 2], weights[n - 1, 3])
+        _synchronous_step(q, q_prev, v, v_prev, scratch, model, now, discount, k + n - 1, lanes, seed, stream)
+
+
+# --- one sample an iteration ---------------------------------------------------------------------------------------
+#
+# A transition is the number (pair << shift) | outcome. A lane's chain keeps six whole numbers:
+# state, steps of this episode, steps of the chain, episodes ended, goals entered, transitions with a reward.
+#
+# model: (offsets (states + 1,) uint64, successors (pairs, B) uint32, rewards (pairs, B), thresholds (pairs, B) uint32,
+#   shift).   chain: see `mqlearn.sampling`, where it is built.
+
+_CHUNK = 4096  # iterations for which random words are made at a time
+MARKOVIAN, REPLAY, IID = 0, 1, 2
+UNIFORM, TABLE, EPSILON_GREEDY = 0, 1, 2
+
+
+@_compiled
+def _philox_steps(k, n, lane, seed, stream, out):
+    """`philox` at counter (0, k + i, lane) for i < n, into `out` (4, n or more)."""
+    out0, out1, out2, out3 = out[0], out[1], out[2], out[3]
+    for i in range(n):
+        step = np.uint64(k + i)
+        w0, w1, w2, w3 = philox(
+            np.uint32(0), np.uint32(step), np.uint32(step >> _HALF), np.uint32(lane), seed, stream
+        )
+        out0[i] = w0
+        out1[i] = w1
+        out2[i] = w2
+        out3[i] = w3
+
+
+@njit(inline="always")
+def _below(word, n):
+    """A uniform whole number below n from a 32-bit word."""
+    return (np.uint64(word) * np.uint64(n)) >> _HALF
+
+
+@njit(inline="always")
+def _epsilon(epsilon, k):
+    """Exploration rate at iteration k: from epsilon[0] to epsilon[1], linearly in epsilon[2] iterations, then constant."""
+    return epsilon[0] + (epsilon[1] - epsilon[0]) * min(1.0, k / epsilon[2])
+
+
+@_compiled
+def draw(model, chain, state, buffer, visits, greedy, k, n, lane, seed, streams, scratch, out):
+    """The transitions that a lane learns from in iterations k .. k + n - 1, into `out` (n or more,) uint64.
+
+    greedy: the pair that a greedy behaviour chooses now; under epsilon-greedy, n is 1.
+    buffer: (capacity,) uint32 ring of transitions.   visits: (pairs,) of the chain.   scratch: (8, n or more) uint32.
+    One plain loop on purpose: a helper that takes arrays would count their references at every step.
+    """
+    offsets, successors, rewards, thresholds, shift = model
+    (
+        mode, period, behaviour, edges, starts, keep, alias, restart, limit, epsilon, goal, pair_keep, pair_alias,
+    ) = chain  # fmt: skip
+    words, choices = scratch[:4], scratch[4:]
+    _philox_steps(k, n, lane, seed, streams[0], words)
+    if mode == REPLAY or behaviour == EPSILON_GREEDY or restart > 0:
+        _philox_steps(k, n, lane, seed, streams[1], choices)
+    n_outcomes = thresholds.shape[1]
+    capacity = np.uint64(buffer.shape[0])
+    x = np.uint64(state[0])
+    moves, steps, episodes, goals, paid = state[1], state[2], state[3], state[4], state[5]
+    for i in range(n):
+        transition = np.uint64(0)
+        if mode != REPLAY or (k + i) % period == 0:
+            first = offsets[x]
+            count = offsets[x + np.uint64(1)] - first
+            if mode == IID:
+                pair = _below(words[0, i], pair_keep.shape[0])
+                if words[3, i] >= pair_keep[pair]:
+                    pair = np.uint64(pair_alias[pair])
+            elif behaviour == TABLE:
+                pair = first
+                while pair + np.uint64(1) < first + count and words[0, i] >= edges[pair + np.uint64(1)]:
+                    pair += np.uint64(1)
+            elif behaviour == UNIFORM or choices[0, i] < _epsilon(epsilon, k + i) * 4294967296.0:
+                pair = first + _below(words[0, i], count)
+            else:
+                pair = np.uint64(greedy)
+            b = np.uint64(0)
+            for c in range(1, n_outcomes):
+                if words[1, i] >= thresholds[pair, c]:
+                    b = np.uint64(c)
+            y = np.uint64(successors[pair, b])
+            transition = (pair << shift) | b
+            visits[pair] += 1
+            steps += 1
+            if rewards[pair, b] != 0.0:
+                paid += 1
+            ended = offsets[y] == offsets[y + np.uint64(1)]
+            if ended and goal[y] != 0:
+                goals += 1
+            if not ended:
+                moves += 1
+                # Neither a restart nor a time limit is a terminal state: the transition keeps its true successor.
+                ended = (restart > 0 and choices[1, i] < restart) or (limit > 0 and moves >= limit)
+            if ended:
+                episodes += 1
+                moves = 0
+                j = _below(words[2, i], starts.shape[0])
+                x = np.uint64(starts[j]) if words[3, i] < keep[j] else np.uint64(starts[alias[j]])
+            else:
+                x = y
+        if mode == REPLAY:
+            if (k + i) % period == 0:
+                buffer[np.uint64(steps - 1) % capacity] = np.uint32(transition)
+            transition = np.uint64(buffer[_below(choices[3, i], min(np.uint64(steps), capacity))])
+        out[i] = transition
+    state[0] = np.int64(x)
+    state[1], state[2], state[3], state[4], state[5] = moves, steps, episodes, goals, paid
+
+
+@njit(inline="always")
+def _largest(q, offsets, y):
+    """max_v q(y, v), 0 at a state without pairs."""
+    first = offsets[y]
+    end = offsets[y + np.uint64(1)]
+    if first == end:
+        return 0.0
+    best = q[first]
+    for pair in range(first + np.uint64(1), end):
+        best = max(best, q[pair])
+    return best
+
+
+@_compiled
+def _chosen(values, word):
+    """Index of a largest value, uniform among equal ones."""
+    best = values.max()
+    left = _below(word, (values == best).sum())
+    for j in range(values.shape[0]):
+        if values[j] == best:
+            if left == 0:
+                return j
+            left -= np.uint64(1)
+    return 0
+
+
+@_compiled
+def _greedy_pair(q, offsets, state, k, lane, seed, stream):
+    """The pair that a greedy behaviour chooses at iteration k, ties broken by a word of their own stream."""
+    x = np.uint64(state)
+    _, _, word, _ = philox(
+        np.uint32(0), np.uint32(k), np.uint32(np.uint64(k) >> _HALF), np.uint32(lane), seed, stream
+    )
+    return offsets[x] + np.uint64(_chosen(q[offsets[x] : offsets[x + np.uint64(1)]], word))
+
+
+@_compiled
+def asynchronous_table(
+    q, last, model, chain, states, buffers, visits, counts, weights, local, discount, k, n_all, lanes, seed, streams
+):
+    """Iterations k, k+1, ... of the `pair` form: the visited pair alone moves.
+
+    Q_{k-1} is the table before the previous iteration; it differs from Q_k in one pair, which `last` remembers.
+    q: (L, pairs).   last: (L, 2) pair and its value before.   states: (L, 6).   visits: (L, pairs) of the chain.
+    counts: (L, pairs) updates of each pair; with `local` they are the clock: `weights` (rows, 4) then starts at count 0,
+    otherwise at iteration k.
+    """
+    offsets, successors, rewards, _, shift = model
+    adaptive = chain[2] == EPSILON_GREEDY
+    mask = (np.uint64(1) << shift) - np.uint64(1)
+    random = np.empty((8, _CHUNK), np.uint32)
+    drawn = np.empty(_CHUNK, np.uint64)
+    for done in range(0, n_all, _CHUNK):
+        n = min(_CHUNK, n_all - done)
+        for lane in range(q.shape[0]):
+            table = q[lane]
+            state, buffer, visited, count = states[lane], buffers[lane], visits[lane], counts[lane]
+            if not adaptive:
+                draw(model, chain, state, buffer, visited, 0, k + done, n, lanes[lane], seed, streams, random, drawn)
+            last_pair = np.uint64(last[lane, 0])
+            last_value = last[lane, 1]
+            for i in range(n):
+                if adaptive:
+                    greedy = _greedy_pair(table, offsets, state[0], k + done + i, lanes[lane], seed, streams[2])
+                    draw(
+                        model, chain, state, buffer, visited, greedy, k + done + i, 1, lanes[lane], seed, streams, random, drawn[i:],
+                    )  # fmt: skip
+                pair = drawn[i] >> shift
+                y = np.uint64(successors[pair, drawn[i] & mask])
+                row = count[pair] if local else done + i
+                count[pair] += 1
+                value = table[pair]
+                v = _largest(table, offsets, y)
+                v_prev = v
+                value_prev = value
+                if last_pair == pair:
+                    value_prev = last_value
+                if offsets[y] <= last_pair < offsets[y + np.uint64(1)]:
+                    now = table[last_pair]
+                    table[last_pair] = last_value
+                    v_prev = _largest(table, offsets, y)
+                    table[last_pair] = now
+                s = weights[row, 2]
+                t = weights[row, 3]
+                target = (s + t) * rewards[pair, drawn[i] & mask] + discount * (s * v + t * v_prev)
+                table[pair] = weights[row, 0] * value + weights[row, 1] * value_prev + target
+                last_pair = pair
+                last_value = value
+            last[lane, 0] = np.float64(last_pair)
+            last[lane, 1] = last_value
+
+
+@_compiled
+def asynchronous_rounds(
+    q, q_prev, sums, model, chain, states, buffers, visits, counts, rounds, wanted, weights, discount, k, n_all, lanes, seed, streams
+):
+    """Rounds as in Azar et al. 2011: Q_k and Q_{k-1} rest, and each pair's targets are averaged, until all were visited.
+
+    sums: (L, 2, pairs) of T Q_k and T Q_{k-1} in this round; counts: (L, pairs) visits in it.
+    rounds: (L, 2) rounds ended, pairs still wanted.   wanted: (pairs,) the pairs that a round waits for.
+    weights: (rounds that may end, 4), from round 0.
+    """
+    offsets, successors, rewards, _, shift = model
+    adaptive = chain[2] == EPSILON_GREEDY
+    mask = (np.uint64(1) << shift) - np.uint64(1)
+    random = np.empty((8, _CHUNK), np.uint32)
+    drawn = np.empty(_CHUNK, np.uint64)
+    n_wanted = wanted.sum()
+    for done in range(0, n_all, _CHUNK):
+        n = min(_CHUNK, n_all - done)
+        for lane in range(q.shape[0]):
+            table, table_prev, state, count = q[lane], q_prev[lane], states[lane], counts[lane]
+            buffer, visited = buffers[lane], visits[lane]
+            if not adaptive:
+                draw(model, chain, state, buffer, visited, 0, k + done, n, lanes[lane], seed, streams, random, drawn)
+            for i in range(n):
+                if adaptive:
+                    greedy = _greedy_pair(table, offsets, state[0], k + done + i, lanes[lane], seed, streams[2])
+                    draw(
+                        model, chain, state, buffer, visited, greedy, k + done + i, 1, lanes[lane], seed, streams, random, drawn[i:],
+                    )  # fmt: skip
+                pair = drawn[i] >> shift
+                y = np.uint64(successors[pair, drawn[i] & mask])
+                reward = rewards[pair, drawn[i] & mask]
+                sums[lane, 0, pair] += reward + discount * _largest(table, offsets, y)
+                sums[lane, 1, pair] += reward + discount * _largest(table_prev, offsets, y)
+                if count[pair] == 0 and wanted[pair]:
+                    rounds[lane, 1] -= 1
+                count[pair] += 1
+                if rounds[lane, 1] == 0:
+                    row = rounds[lane, 0]
+                    for j in range(table.shape[0]):
+                        if count[j] > 0:
+                            target = weights[row, 2] * sums[lane, 0, j] + weights[row, 3] * sums[lane, 1, j]
+                            value = weights[row, 0] * table[j] + weights[row, 1] * table_prev[j] + target / count[j]
+                        else:
+                            value = table[j]
+                        table_prev[j] = table[j]
+                        table[j] = value
+                        count[j] = 0
+                        sums[lane, 0, j] = 0.0
+                        sums[lane, 1, j] = 0.0
+                    rounds[lane, 0] += 1
+                    rounds[lane, 1] = n_wanted
+
+
+# --- linear features ------------------------------------------------------------------------------------------------
+#
+# theta_{k+1} = theta_k + v_{k+1},   v_{k+1} = beta_k v_k + h_k,   beta_k = -(q + t),   h_k = -s g_k - t g_{k-1}:
+# Algorithm 2 in the four numbers of the template. h_k has as many entries as features are active. With B_s = 1,
+# B_{k+1} = beta_k B_k and D_k = B_{k+1} + ... + B_e over a segment s .. e of iterations, z = theta + (D/B) v and
+# w = v/B change only where h_k does, z += h D_k/B_{k+1}, w += h/B_{k+1}, while theta = z - D w. So an iteration
+# costs O(active features), whatever beta_k.
+
+
+@_compiled
+def momentum_segments(weights, same_sample, table, ends):
+    """The change of variables for `weights` (n, 4): fills `table` (n, 6) and `ends` (n,), returns the number of segments.
+
+    table[k]: B_k, D_k, 1/B_{k+1}, D_k/B_{k+1}, M_k (what a unit of h_k adds to theta_{k+1} + ... + theta_e), B_{k+1}.
+    A segment ends before B leaves [1e-250, 1e250] (h/B would overflow) or D grows beyond 1e4 (z - D w would lose digits).
+    Where |beta| stays below 1e-17, v is the last h alone: there B = 1 and D = 0, and w counts only its last addition.
+    """
+    n = weights.shape[0]
+    n_segments = 0
+    start = 0
+    while start < n:
+        end = start
+        while end < n and abs(weights[end, 1] + weights[end, 3]) < 1e-17 and not (same_sample and weights[end, 3] != 0.0):
+            end += 1
+        if end > start:
+            for k in range(start, end):
+                table[k, 0] = 1.0
+                table[k, 1] = 0.0
+                table[k, 2] = 1.0 if k == end - 1 else 0.0
+                table[k, 3] = 1.0
+                table[k, 4] = end - k
+                table[k, 5] = 1.0
+        else:
+            b = 1.0
+            total = 0.0
+            while end < n:
+                beta = -(weights[end, 1] + weights[end, 3])
+                if abs(beta) < 1e-30:
+                    beta = 1e-30  # forgets v all the same, and B stays invertible
+                following = b * beta
+                total += abs(following)
+                if end > start and (abs(following) < 1e-250 or abs(following) > 1e250 or total > 1e4):
+                    break
+                table[end, 0] = b
+                table[end, 5] = following
+                b = following
+                end += 1
+            d = 0.0
+            sums = 0.0
+            for k in range(end - 1, start - 1, -1):
+                following = table[k, 5]
+                d += following
+                sums += following * (end - k)
+                table[k, 1] = d
+                table[k, 2] = 1.0 / following
+                table[k, 3] = d / following
+                table[k, 4] = sums / following
+        ends[n_segments] = end
+        n_segments += 1
+        start = end
+    return n_segments
+
+
+@njit(inline="always")
+def _estimate(z, w, d, active, values, pair):
+    """Phi(pair)'theta with theta = z - d w."""
+    total = 0.0
+    for f in range(active.shape[1]):
+        j = np.uint64(active[pair, f])
+        total += values[pair, f] * (z[j] - d * w[j])
+    return total
+
+
+@njit(inline="always")
+def _largest_estimate(z, w, d, active, values, first, end):
+    """max_v Phi(y, v)'theta over the pairs first .. end - 1, 0 where there are none."""
+    if first == end:
+        return 0.0
+    best = _estimate(z, w, d, active, values, first)
+    for pair in range(first + np.uint64(1), end):
+        best = max(best, _estimate(z, w, d, active, values, pair))
+    return best
+
+
+@_compiled
+def _greedy_estimate(z, w, d, active, values, scratch, offsets, state, k, lane, seed, stream):
+    """`_greedy_pair` for estimates; scratch (pairs,)."""
+    x = np.uint64(state)
+    for pair in range(offsets[x], offsets[x + np.uint64(1)]):
+        scratch[pair] = _estimate(z, w, d, active, values, pair)
+    return _greedy_pair(scratch, offsets, state, k, lane, seed, stream)
+
+
+@_compiled
+def asynchronous_linear(
+    theta, v, sums, last, model, chain, features, states, buffers, visits, weights, options, discount, k, lanes, seed, streams
+):
+    """Iterations k, k+1, ... of Algorithm 2 in the four numbers, in O(active features) each.
+
+    theta, v: (L, d), theta_k and theta_k - theta_{k-1}.   sums: (L, d), theta_1 + ... + theta_k.
+    last: (L, 2) pair and temporal difference of the previous iteration; pair -1: none yet.
+    features: (active (pairs, F) uint32, values (pairs, F)).
+    options: (same_sample, zero_first): g_{k-1} is g at theta_{k-1} on the current sample, else the stored gradient;
+    whether g_{-1} = 0, else g_{-1} = g_0.
+    """
+    offsets, successors, rewards, _, shift = model
+    adaptive = chain[2] == EPSILON_GREEDY
+    active, values = features
+    same_sample, zero_first = options
+    mask = (np.uint64(1) << shift) - np.uint64(1)
+    n_active = active.shape[1]
+    random = np.empty((8, _CHUNK), np.uint32)
+    drawn = np.empty(_CHUNK, np.uint64)
+    table = np.empty((_CHUNK, 6))
+    ends = np.empty(_CHUNK, np.int64)
+    scratch = np.empty(active.shape[0])
+    for done in range(0, weights.shape[0], _CHUNK):
+        n = min(_CHUNK, weights.shape[0] - done)
+        n_segments = momentum_segments(weights[done : done + n], same_sample, table, ends)
+        for lane in range(theta.shape[0]):
+            z, w, total, state = theta[lane], v[lane], sums[lane], states[lane]
+            buffer, visited = buffers[lane], visits[lane]
+            if not adaptive:
+                draw(model, chain, state, buffer, visited, 0, k + done, n, lanes[lane], seed, streams, random, drawn)
+            last_pair = np.int64(last[lane, 0])
+            last_delta = last[lane, 1]
+            start = 0
+            for segment in range(n_segments):
+                end = ends[segment]
+                _enter_segment(z, w, total, table[start, 1], table[start, 4] * table[start, 5], end - start)
+                for i in range(start, end):
+                    d = table[i, 1]
+                    if adaptive:
+                        greedy = _greedy_estimate(
+                            z, w, d, active, values, scratch, offsets, state[0], k + done + i, lanes[lane], seed, streams[2],
+                        )  # fmt: skip
+                        draw(
+                            model, chain, state, buffer, visited, greedy, k + done + i, 1, lanes[lane], seed, streams, random, drawn[i:],
+                        )  # fmt: skip
+                    pair = drawn[i] >> shift
+                    y = np.uint64(successors[pair, drawn[i] & mask])
+                    reward = rewards[pair, drawn[i] & mask]
+                    first = offsets[y]
+                    stop = offsets[y + np.uint64(1)]
+                    ahead = _largest_estimate(z, w, d, active, values, first, stop)
+                    delta = _estimate(z, w, d, active, values, pair) - reward - discount * ahead
+                    s = weights[done + i, 2]
+                    t = weights[done + i, 3]
+                    step = -s * delta
+                    if same_sample:
+                        d_prev = d + table[i, 0]  # theta_{k-1} = theta_k - v_k = z - (D + B) w
+                        ahead = _largest_estimate(z, w, d_prev, active, values, first, stop)
+                        step -= t * (_estimate(z, w, d_prev, active, values, pair) - reward - discount * ahead)
+                    elif last_pair < 0:
+                        if not zero_first:
+                            step -= t * delta
+                    elif t != 0.0:
+                        _touch(z, w, total, active, values, np.uint64(last_pair), -t * last_delta, table, i, n_active)
+                    _touch(z, w, total, active, values, pair, step, table, i, n_active)
+                    last_pair = np.int64(pair)
+                    last_delta = delta
+                factor = table[end - 1, 5]
+                for j in range(w.shape[0]):
+                    w[j] *= factor
+                start = end
+            last[lane, 0] = np.float64(last_pair)
+            last[lane, 1] = last_delta
+
+
+@_compiled
+def _enter_segment(z, w, total, d, m, length):
+    """From (theta, v) to (z, w) at the start of a segment, where B = 1; D = 0 marks a segment that forgets v."""
+    for j in range(z.shape[0]):
+        total[j] += length * z[j]
+    if d == 0.0:
+        w[:] = 0.0
+        return
+    for j in range(z.shape[0]):
+        total[j] += m * w[j]
+        z[j] += d * w[j]
+
+
+@njit(inline="always")
+def _touch(z, w, total, active, values, pair, step, table, i, n_active):
+    """Add h = step Phi(pair) at row i of the table."""
+    to_w = step * table[i, 2]
+    to_z = step * table[i, 3]
+    to_total = step * table[i, 4]
+    for f in range(n_active):
+        j = np.uint64(active[pair, f])
+        x = values[pair, f]
+        w[j] += x * to_w
+        z[j] += x * to_z
+        total[j] += x * to_total
+
+
+@_compiled
+def asynchronous_linear_dense(
+    theta, v, sums, last, model, chain, features, states, buffers, visits, weights, options, radius, discount, k, lanes, seed, streams
+):
+    """`asynchronous_linear` as the equation stands, in O(d) an iteration, with the projection ||theta|| <= radius.
+
+    The literal twin, and what runs when a projection is asked for.
+    """
+    offsets, successors, rewards, _, shift = model
+    adaptive = chain[2] == EPSILON_GREEDY
+    active, values = features
+    same_sample, zero_first = options
+    mask = (np.uint64(1) << shift) - np.uint64(1)
+    random = np.empty((8, _CHUNK), np.uint32)
+    drawn = np.empty(_CHUNK, np.uint64)
+    theta_prev = np.empty(theta.shape[1])
+    scratch = np.empty(active.shape[0])
+    for done in range(0, weights.shape[0], _CHUNK):
+        n = min(_CHUNK, weights.shape[0] - done)
+        for lane in range(theta.shape[0]):
+            now, change, total, state = theta[lane], v[lane], sums[lane], states[lane]
+            buffer, visited = buffers[lane], visits[lane]
+            if not adaptive:
+                draw(model, chain, state, buffer, visited, 0, k + done, n, lanes[lane], seed, streams, random, drawn)
+            last_pair = np.int64(last[lane, 0])
+            last_delta = last[lane, 1]
+            for i in range(n):
+                if adaptive:
+                    greedy = _greedy_estimate(
+                        now, change, 0.0, active, values, scratch, offsets, state[0], k + done + i, lanes[lane], seed, streams[2],
+                    )  # fmt: skip
+                    draw(
+                        model, chain, state, buffer, visited, greedy, k + done + i, 1, lanes[lane], seed, streams, random, drawn[i:],
+                    )  # fmt: skip
+                pair = drawn[i] >> shift
+                y = np.uint64(successors[pair, drawn[i] & mask])
+                reward = rewards[pair, drawn[i] & mask]
+                first = offsets[y]
+                stop = offsets[y + np.uint64(1)]
+                ahead = _largest_estimate(now, change, 0.0, active, values, first, stop)
+                delta = _estimate(now, change, 0.0, active, values, pair) - reward - discount * ahead
+                s = weights[done + i, 2]
+                t = weights[done + i, 3]
+                beta = -(weights[done + i, 1] + t)
+                for j in range(now.shape[0]):
+                    theta_prev[j] = now[j] - change[j]
+                    change[j] *= beta
+                step = -s * delta
+                if same_sample:
+                    ahead = _largest_estimate(theta_prev, change, 0.0, active, values, first, stop)
+                    step -= t * (_estimate(theta_prev, change, 0.0, active, values, pair) - reward - discount * ahead)
+                elif last_pair < 0:
+                    if not zero_first:
+                        step -= t * delta
+                else:
+                    for f in range(active.shape[1]):
+                        change[active[last_pair, f]] -= t * last_delta * values[last_pair, f]
+                for f in range(active.shape[1]):
+                    change[active[pair, f]] += step * values[pair, f]
+                norm = 0.0
+                for j in range(now.shape[0]):
+                    now[j] += change[j]
+                    norm += now[j] * now[j]
+                if norm > radius * radius:
+                    shrink = radius / np.sqrt(norm)
+                    for j in range(now.shape[0]):
+                        theta_before = now[j] - change[j]
+                        now[j] *= shrink
+                        change[j] = now[j] - theta_before
+                for j in range(now.shape[0]):
+                    total[j] += now[j]
+                last_pair = np.int64(pair)
+                last_delta = delta
+            last[lane, 0] = np.float64(last_pair)
+            last[lane, 1] = last_delta
+
+
+@_compiled
+def greedy_returns(values, model, goal, starts, keep, alias, episodes, limit, lanes, seed, stream, rewards_out, goals_out):
+    """Undiscounted return of greedy episodes on the model, ties broken at random anew at each visit.
+
+    values: (L, pairs) estimates.   rewards_out, goals_out: (L,) sums over `episodes` episodes of at most `limit` moves.
+    An episode's randomness depends on its number and its lane alone.
+    """
+    offsets, successors, rewards, thresholds, _ = model
+    words = np.empty((4, 256), np.uint32)
+    for lane in range(values.shape[0]):
+        table = values[lane]
+        total = 0.0
+        goals = 0
+        for episode in range(episodes):
+            counter = np.int64(episode) << np.int64(32)
+            made = 0
+            x = np.uint64(0)
+            for move in range(limit + 1):
+                if move == made:
+                    n = min(256, limit + 1 - made)
+                    _philox_steps(counter + made, n, lanes[lane], seed, stream, words)
+                    base = made
+                    made += n
+                i = move - base
+                if move == 0:
+                    j = _below(words[2, i], starts.shape[0])
+                    x = np.uint64(starts[j] if words[3, i] < keep[j] else starts[alias[j]])
+                    continue
+                first = offsets[x]
+                pair = first + np.uint64(_chosen(table[first : offsets[x + np.uint64(1)]], words[0, i]))
+                b = np.uint64(0)
+                for c in range(1, thresholds.shape[1]):
+                    if words[1, i] >= thresholds[pair, c]:
+                        b = np.uint64(c)
+                total += rewards[pair, b]
+                x = np.uint64(successors[pair, b])
+                if offsets[x] == offsets[x + np.uint64(1)]:
+                    if goal[x]:
+                        goals += 1
+                    break
+        rewards_out[lane] = total
+        goals_out[lane] = goals
+
+
+@_compiled
+def success_within(policy, model, probabilities, goal, steps, tolerance):
+    """(S,): probability that a stochastic policy reaches a goal in at most `steps` moves.
+
+    policy: (pairs,) probabilities of the pairs.   probabilities: (pairs, B).   Stops early once no more than
+    `tolerance` can still be gained anywhere, which bounds the error.
+    """
+    offsets, successors, _, _, _ = model
+    n_states = offsets.shape[0] - 1
+    reached = np.zeros(n_states)
+    active = np.zeros(n_states)  # probability that the episode still goes on
+    for x in range(n_states):
+        terminal = offsets[x] == offsets[x + 1]
+        reached[x] = 1.0 if goal[x] else 0.0
+        active[x] = 0.0 if terminal else 1.0
+    for _ in range(steps):
+        reached_next = reached.copy()
+        active_next = active.copy()
+        most = 0.0
+        for x in range(n_states):
+            if offsets[x] == offsets[x + 1] or goal[x]:
+                continue
+            to_goal = 0.0
+            going = 0.0
+            for pair in range(offsets[x], offsets[x + 1]):
+                share = policy[pair]
+                if share > 0.0:
+                    for b in range(successors.shape[1]):
+                        p = share * probabilities[pair, b]
+                        y = np.uint64(successors[pair, b])
+                        to_goal += p * reached[y]
+                        going += p * active[y]
+            reached_next[x] = to_goal
+            active_next[x] = going
+            most = max(most, going)
+        reached = reached_next
+        active = active_next
+        if most < tolerance:
+            break
+    return reached

@@ -1,0 +1,370 @@
+"""What is being learned, and how it moves from iteration k to k + n: the state of a run behind the kernels.
+
+A learner holds some lanes (seeds) of a run. All learners have the same few methods, so that the loop of
+`mqlearn.experiment` knows nothing about sampling or features:
+
+rows(k, n): the range of the weights' rows that iterations k .. k + n - 1 read;
+advance(k, n, weights): those iterations, with these rows;   tables(): (lanes, S, A) estimates of Q*;
+largest(): (lanes,) largest absolute parameter;   copy();   keep(mask): forget the other lanes.
+"""
+
+import copy
+from dataclasses import dataclass
+from typing import Any, Protocol, Self
+
+import numpy as np
+
+from mqlearn.errors import SettingError
+from mqlearn.mdp import FiniteMDP
+from mqlearn.sampling import (
+    IID,
+    Replay,
+    Sampling,
+    Synchronous,
+    chain_tables,
+    equally_likely,
+    outcome_tables,
+    transition_model,
+)
+
+Initial = float | tuple[float, float]
+
+
+class Learner(Protocol):
+    """The methods that the loop calls; see the module's docstring."""
+
+    lanes: np.ndarray
+
+    def rows(self, k: int, n: int) -> tuple[int, int]: ...
+    def advance(self, k: int, n: int, weights: np.ndarray) -> None: ...
+    def tables(self) -> np.ndarray: ...
+    def largest(self) -> np.ndarray: ...
+    def copy(self) -> Self: ...
+    def keep(self, mask: np.ndarray) -> None: ...
+
+
+@dataclass(frozen=True)
+class Linear:
+    """How rules act on linear features (Algorithm 2 of the paper).
+
+    previous_gradient: "stored", g_{k-1} of the old sample and parameter, as printed, or "same_sample", g at
+    theta_{k-1} on the current sample.   first_gradient: g_{-1} is "same" as g_0, or "zero".   projection: radius of
+    the ball that theta is kept in (Assumption 3), None for none; it costs O(d) an iteration.
+    """
+
+    previous_gradient: str = "stored"
+    first_gradient: str = "same"
+    projection: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.previous_gradient not in ("stored", "same_sample"):
+            raise SettingError(
+                "linear.previous_gradient", self.previous_gradient, "must be stored or same_sample"
+            )
+        if self.first_gradient not in ("same", "zero"):
+            raise SettingError("linear.first_gradient", self.first_gradient, "must be same or zero")
+        if self.projection is not None and not self.projection > 0:
+            raise SettingError(
+                "linear.projection", self.projection, "must be a positive radius, or null for none"
+            )
+
+
+def start(
+    mdp: FiniteMDP,
+    sampling: Sampling,
+    features: Any,
+    linear: Linear,
+    lanes: np.ndarray,
+    seed: int,
+    initial: Initial,
+    mean_reward: bool,
+) -> Learner:
+    """A fresh learner for the seed indices `lanes` (L,) uint32: Q_0 or theta_0 is `initial`."""
+    if isinstance(sampling, Synchronous):
+        return SynchronousTable(mdp, lanes, seed, initial, mean_reward)
+    chain = Chain(mdp, sampling, lanes, seed, mean_reward)
+    if features is not None:
+        return LinearLearner(chain, features, linear, initial)
+    if sampling.update == "rounds":
+        return RoundsTable(chain, initial)
+    return AsynchronousTable(chain, initial, sampling.clock == "local")
+
+
+class _State:
+    """Copying and dropping lanes, for learners that name the arrays whose first axis is the lane. Abstract."""
+
+    arrays: tuple[str, ...] = ()
+
+    def copy(self) -> Self:
+        other = copy.copy(self)
+        for name in self.arrays:
+            setattr(other, name, getattr(self, name).copy())
+        return other
+
+    def keep(self, mask: np.ndarray) -> None:
+        for name in self.arrays:
+            setattr(self, name, np.ascontiguousarray(getattr(self, name)[mask]))
+
+
+class SynchronousTable:
+    """One table a lane; every iteration draws a successor of every pair (the paper's Algorithm 1)."""
+
+    def __init__(
+        self, mdp: FiniteMDP, lanes: np.ndarray, seed: int, initial: Initial, mean_reward: bool
+    ) -> None:
+        self.mdp = mdp
+        self.lanes = lanes
+        self.seed = np.uint32(seed)
+        self.model = synchronous_model(mdp, mean_reward)
+        self.q = np.ascontiguousarray(initial_values(len(mdp.pairs), initial, lanes, seed).T)
+        self.q_prev = self.q.copy()
+
+    def rows(self, k: int, n: int) -> tuple[int, int]:
+        return k, k + n
+
+    def advance(self, k: int, n: int, weights: np.ndarray) -> None:
+        from mqlearn import kernels
+
+        stream = np.uint32(kernels.STREAMS["synchronous"])
+        discount = self.mdp.discount
+        kernels.synchronous(
+            self.q, self.q_prev, self.model, weights[:n], discount, k, self.lanes, self.seed, stream
+        )
+        if n % 2:
+            self.q, self.q_prev = self.q_prev, self.q
+
+    def tables(self) -> np.ndarray:
+        return table_of_pairs(self.mdp, self.q.T)
+
+    def largest(self) -> np.ndarray:
+        return np.abs(self.q).max(axis=0)
+
+    def copy(self) -> "SynchronousTable":
+        other = copy.copy(self)
+        other.q, other.q_prev = self.q.copy(), self.q_prev.copy()
+        return other
+
+    def keep(self, mask: np.ndarray) -> None:
+        self.lanes = self.lanes[mask]
+        self.q = np.ascontiguousarray(self.q[:, mask])
+        self.q_prev = np.ascontiguousarray(self.q_prev[:, mask])
+
+
+class Chain(_State):
+    """The sampling chains of some lanes, and what they have seen.
+
+    states (L, 6): state, moves of this episode, steps, episodes ended, goals entered, transitions with a reward.
+    buffers (L, capacity) uint32: replayed transitions.   visits (L, pairs): of each pair by the chain.
+    """
+
+    arrays = ("lanes", "states", "buffers", "visits")
+
+    def __init__(
+        self, mdp: FiniteMDP, sampling: Any, lanes: np.ndarray, seed: int, mean_reward: bool
+    ) -> None:
+        from mqlearn import kernels
+
+        self.mdp = mdp
+        self.lanes = lanes
+        self.seed = np.uint32(seed)
+        mode = kernels.MARKOVIAN
+        capacity = 1
+        if isinstance(sampling, Replay):
+            mode, capacity = kernels.REPLAY, sampling.capacity
+        elif isinstance(sampling, IID):
+            mode = kernels.IID
+        self.model = transition_model(mdp, mean_reward)
+        self.tables = chain_tables(sampling, mdp, mode)
+        self.streams = tuple(np.uint32(kernels.STREAMS[name]) for name in ("chain", "choices", "ties"))
+        self.states = np.zeros((len(lanes), 6), np.int64)
+        self.buffers = np.zeros((len(lanes), capacity), np.uint32)
+        self.visits = np.zeros((len(lanes), len(mdp.pairs)), np.int32)
+        starts, keep, alias = self.tables[4:7]
+        index, coin = uniform_words(2, lanes, seed, "warm_up_choices").astype(np.uint64).T
+        drawn = (index * np.uint64(len(starts)) >> np.uint64(32)).astype(np.int64)
+        self.states[:, 0] = np.where(coin < keep[drawn], starts[drawn], starts[alias[drawn]])
+        if isinstance(sampling, Replay) and sampling.warm_up:
+            # Every step of the warm-up is one of the chain, and what it draws from the buffer is not used.
+            behaviour = kernels.UNIFORM if sampling.adaptive else self.tables[2]
+            tables = (mode, 1, behaviour, *self.tables[3:])
+            streams = tuple(np.uint32(kernels.STREAMS[name]) for name in ("warm_up", "warm_up_choices"))
+            n = sampling.warm_up
+            scratch, out = np.empty((8, n), np.uint32), np.empty(n, np.uint64)
+            for i, lane in enumerate(lanes):
+                kernels.draw(
+                    self.model, tables, self.states[i], self.buffers[i], self.visits[i], 0, 0, n, lane, self.seed,
+                    streams, scratch, out,
+                )  # fmt: skip
+
+
+class _OnChain(_State):
+    """A learner that is fed by chains. Abstract."""
+
+    chain: Chain
+
+    @property
+    def lanes(self) -> np.ndarray:
+        return self.chain.lanes
+
+    def copy(self) -> Self:
+        other = _State.copy(self)
+        other.chain = self.chain.copy()
+        return other
+
+    def keep(self, mask: np.ndarray) -> None:
+        _State.keep(self, mask)
+        self.chain.keep(mask)
+
+
+class AsynchronousTable(_OnChain):
+    """One table a lane of which the visited pair moves: the template at that pair, Q_{k-1} the previous table."""
+
+    arrays = ("q", "last", "counts")
+
+    def __init__(self, chain: Chain, initial: Initial, local: bool) -> None:
+        self.chain = chain
+        self.local = local
+        self.q = initial_values(len(chain.mdp.pairs), initial, chain.lanes, int(chain.seed))
+        self.last = np.stack([np.zeros(len(self.q)), self.q[:, 0]], axis=1)
+        self.counts = np.zeros(self.q.shape, np.int64)
+
+    def rows(self, k: int, n: int) -> tuple[int, int]:
+        return (0, int(self.counts.max()) + n) if self.local else (k, k + n)
+
+    def advance(self, k: int, n: int, weights: np.ndarray) -> None:
+        from mqlearn import kernels
+
+        c = self.chain
+        kernels.asynchronous_table(
+            self.q, self.last, c.model, c.tables, c.states, c.buffers, c.visits, self.counts, weights, self.local,
+            c.mdp.discount, k, n, c.lanes, c.seed, c.streams,
+        )  # fmt: skip
+
+    def tables(self) -> np.ndarray:
+        return table_of_pairs(self.chain.mdp, self.q)
+
+    def largest(self) -> np.ndarray:
+        return np.abs(self.q).max(axis=1)
+
+
+class RoundsTable(_OnChain):
+    """Tables that move in rounds, when every reachable pair has been visited (Azar et al. 2011, asynchronous)."""
+
+    arrays = ("q", "q_prev", "sums", "counts", "rounds")
+
+    def __init__(self, chain: Chain, initial: Initial) -> None:
+        self.chain = chain
+        self.q = initial_values(len(chain.mdp.pairs), initial, chain.lanes, int(chain.seed))
+        self.q_prev = self.q.copy()
+        self.sums = np.zeros((len(self.q), 2, self.q.shape[1]))
+        self.counts = np.zeros(self.q.shape, np.int64)
+        x, u = chain.mdp.pairs.T
+        self.wanted = chain.mdp.counted[x, u]
+        self.rounds = np.tile(np.array([0, self.wanted.sum()], np.int64), (len(self.q), 1))
+
+    def rows(self, k: int, n: int) -> tuple[int, int]:
+        return 0, int(self.rounds[:, 0].max()) + n // max(1, int(self.wanted.sum())) + 2
+
+    def advance(self, k: int, n: int, weights: np.ndarray) -> None:
+        from mqlearn import kernels
+
+        c = self.chain
+        kernels.asynchronous_rounds(
+            self.q, self.q_prev, self.sums, c.model, c.tables, c.states, c.buffers, c.visits, self.counts, self.rounds,
+            self.wanted, weights, c.mdp.discount, k, n, c.lanes, c.seed, c.streams,
+        )  # fmt: skip
+
+    def tables(self) -> np.ndarray:
+        return table_of_pairs(self.chain.mdp, self.q)
+
+    def largest(self) -> np.ndarray:
+        return np.abs(self.q).max(axis=1)
+
+
+class LinearLearner(_OnChain):
+    """Parameters theta (L, d) of linear features, v = theta_k - theta_{k-1}, and the sum of theta_1 .. theta_k."""
+
+    arrays = ("theta", "v", "sums", "last")
+
+    def __init__(self, chain: Chain, features: Any, linear: Linear, initial: Initial) -> None:
+        self.chain = chain
+        self.features = features
+        self.active = (features.active, features.values)
+        self.options = (linear.previous_gradient == "same_sample", linear.first_gradient == "zero")
+        self.projection = linear.projection
+        self.k = 0
+        self.theta = initial_values(features.n_features, initial, chain.lanes, int(chain.seed))
+        self.v = np.zeros_like(self.theta)
+        self.sums = np.zeros_like(self.theta)
+        self.last = np.tile([-1.0, 0.0], (len(self.theta), 1))
+
+    def rows(self, k: int, n: int) -> tuple[int, int]:
+        return k, k + n
+
+    def advance(self, k: int, n: int, weights: np.ndarray) -> None:
+        from mqlearn import kernels
+
+        c = self.chain
+        state = (self.theta, self.v, self.sums, self.last)
+        place = (c.mdp.discount, k, c.lanes, c.seed, c.streams)
+        model = (c.model, c.tables, self.active, c.states, c.buffers, c.visits, weights[:n], self.options)
+        if self.projection is None:
+            kernels.asynchronous_linear(*state, *model, *place)
+        else:
+            kernels.asynchronous_linear_dense(*state, *model, self.projection, *place)
+        self.k = k + n
+
+    @property
+    def average(self) -> np.ndarray:
+        """(L, d): mean of theta_1 .. theta_k, the output of Theorem 2; theta_0 at k = 0."""
+        return self.sums / self.k if self.k else self.theta.copy()
+
+    def tables(self) -> np.ndarray:
+        return self.features.table(self.chain.mdp, self.theta)
+
+    def largest(self) -> np.ndarray:
+        return np.abs(self.theta).max(axis=1)
+
+
+def table_of_pairs(mdp: FiniteMDP, values: np.ndarray) -> np.ndarray:
+    """Values of the learned pairs (..., n) as tables (..., S, A), 0 elsewhere."""
+    table = np.zeros((*values.shape[:-1], mdp.n_states, mdp.n_actions))
+    x, u = mdp.pairs.T
+    table[..., x, u] = values
+    return table
+
+
+def initial_values(n: int, initial: Initial, lanes: np.ndarray, seed: int) -> np.ndarray:
+    """(L, n): a constant, or uniform in [low, high) with a stream of its own."""
+    if isinstance(initial, tuple):
+        low, high = initial
+        return low + (high - low) * (uniform_words(n, lanes, seed, "initial") / 2.0**32)
+    return np.full((len(lanes), n), float(initial))
+
+
+def uniform_words(n: int, lanes: np.ndarray, seed: int, stream: str) -> np.ndarray:
+    """(L, n) uniform 32-bit words of a named stream, at k = 2^40, which no iteration reaches."""
+    from mqlearn import kernels
+
+    words = np.empty((-(-n // 4), 4, len(lanes)), np.uint32)
+    for i, four in enumerate(words):
+        kernels.philox_lanes(
+            np.uint32(i), 1 << 40, lanes, np.uint32(seed), np.uint32(kernels.STREAMS[stream]), four
+        )
+    return words.reshape(-1, len(lanes))[:n].T
+
+
+def synchronous_model(mdp: FiniteMDP, mean_reward: bool) -> tuple:
+    """The model as `kernels.synchronous` reads it, over the learned pairs.
+
+    Where all B successors of every pair have probability 1/B, one 32-bit word serves several pairs by its base-B
+    digits: each digit is uniform to 2^-32, and the digits of one word are jointly uniform to a relative 2^-16.
+    """
+    y, r, edges = outcome_tables(mdp, mean_reward)
+    n_successors = y.shape[1]
+    equal = equally_likely(mdp)
+    if n_successors == 1:
+        reuse = 0
+    else:
+        reuse = max(1, int(16 / np.log2(n_successors))) if equal else 1
+    return mdp.pair_offsets.astype(np.uint64), y, r, edges, reuse, np.uint32(n_successors if equal else 1)

@@ -1,0 +1,196 @@
+"""What is measured at a checkpoint: errors against the exact optimum, exact policy values, returns of greedy episodes."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mqlearn.errors import SettingError
+from mqlearn.learners import Learner, LinearLearner
+from mqlearn.mdp import FiniteMDP, bellman
+from mqlearn.sampling import alias_table, transition_model
+from mqlearn.solvers import Optimum, policy_values_at_start
+
+Metric = Callable[[np.ndarray, FiniteMDP], np.ndarray]
+
+BUILT_IN = (
+    "q_error", "q_error_l2", "bellman_error", "policy_value", "value_gap", "theta_error", "theta_error_average",
+    "return_uniform", "return_start", "success_probability", "success_uniform",
+)  # fmt: skip
+_SMALL = 128  # states: up to here the exact value of every greedy policy is affordable at every checkpoint
+_SUCCESS_TOLERANCE = 1e-12
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Greedy episodes at every checkpoint, with random numbers of their own: learning never notices them.
+
+    episodes: None is 150 for one sample an iteration, 0 for synchronous tables.   start: "uniform" over non-terminal
+    states, "start" from the MDP's distribution, or "both".   time_limit: moves of an episode, None is 16 times the
+    longer side of a grid map and at least 100.   Equal best actions are chosen uniformly at random, anew at every visit.
+    """
+
+    episodes: int | None = None
+    start: str = "both"
+    time_limit: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.episodes is not None and self.episodes < 0:
+            raise SettingError(
+                "evaluation.episodes", self.episodes, "must be at least 0, or null for the default"
+            )
+        if self.start not in ("uniform", "start", "both"):
+            raise SettingError("evaluation.start", self.start, "must be uniform, start or both")
+        if self.time_limit is not None and self.time_limit < 1:
+            raise SettingError("evaluation.time_limit", self.time_limit, "must be at least 1 move, or null")
+
+    def limit(self, mdp: FiniteMDP) -> int:
+        """Moves after which an episode of this MDP is broken off."""
+        if self.time_limit is not None:
+            return self.time_limit
+        side = max(len(mdp.layout), len(mdp.layout[0])) if mdp.layout else int(np.ceil(np.sqrt(mdp.n_states)))
+        return max(100, 16 * side)
+
+    def warnings(self, mdp: FiniteMDP) -> list[str]:
+        """A limit below the shortest path makes the return 0 by force."""
+        from mqlearn.solvers import shortest_path
+
+        path, limit = shortest_path(mdp), self.limit(mdp)
+        if self.episodes and path is not None and limit < path:
+            return [f"evaluation.time_limit={limit} is below the shortest path from the start, {path} moves"]
+        return []
+
+
+class Measure:
+    """Measures learners at checkpoints.
+
+    Over the counted pairs: q_error, sup norm of Q_k - Q*; q_error_l2, its Euclidean norm; bellman_error, sup norm of
+    T Q_k - Q_k, T with exact expectations. At the start (mean over the start distribution): policy_value, the exact
+    discounted value of the greedy policy, which chooses uniformly among equal best actions; value_gap, the optimal
+    value minus that. theta_error: ||theta_k - theta*||/||theta*||; theta_error_average: of the mean of theta_1 .. theta_k.
+    return_uniform, return_start: total return of the greedy episodes. success_probability, success_uniform: exact
+    probability of a goal within the step limit, from the start and from uniform non-terminal states. On more than
+    128 states the exact values are measured at `exact` columns only. More metrics: functions of (tables (n, S, A), mdp)
+    that return (n,).
+    """
+
+    def __init__(
+        self,
+        mdp: FiniteMDP,
+        optimum: Optimum,
+        more: Mapping[str, Metric] | None = None,
+        evaluation: Evaluation | None = None,
+        exact: tuple[int, ...] = (),
+        theta_star: np.ndarray | None = None,
+        seed: int = 0,
+    ) -> None:
+        self.mdp = mdp
+        self.optimum = optimum
+        self.more = dict(more or {})
+        self.evaluation = evaluation
+        self.exact = exact
+        self.theta_star = theta_star
+        self.seed = np.uint32(seed)
+        self._values: dict[bytes, float] = {}
+        self._model: Any = None if evaluation is None else transition_model(mdp, mean_reward=False)
+        for name in self.more:
+            if name in BUILT_IN:
+                raise SettingError("metrics", name, "is the name of a built-in metric")
+
+    def __call__(self, column: int, learner: Learner) -> dict[str, np.ndarray]:
+        """Metric name -> (lanes,) at checkpoint number `column`."""
+        q = learner.tables()
+        measured = self.errors(q)
+        if self.mdp.n_states <= _SMALL or column in self.exact:
+            values = self.policy_values(q)
+            measured |= {"policy_value": values, "value_gap": self.optimum.start_value - values}
+        if self.theta_star is not None and isinstance(learner, LinearLearner):
+            size = np.linalg.norm(self.theta_star)
+            for name, theta in (("theta_error", learner.theta), ("theta_error_average", learner.average)):
+                measured[name] = np.linalg.norm(theta - self.theta_star, axis=1) / size
+        if self.evaluation is not None:
+            measured |= self.returns(q, learner.lanes)
+            if column in self.exact:
+                measured |= self.success(q)
+        for name, metric in self.more.items():
+            measured[name] = np.asarray(metric(q, self.mdp), dtype=np.float64)
+            if measured[name].shape != (len(q),):
+                raise SettingError(
+                    "metrics", name, f"must return an array of shape ({len(q)},), one value a seed"
+                )
+        return measured
+
+    def errors(self, q: np.ndarray) -> dict[str, np.ndarray]:
+        """Errors of tables q (n, S, A)."""
+        counted = self.mdp.counted
+        error = np.abs(q - self.optimum.q)[:, counted]
+        with np.errstate(over="ignore"):  # a diverging table is about to be recorded as such
+            return {
+                "q_error": error.max(axis=1),
+                "q_error_l2": np.sqrt((error**2).sum(axis=1)),
+                "bellman_error": np.abs(bellman(self.mdp, q) - q)[:, counted].max(axis=1),
+            }
+
+    def policy_values(self, q: np.ndarray) -> np.ndarray:
+        """(n,): exact value at the start of the greedy policies. They change seldom, so each is solved once."""
+        policies = greedy_policies(self.mdp, q)
+        keys = [policy.tobytes() for policy in policies]
+        new = {key: i for i, key in enumerate(keys) if key not in self._values}
+        if new:
+            solved = policy_values_at_start(self.mdp, policies[list(new.values())])
+            self._values.update(zip(new, solved.tolist(), strict=True))
+        values = np.array([self._values[key] for key in keys])
+        if self.mdp.n_states > _SMALL:
+            self._values.clear()  # large keys that hardly come back
+        return values
+
+    def returns(self, q: np.ndarray, lanes: np.ndarray) -> dict[str, np.ndarray]:
+        """Total undiscounted return of `evaluation.episodes` greedy episodes, for tables q (n, S, A)."""
+        from mqlearn import kernels
+
+        evaluation = self.evaluation
+        assert evaluation is not None
+        x, u = self.mdp.pairs.T
+        values = np.ascontiguousarray(q[:, x, u])
+        open_states = ~self.mdp.terminal
+        kinds = {"uniform": open_states / open_states.sum(), "start": self.mdp.start}
+        measured = {}
+        for kind, distribution in kinds.items():
+            if evaluation.start in (kind, "both"):
+                starts = np.flatnonzero(distribution > 0)
+                totals, goals = np.empty(len(q)), np.empty(len(q))
+                kernels.greedy_returns(
+                    values, self._model, self.mdp.goal.astype(np.uint8), starts, *alias_table(distribution[starts]),
+                    evaluation.episodes, evaluation.limit(self.mdp), lanes, self.seed,
+                    np.uint32(kernels.STREAMS[f"evaluation_{kind}"]), totals, goals,
+                )  # fmt: skip
+                measured[f"return_{kind}"] = totals
+        return measured
+
+    def success(self, q: np.ndarray) -> dict[str, np.ndarray]:
+        """Exact probability of a goal within the step limit (to 1e-12) under the greedy policies of q (n, S, A)."""
+        from mqlearn import kernels
+
+        evaluation = self.evaluation
+        assert evaluation is not None
+        x, u = self.mdp.pairs.T
+        goal, p = self.mdp.goal.astype(np.uint8), np.ascontiguousarray(self.mdp.probabilities[x, u])
+        limit = evaluation.limit(self.mdp)
+        reached = np.stack(
+            [
+                kernels.success_within(policy[x, u], self._model, p, goal, limit, _SUCCESS_TOLERANCE)
+                for policy in greedy_policies(self.mdp, q)
+            ]
+        )
+        return {
+            "success_probability": reached @ self.mdp.start,
+            "success_uniform": reached[:, ~self.mdp.terminal].mean(axis=1),
+        }
+
+
+def greedy_policies(mdp: FiniteMDP, q: np.ndarray) -> np.ndarray:
+    """Greedy policies as probabilities (..., S, A): uniform among equal best admissible actions, 0 at terminals."""
+    allowed = np.where(mdp.learned, q, -np.inf)
+    best = mdp.learned & (allowed == allowed.max(axis=-1, keepdims=True))
+    return best / np.maximum(best.sum(axis=-1, keepdims=True), 1)

@@ -1,0 +1,59 @@
+"""The cells of an experiment yaml: its overrides, times a grid of panels, times labelled curves."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mqlearn import compose, config
+from mqlearn.config import CONF, Cell
+from mqlearn.errors import SettingError, nearest
+
+# Overrides of these never change a number, so they do not make a variant of a figure.
+_UNSCIENTIFIC = ("n_workers", "tracking", "experiment", "hydra", "plugins", "existing")
+
+
+@dataclass(frozen=True)
+class Planned:
+    """One cell of a figure: where it is shown, and under which label."""
+
+    panel: str
+    label: str
+    cell: Cell
+
+
+@dataclass(frozen=True)
+class Plan:
+    """An experiment yaml, composed. settings: without a panel or a curve; spec: its `figure` node."""
+
+    name: str
+    settings: dict[str, Any]
+    spec: dict[str, Any]
+    cells: tuple[Planned, ...]
+    variant: tuple[str, ...]
+
+    @property
+    def stem(self) -> str:
+        """File name of the figure: the plain name is the default settings only."""
+        words = "_".join(self.variant)
+        return "_".join([self.name, *("".join(c if c.isalnum() or c in "=.,+-_" else "-" for c in words),) * bool(words)])
+
+
+def plan(name: str, overrides: Sequence[str], config_dir: str | None = None) -> Plan:
+    """Compose conf/experiment/NAME.yaml and all its cells; they are validated. Raises SettingError."""
+    folders = [CONF / "experiment", *([Path(config_dir) / "experiment"] if config_dir else [])]
+    known = sorted(path.stem for folder in folders for path in folder.glob("*.yaml"))
+    if name not in known:
+        raise SettingError("experiment", name, f"must be one of {', '.join(known)}{nearest(name, known)}")
+    base = [f"experiment={name}", *overrides]
+    settings = compose.compose(base, config_dir)
+    spec = settings.get("figure") or {}
+    if not spec.get("curves"):
+        raise SettingError("figure", name, "its yaml has no figure.curves, so there is nothing to draw")
+    grid, curves = spec.get("grid") or {"": []}, spec["curves"]
+    places = [(panel, label) for panel in grid for label in curves]
+    lists = [[*base, *grid[panel], *curves[label]] for panel, label in places]
+    cells = [config.build(composed) for composed in compose.compose_all(lists, config_dir)]
+    planned = tuple(Planned(panel, label, cell) for (panel, label), cell in zip(places, cells, strict=True))
+    variant = tuple(o for o in overrides if o.lstrip("+~").split("=")[0].split(".")[0].split("/")[0] not in _UNSCIENTIFIC)
+    return Plan(name, settings, spec, planned, variant)

@@ -1,0 +1,42 @@
+"""Progress of a long run: one live line on a terminal, plain lines elsewhere."""
+
+import sys
+import time
+
+_QUIET = 2.0  # seconds: shorter runs say nothing
+_LIVE = 0.2  # between refreshes of a terminal's line
+_PLAIN = 10.0  # between lines in a log
+
+
+class Progress:
+    """Called at checkpoints with the iteration and the current error; use as a context manager."""
+
+    def __init__(self, label: str, iterations: int) -> None:
+        self.label = label
+        self.iterations = iterations
+        self.live = sys.stderr.isatty()
+        self.started: float | None = None
+        self.shown = 0.0
+
+    def __enter__(self) -> "Progress":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.live and self.shown:
+            sys.stderr.write("\r\033[K")
+            sys.stderr.flush()
+
+    def __call__(self, k: int, error: float) -> None:
+        now = time.monotonic()
+        if self.started is None:  # at iteration 0, when everything has been compiled
+            self.started = now
+            self.shown = 0.0 if self.live else now
+        elapsed = now - self.started
+        if elapsed < _QUIET or now - self.shown < (_LIVE if self.live else _PLAIN):
+            return
+        self.shown = now
+        rate = k / elapsed
+        left = (self.iterations - k) / rate
+        text = f"{self.label}: {k:,} of {self.iterations:,} iterations, {rate:,.0f}/s, {left:.0f} s left, error {error:.3g}"
+        sys.stderr.write(f"\r\033[K{text[:150]}" if self.live else f"{text}\n")
+        sys.stderr.flush()

@@ -1,0 +1,39 @@
+"""What `mqlearn truth` says of an environment: how large it is, how good one can be, and how well that is known."""
+
+from typing import Any
+
+from mqlearn.mdp import FiniteMDP
+from mqlearn.solvers import optimal, optimal_actions, shortest_path, success_probability
+
+NEGLIGIBLE_VALUE = 1e-6  # of the largest reward: below this, errors and returns tell rules apart no more
+NEGLIGIBLE_SUCCESS = 1e-3
+
+
+def report(mdp: FiniteMDP) -> tuple[dict[str, Any], list[str]]:
+    """Facts for people and for JSON, and warnings. Values at the start are means over the start distribution."""
+    optimum = optimal(mdp)
+    success = float(mdp.start @ success_probability(mdp))
+    facts = {
+        "environment": mdp.name,
+        "discount": mdp.discount,
+        "states": mdp.n_states,
+        "actions": mdp.n_actions,
+        "pairs": int(mdp.counted.sum()),
+        "start_value": optimum.start_value,
+        "certified_error": optimum.error_bound,
+        "success_probability": success,
+        "shortest_path": shortest_path(mdp),
+        "optimal_actions": optimal_actions(mdp),
+        "max_reward": mdp.max_reward,
+    }
+    warnings = []
+    value = abs(optimum.start_value)
+    if value < 1e-60:
+        warnings.append(
+            f"the optimal value at the start is below 1e-60 (computed: {optimum.start_value:.3g})"
+        )
+    elif value < NEGLIGIBLE_VALUE * mdp.max_reward:
+        warnings.append(f"the optimal value at the start is negligible ({optimum.start_value:.3g})")
+    if success < NEGLIGIBLE_SUCCESS:
+        warnings.append(f"even the best policy reaches the goal with probability {success:.3g} only")
+    return facts, warnings
