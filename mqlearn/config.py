@@ -21,7 +21,6 @@ from mqlearn.errors import SettingError, nearest
 
 PACKAGE = Path(__file__).resolve().parent
 CONF = PACKAGE / "conf" if (PACKAGE / "conf").is_dir() else PACKAGE.parent / "conf"
-GROUPS = ("env", "algorithm", "step_size", "sampling")
 # These choose where and how a cell is computed and kept, never a number of it.
 _UNSCIENTIFIC = ("experiment", "n_workers", "plugins", "tracking")
 _TRUTH = {"on": True, "off": False, "yes": True, "no": False, "true": True, "false": False}
@@ -69,6 +68,9 @@ def build(settings: Mapping[str, Any]) -> Cell:
 def _build(text: str) -> Cell:
     settings = json.loads(text)
     settings.pop("figure", None)  # the plan of an experiment, not a setting of its cells
+    from mqlearn.experiment import resolve_reward
+    from mqlearn.sampling import Synchronous
+
     plugins = load_plugins(settings.get("plugins", []))
     errors: list[SettingError] = []
 
@@ -89,20 +91,25 @@ def _build(text: str) -> Cell:
     rule = check(_make, "algorithm", settings["algorithm"], plugins)
     step_size = check(_make, "step_size", settings["step_size"], plugins)
     sampling = check(_make, "sampling", settings["sampling"], plugins)
+    features = check(_make, "features", settings["features"], plugins, {"mdp": mdp}) if mdp is not None else None
+    evaluation = check(_make, "evaluation", settings["evaluation"], plugins)
+    linear = check(_make, "linear", {"_target_": "mqlearn.Linear", **settings["linear"]}, plugins)
     metrics = check(_metrics, settings["metrics"], plugins)
     if errors:
         raise errors[0] if len(errors) == 1 else SettingErrors(errors)
     if getattr(mdp, "layout", None) is not None and "map" in settings["env"]:
         settings["env"]["map"] = list(mdp.layout)
-    if settings["reward"] == "auto":
-        settings["reward"] = "mean"
-    q0 = settings["q0"]
+    settings["reward"] = resolve_reward(settings["reward"], isinstance(sampling, Synchronous))
+    initial = {name: tuple(value) if isinstance(value := settings[name], list) else value for name in ("q0", "theta0")}
     arguments = {
         "rule": rule,
         "step_size": step_size,
         "sampling": sampling,
+        "features": features,
+        "evaluation": evaluation,
+        "linear": linear,
         "metrics": metrics,
-        "q0": tuple(q0) if isinstance(q0, list) else q0,
+        **initial,
         **{name: settings[name] for name in _PLAIN},
     }
     return Cell(settings, _digest(settings, mdp, plugins), _name(settings), mdp, arguments)
@@ -169,6 +176,7 @@ _KINDS: dict[str, Callable[[str, Any], Any]] = {
     "discount": _discount,
     "reward": _choice("auto", "mean", "sampled"),
     "q0": _initial,
+    "theta0": _initial,
     "iterations": _whole(0),
     "checkpoints": _choice("log", "linear"),
     "n_checkpoints": _whole(1),
@@ -176,7 +184,7 @@ _KINDS: dict[str, Callable[[str, Any], Any]] = {
     "seed": _whole(0, 2**32 - 1),
     "n_workers": _whole(1, optional=True),
 }
-_PLAIN = tuple(name for name in _KINDS if name not in ("discount", "q0"))
+_PLAIN = tuple(name for name in _KINDS if name not in ("discount", "q0", "theta0"))
 
 
 def _experiment_name(settings: dict[str, Any]) -> None:
@@ -237,6 +245,8 @@ def _make(group: str, node: Any, plugins: Mapping[str, Any], more: Mapping[str, 
             value = _make(f"{group}.{key}", value, plugins)
         elif isinstance(value, str) and value.lower() in _TRUTH:
             value = node[key] = _TRUTH[value.lower()]
+        elif isinstance(value, str) and value.rpartition(".")[0] in plugins:
+            value = _locate(f"{group}.{key}", value, plugins)
         arguments[key] = value
     parameters = inspect.signature(target).parameters
     if not any(p.kind is p.VAR_KEYWORD for p in parameters.values()):

@@ -1,11 +1,11 @@
-"""Where linear Q-learning goes on an exact model: the stationary distribution of the sampling chain, and theta*.
+"""Where linear Q-learning goes on an exact model: the distribution of the samples, and theta*.
 
 theta* is a root of the mean gradient (the paper's gbar, with Phi inside the expectation)
 
     gbar(theta) = sum_(x,u) mu(x, u) E[ Phi(x, u)'theta - r - g max_v Phi(y, v)'theta ] Phi(x, u).
 
-That there is one is an assumption of the paper, not a fact, so what is found is checked and counted. scipy costs
-start-up time, so it is imported inside the functions.
+That there is one is Assumption 2 of the paper, not a fact, so what is found is checked and counted. scipy
+costs start-up time, so it is imported inside the functions.
 """
 
 import math
@@ -16,10 +16,12 @@ import numpy as np
 
 from mqlearn.errors import SettingError
 from mqlearn.features import Features, null_space, whole
+from mqlearn.learners import table_of_pairs
 from mqlearn.mdp import FiniteMDP, bellman, finite_number, greedy, state_values
 from mqlearn.solvers import ConvergenceError, _chain, _factor, optimal
 
-_SOLVES = 100  # Newton steps from one start
+_SOLVES = 60  # Newton steps from one start,
+_DENSE_WORK = 3e11  # fewer when d^3 for each adds up to more, but at least 15
 _SHORTEST = 2.0**-10  # step length at which a start is given up
 _ROOT = 1e-9  # |gbar_j| / (sum of the sizes of its terms) of a root; solved ones have about 1e-15
 _DENSE = 0.05  # share of entries from which a dense solve is faster
@@ -35,8 +37,8 @@ class FixedPoint:
     n_roots: number of distinct roots found from all starts.
     distance: sup norm of Phi theta* - Q* over the counted pairs, NaN without a root.
     exists: whether a root was found.
-    used (d,) bool: the columns that some sampled pair uses. Learning never moves the others, so that a distance
-        of theta from theta* should leave them out.
+    used (d,) bool: the columns that some sampled pair uses. Learning never moves the others: a distance of
+        theta from theta* leaves them out.
     """
 
     theta: np.ndarray
@@ -57,12 +59,14 @@ def stationary_distribution(
 ) -> np.ndarray:
     """mu (S, A): the long-run share of each pair among the samples of a chain of episodes.
 
-    behaviour: (S, A) probabilities of the actions.   start: (S,) distribution of an episode's first state.
-    An episode ends in a terminal state, after any move with `restart_probability`, and after `time_limit`
-    moves; the last two do not change the sample of that move. By the renewal theorem mu is proportional to the
-    expected visits in an episode: the solution of eta = start + K' eta with K the moves that do not end it
-    (sparse LU, the residual checked), or the sum of K'^t start over t < time_limit. Raises SettingError, also
-    for episodes that may never end.
+    behaviour: (S, A) probabilities of the actions.
+    start: (S,) distribution of the first state of an episode.
+    restart_probability, time_limit: an episode ends in a terminal state, after any move with this probability,
+        and after this number of moves. The last two leave the sample of that move as it is.
+
+    By the renewal theorem mu is proportional to the expected visits in an episode: the solution of
+    eta = start + K' eta, K the moves after which it goes on (sparse LU, the residual checked), or the sum of
+    K'^t start over t < time_limit. Raises SettingError, also for episodes that may never end.
     """
     from scipy import sparse
 
@@ -85,7 +89,8 @@ def stationary_distribution(
     else:
         endless = visited & ~_reached(sparse.csr_array(p.T), mdp.terminal)
         if restart == 0 and endless.any():
-            expected = f"an episode that comes to state {endless.argmax()} never ends: set it, or sampling.time_limit"
+            trap = f"an episode that comes to state {endless.argmax()} never ends"
+            expected = f"{trap}: set a probability above 0, or sampling.time_limit"
             raise SettingError("sampling.restart_probability", restart_probability, expected)
         visits = _factor(going_on, 1.0).solve(start, "T")
         if not np.all(np.abs(start + going_on.T @ visits - visits) <= 1e-10 * np.abs(visits).max()):
@@ -110,12 +115,12 @@ def theta_star(
 ) -> FixedPoint:
     """A root of gbar for the distribution mu (S, A) of the samples, by semismooth Newton steps.
 
-    gbar is linear as long as the greedy policy is the same, and a step solves the present policy's system: this
-    is policy iteration. Where the policies go round in a circle the steps become shorter. The first start is
-    the greedy policy of Q*, the other `starts` - 1 are random policies; the first root found is returned.
+    gbar is linear as long as the greedy policy stays the same, and a step solves the system of the present
+    policy: this is policy iteration. Where policies go round in a circle the steps become shorter. The first
+    start is the greedy policy of Q*, the other `starts` - 1 are random policies; the first root is returned.
 
-    theta0: a number or (d,). Samples move theta within theta0 plus the span of the sampled rows of Phi, and the
-    root is sought there: columns that no sampled pair uses stay at theta0. Raises SettingError.
+    theta0: a number or (d,). Samples move theta within theta0 plus the span of the sampled rows of Phi, and
+    the root is sought there: columns that no sampled pair uses stay at theta0. Raises SettingError.
     """
     x, u = mdp.pairs.T
     weights = _distribution("mu", mu, mdp.learned)[x, u]
@@ -152,26 +157,29 @@ class _System:
 
         x, u = mdp.pairs.T
         p, y, r = mdp.probabilities[x, u], mdp.successors[x, u], mdp.mean_rewards[x, u]
-        self.mdp, self.features, self.theta0 = mdp, features, theta0
-        self.phi = features.matrix()
-        self.weighted = sparse.csr_array((self.phi * weights[:, None]).T)
+        self.mdp, self.theta0, self.phi = mdp, theta0, features.matrix()
+        weighted = sparse.csr_array((self.phi * weights[:, None]).T)
         entries = p.ravel(), y.flatten(), np.arange(len(p) + 1) * p.shape[1]
         self.moves = sparse.csr_array(entries, shape=(len(p), mdp.n_states))
-        self.gram, self.ahead = self.weighted @ self.phi, self.weighted @ self.moves
-        self.r, self.b = r, self.weighted @ r
+        self.gram, self.ahead = weighted @ self.phi, weighted @ self.moves
+        self.r, self.b = r, weighted @ r
+        self.phi_size, self.weighted_size = abs(self.phi), abs(weighted)
         self.row = np.zeros(mdp.learned.shape, np.int64)
         self.row[x, u] = np.arange(len(x))
         sampled = self.phi[weights > 0]
         self.used = np.bincount(sampled.indices, minlength=features.n_features) > 0
         null = null_space(sampled)
         self.held = sparse.csr_array(null @ null.T) * self.gram.diagonal().mean()
+        d = features.n_features
+        dense = self.gram.nnz > _DENSE * d**2
+        self.solves = int(np.clip(_DENSE_WORK / d**3, 15, _SOLVES)) if dense else _SOLVES
 
     def newton(self, policy: np.ndarray) -> _Point:
         """The point of least share on the way from a policy (S,)."""
         best = _Point(self.theta0, math.inf, math.inf)
         theta, length = None, 1.0
         seen: set[bytes] = set()
-        for _ in range(_SOLVES):
+        for _ in range(self.solves):
             if policy.tobytes() in seen:
                 if best.share <= _ROOT or length < _SHORTEST:
                     break
@@ -186,11 +194,11 @@ class _System:
                 break
             best = min(best, point, key=lambda p: p.share)
             theta = solution if theta is None else theta + length * (solution - theta)
-            policy = greedy(self.mdp, self.features.table(self.mdp, theta))
+            policy = greedy(self.mdp, table_of_pairs(self.mdp, self.phi @ theta))
         return best
 
     def solve(self, policy: np.ndarray) -> np.ndarray | None:
-        """The theta (d,) at which gbar is 0 if its maxima are those of a policy; None for a singular system."""
+        """The theta (d,) with gbar = 0 if a policy (S,) took the maxima; None for a singular system."""
         from scipy import sparse
         from scipy.sparse.linalg import splu
 
@@ -199,7 +207,7 @@ class _System:
         entries = np.ones(len(rows)), rows, np.concatenate([[0], np.cumsum(live)])
         chosen = sparse.csr_array(entries, shape=(len(live), self.phi.shape[0])) @ self.phi
         slope = self.gram - self.mdp.discount * (self.ahead @ chosen)
-        # Null directions N of the sampled rows have N' slope = 0: adding N N' gives the solution with N' step = 0.
+        # Null directions N of the sampled rows have N' slope = 0, so that with N N' added N' step = 0.
         matrix = sparse.csc_array(slope + self.held)
         right = self.b - slope @ self.theta0
         try:
@@ -212,10 +220,11 @@ class _System:
         return self.theta0 + step if np.isfinite(step).all() else None
 
     def measure(self, theta: np.ndarray) -> _Point:
-        estimates, v = self.phi @ theta, state_values(self.mdp, self.features.table(self.mdp, theta))
+        v = state_values(self.mdp, table_of_pairs(self.mdp, self.phi @ theta))
         gradient = np.abs(self.gram @ theta - self.b - self.mdp.discount * (self.ahead @ v))
-        terms = np.abs(estimates) + np.abs(self.r) + self.mdp.discount * (self.moves @ np.abs(v))
-        size = abs(self.weighted) @ terms
+        terms = self.phi_size @ np.abs(theta)
+        ahead = self.moves @ table_of_pairs(self.mdp, terms).max(1)
+        size = self.weighted_size @ (terms + np.abs(self.r) + self.mdp.discount * ahead)
         share = gradient[gradient > 0] / size[gradient > 0]
         return _Point(theta, float(gradient.max()), float(share.max(initial=0.0)))
 

@@ -193,6 +193,7 @@ def synchronous(q, q_prev, model, weights, discount, k, lanes, seed, stream):
 #   shift).   chain: see `mqlearn.sampling`, where it is built.
 
 _CHUNK = 4096  # iterations for which random words are made at a time
+_BATCH = 64  # moves of an evaluation episode, likewise
 MARKOVIAN, REPLAY, IID = 0, 1, 2
 UNIFORM, TABLE, EPSILON_GREEDY = 0, 1, 2
 
@@ -713,87 +714,99 @@ def asynchronous_linear_dense(
             last[lane, 1] = last_delta
 
 
-@_compiled
-def greedy_returns(values, model, goal, starts, keep, alias, episodes, limit, lanes, seed, stream, rewards_out, goals_out):
-    """Undiscounted return of greedy episodes on the model, ties broken at random anew at each visit.
+# --- evaluation -----------------------------------------------------------------------------------------------------
 
-    values: (L, pairs) estimates.   rewards_out, goals_out: (L,) sums over `episodes` episodes of at most `limit` moves.
+
+@_compiled
+def greedy_returns(values, model, goal, starts, keep, alias, episodes, limit, lanes, seed, stream, returns, goals):
+    """Undiscounted return of greedy episodes on the model, equal best actions chosen uniformly anew at each visit.
+
+    values: (L, pairs) estimates.   returns, goals: (L,) sums over `episodes` episodes of at most `limit` moves.
     An episode's randomness depends on its number and its lane alone.
     """
     offsets, successors, rewards, thresholds, _ = model
-    words = np.empty((4, 256), np.uint32)
+    n_states = offsets.shape[0] - 1
+    words = np.empty((4, _BATCH), np.uint32)
+    best = np.empty(n_states, np.uint32)  # a best pair of each state, and how many there are
+    ties = np.empty(n_states, np.uint32)
     for lane in range(values.shape[0]):
-        table = values[lane]
+        for x in range(n_states):
+            ties[x] = 0
+            for pair in range(offsets[x], offsets[x + 1]):
+                if ties[x] == 0 or values[lane, pair] > values[lane, best[x]]:
+                    best[x] = pair
+                    ties[x] = 1
+                elif values[lane, pair] == values[lane, best[x]]:
+                    ties[x] += 1
         total = 0.0
-        goals = 0
+        reached = 0
         for episode in range(episodes):
             counter = np.int64(episode) << np.int64(32)
-            made = 0
             x = np.uint64(0)
             for move in range(limit + 1):
-                if move == made:
-                    n = min(256, limit + 1 - made)
-                    _philox_steps(counter + made, n, lanes[lane], seed, stream, words)
-                    base = made
-                    made += n
-                i = move - base
+                i = move % _BATCH
+                if i == 0:
+                    n = min(_BATCH, limit + 1 - move)
+                    _philox_steps(counter + move, n, lanes[lane], seed, stream, words)
                 if move == 0:
                     j = _below(words[2, i], starts.shape[0])
-                    x = np.uint64(starts[j] if words[3, i] < keep[j] else starts[alias[j]])
+                    x = np.uint64(starts[j]) if words[3, i] < keep[j] else np.uint64(starts[alias[j]])
                     continue
-                first = offsets[x]
-                pair = first + np.uint64(_chosen(table[first : offsets[x + np.uint64(1)]], words[0, i]))
+                pair = np.uint64(best[x])
+                if ties[x] > 1:
+                    left = _below(words[0, i], ties[x])
+                    largest = values[lane, pair]
+                    while left > 0:
+                        pair += np.uint64(1)
+                        if values[lane, pair] == largest:
+                            left -= np.uint64(1)
                 b = np.uint64(0)
                 for c in range(1, thresholds.shape[1]):
                     if words[1, i] >= thresholds[pair, c]:
                         b = np.uint64(c)
                 total += rewards[pair, b]
                 x = np.uint64(successors[pair, b])
-                if offsets[x] == offsets[x + np.uint64(1)]:
-                    if goal[x]:
-                        goals += 1
+                if ties[x] == 0:  # terminal
+                    if goal[x] != 0:
+                        reached += 1
                     break
-        rewards_out[lane] = total
-        goals_out[lane] = goals
+        returns[lane] = total
+        goals[lane] = reached
 
 
 @_compiled
-def success_within(policy, model, probabilities, goal, steps, tolerance):
+def success_within(policy, model, probabilities, goal, steps):
     """(S,): probability that a stochastic policy reaches a goal in at most `steps` moves.
 
-    policy: (pairs,) probabilities of the pairs.   probabilities: (pairs, B).   Stops early once no more than
-    `tolerance` can still be gained anywhere, which bounds the error.
+    policy: (pairs,) probabilities of the pairs.   probabilities: (pairs, B).
     """
     offsets, successors, _, _, _ = model
     n_states = offsets.shape[0] - 1
-    reached = np.zeros(n_states)
-    active = np.zeros(n_states)  # probability that the episode still goes on
+    n_outcomes = successors.shape[1]
+    # The chain of the policy as a sparse matrix: most states have one best pair.
+    columns = np.empty((policy > 0.0).sum() * n_outcomes, np.uint32)
+    shares = np.empty(columns.shape[0])
+    ends = np.zeros(n_states + 1, np.uint64)
+    now = np.zeros(n_states)
+    n = np.uint64(0)
     for x in range(n_states):
-        terminal = offsets[x] == offsets[x + 1]
-        reached[x] = 1.0 if goal[x] else 0.0
-        active[x] = 0.0 if terminal else 1.0
-    for _ in range(steps):
-        reached_next = reached.copy()
-        active_next = active.copy()
-        most = 0.0
-        for x in range(n_states):
-            if offsets[x] == offsets[x + 1] or goal[x]:
-                continue
-            to_goal = 0.0
-            going = 0.0
+        if goal[x] != 0:
+            now[x] = 1.0
+        else:
             for pair in range(offsets[x], offsets[x + 1]):
-                share = policy[pair]
-                if share > 0.0:
-                    for b in range(successors.shape[1]):
-                        p = share * probabilities[pair, b]
-                        y = np.uint64(successors[pair, b])
-                        to_goal += p * reached[y]
-                        going += p * active[y]
-            reached_next[x] = to_goal
-            active_next[x] = going
-            most = max(most, going)
-        reached = reached_next
-        active = active_next
-        if most < tolerance:
-            break
-    return reached
+                if policy[pair] > 0.0:
+                    for b in range(n_outcomes):
+                        columns[n] = successors[pair, b]
+                        shares[n] = policy[pair] * probabilities[pair, b]
+                        n += np.uint64(1)
+        ends[x + 1] = n
+    following = now.copy()
+    for _ in range(steps):
+        for x in range(n_states):
+            if ends[x] < ends[x + 1]:
+                total = 0.0
+                for i in range(ends[x], ends[x + 1]):
+                    total += shares[i] * now[np.uint64(columns[i])]
+                following[x] = total
+        now, following = following, now
+    return now

@@ -19,7 +19,6 @@ BUILT_IN = (
     "return_uniform", "return_start", "success_probability", "success_uniform",
 )  # fmt: skip
 _SMALL = 128  # states: up to here the exact value of every greedy policy is affordable at every checkpoint
-_SUCCESS_TOLERANCE = 1e-12
 
 
 @dataclass(frozen=True)
@@ -71,7 +70,7 @@ class Measure:
     value minus that. theta_error: ||theta_k - theta*||/||theta*||; theta_error_average: of the mean of theta_1 .. theta_k.
     return_uniform, return_start: total return of the greedy episodes. success_probability, success_uniform: exact
     probability of a goal within the step limit, from the start and from uniform non-terminal states. On more than
-    128 states the exact values are measured at `exact` columns only. More metrics: functions of (tables (n, S, A), mdp)
+    128 states bellman_error and the exact values are measured at `exact` columns only. More metrics: functions of (tables (n, S, A), mdp)
     that return (n,).
     """
 
@@ -105,6 +104,7 @@ class Measure:
         if self.mdp.n_states <= _SMALL or column in self.exact:
             values = self.policy_values(q)
             measured |= {"policy_value": values, "value_gap": self.optimum.start_value - values}
+            measured["bellman_error"] = np.abs(bellman(self.mdp, q) - q)[:, self.mdp.counted].max(axis=1)
         if self.theta_star is not None and isinstance(learner, LinearLearner):
             size = np.linalg.norm(self.theta_star)
             for name, theta in (("theta_error", learner.theta), ("theta_error_average", learner.average)):
@@ -129,7 +129,6 @@ class Measure:
             return {
                 "q_error": error.max(axis=1),
                 "q_error_l2": np.sqrt((error**2).sum(axis=1)),
-                "bellman_error": np.abs(bellman(self.mdp, q) - q)[:, counted].max(axis=1),
             }
 
     def policy_values(self, q: np.ndarray) -> np.ndarray:
@@ -169,7 +168,7 @@ class Measure:
         return measured
 
     def success(self, q: np.ndarray) -> dict[str, np.ndarray]:
-        """Exact probability of a goal within the step limit (to 1e-12) under the greedy policies of q (n, S, A)."""
+        """Exact probability of a goal within the step limit under the greedy policies of q (n, S, A)."""
         from mqlearn import kernels
 
         evaluation = self.evaluation
@@ -179,7 +178,7 @@ class Measure:
         limit = evaluation.limit(self.mdp)
         reached = np.stack(
             [
-                kernels.success_within(policy[x, u], self._model, p, goal, limit, _SUCCESS_TOLERANCE)
+                kernels.success_within(policy[x, u], self._model, p, goal, limit)
                 for policy in greedy_policies(self.mdp, q)
             ]
         )

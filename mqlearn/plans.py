@@ -10,6 +10,7 @@ from mqlearn.config import CONF, Cell
 from mqlearn.errors import SettingError, nearest
 
 # Overrides of these never change a number, so they do not make a variant of a figure.
+GROUPS = tuple(sorted(path.name for path in CONF.iterdir() if path.is_dir()))
 _UNSCIENTIFIC = ("n_workers", "tracking", "experiment", "hydra", "plugins", "existing")
 
 
@@ -52,8 +53,20 @@ def plan(name: str, overrides: Sequence[str], config_dir: str | None = None) -> 
         raise SettingError("figure", name, "its yaml has no figure.curves, so there is nothing to draw")
     grid, curves = spec.get("grid") or {"": []}, spec["curves"]
     places = [(panel, label) for panel in grid for label in curves]
-    lists = [[*base, *grid[panel], *curves[label]] for panel, label in places]
+    # A curve is a list of overrides, or such a list for each panel.
+    of = {(p, c): curves[c][p] if isinstance(curves[c], dict) else curves[c] for p, c in places}
+    lists = [_last_choices([*base, *grid[panel], *of[panel, label]]) for panel, label in places]
     cells = [config.build(composed) for composed in compose.compose_all(lists, config_dir)]
     planned = tuple(Planned(panel, label, cell) for (panel, label), cell in zip(places, cells, strict=True))
     variant = tuple(o for o in overrides if o.lstrip("+~").split("=")[0].split(".")[0].split("/")[0] not in _UNSCIENTIFIC)
     return Plan(name, settings, spec, planned, variant)
+
+
+def _last_choices(overrides: list[str]) -> list[str]:
+    """Without the choices of a group that a later one replaces, and the settings that went with them.
+
+    A curve may replace the step size of its panel; what the panel says of the settings of the old one then has no
+    meaning.
+    """
+    chosen = {o.split("=")[0]: i for i, o in enumerate(overrides) if o.split("=")[0] in GROUPS}
+    return [o for i, o in enumerate(overrides) if i >= chosen.get(o.split("=")[0].split(".")[0], -1)]

@@ -1,0 +1,287 @@
+"""The kernels' mathematics once more, in plain Python and NumPy, one lane and one step at a time, from the equations.
+
+Everything follows from the settings and from Philox4x32-10 alone, so a twin shares no code with what it checks,
+but for the alias tables, which have a test of their own.
+"""
+
+import numpy as np
+
+from mqlearn import kernels
+from mqlearn.learners import Learner, Linear, start
+from mqlearn.mdp import FiniteMDP
+from mqlearn.sampling import IID, Replay, alias_table
+
+WORD = 2**32
+_LOW, _HALF = np.uint64(WORD - 1), np.uint64(32)
+
+
+def philox(counter: tuple, key: tuple[int, int]) -> np.ndarray:
+    """(4, ...) words of Philox4x32-10 as uint64, for a counter of four numbers or arrays."""
+    c0, c1, c2, c3 = (np.asarray(c, np.uint64) for c in counter)
+    key0, key1 = key
+    for _ in range(10):
+        first, second = np.uint64(0xD2511F53) * c0, np.uint64(0xCD9E8D57) * c2
+        c0, c1 = second >> _HALF ^ c1 ^ np.uint64(key0), second & _LOW
+        c2, c3 = first >> _HALF ^ c3 ^ np.uint64(key1), first & _LOW
+        key0, key1 = (key0 + 0x9E3779B9) % WORD, (key1 + 0xBB67AE85) % WORD
+    return np.stack(np.broadcast_arrays(c0, c1, c2, c3))
+
+
+def words(stream: str, seed: int, lane, k, word=0) -> np.ndarray:
+    """(4, ...) words of a named stream; lane, k and word may be arrays."""
+    k = np.asarray(k, np.uint64)
+    return philox((word, k & _LOW, k >> _HALF, lane), (seed, kernels.STREAMS[stream]))
+
+
+def below(word, n: int) -> int:
+    """The uniform whole number below n of a 32-bit word."""
+    return int(word) * n // WORD
+
+
+def chosen(probabilities: np.ndarray, word) -> np.ndarray:
+    """The outcomes whose share of [0, 1) holds word / 2^32."""
+    last = int(np.flatnonzero(probabilities)[-1])
+    position = np.asarray(word, np.float64) / WORD
+    return np.minimum(np.searchsorted(np.cumsum(probabilities), position, side="right"), last)
+
+
+def value(mdp: FiniteMDP, table: np.ndarray, y: int) -> float:
+    """max_v q(y, v) of a table over the pairs (n,), 0 at a terminal state."""
+    return table[mdp.pair_offsets[y] : mdp.pair_offsets[y + 1]].max(initial=-np.inf) if not mdp.terminal[y] else 0.0
+
+
+# --- synchronous ----------------------------------------------------------------------------------------------------
+
+
+def synchronous_outcomes(mdp: FiniteMDP, seed: int, lanes: np.ndarray, k: int) -> np.ndarray:
+    """(n, L): the outcome of each pair and lane at iteration k."""
+    x, u = mdp.pairs.T
+    p, n, base = mdp.probabilities[x, u], len(x), mdp.n_successors
+    if base == 1:
+        return np.zeros((n, len(lanes)), int)
+    equal = np.allclose(p, 1 / base, rtol=0, atol=1e-12)
+    pairs_of_a_word = max(1, int(16 / np.log2(base))) if equal else 1
+    number, digit = np.arange(n) // pairs_of_a_word, np.arange(n) % pairs_of_a_word
+    four = words("synchronous", seed, lanes[None, :], k, (number // 4)[:, None])
+    word = four[number % 4, np.arange(n)].astype(object)  # Python's whole numbers
+    if equal:
+        return np.array([[w * base ** int(d) % WORD * base // WORD for w in row] for row, d in zip(word, digit)], int)
+    return np.stack([chosen(share, row) for share, row in zip(p, word, strict=True)])
+
+
+def sampled_operator(mdp: FiniteMDP, q: np.ndarray, outcomes: np.ndarray, mean_reward: bool) -> np.ndarray:
+    """T_k q (n, L) for tables q (n, L) and outcomes (n, L)."""
+    x, u = mdp.pairs.T
+    y = np.take_along_axis(mdp.successors[x, u], outcomes, axis=1)
+    r = np.take_along_axis(mdp.rewards[x, u], outcomes, axis=1)
+    if mean_reward:
+        r = np.broadcast_to(mdp.mean_rewards[x, u][:, None], y.shape)
+    v = np.zeros((mdp.n_states, q.shape[1]))
+    for state in np.flatnonzero(~mdp.terminal):
+        v[state] = q[x == state].max(axis=0)
+    return r + mdp.discount * np.take_along_axis(v, y, axis=0)
+
+
+def exact_operator(mdp: FiniteMDP, q: np.ndarray) -> np.ndarray:
+    """T q (n, L), expectations from the model."""
+    x, u = mdp.pairs.T
+    total = np.zeros_like(q)
+    for b in range(mdp.n_successors):
+        share = mdp.probabilities[x, u, b][:, None]
+        total += share * sampled_operator(mdp, q, np.full(q.shape, b), mean_reward=False)
+    return total
+
+
+# --- one sample an iteration ----------------------------------------------------------------------------------------
+
+
+class ChainTwin:
+    """One lane's sampling chain: `next` returns the pair and the outcome that iteration k learns from."""
+
+    def __init__(self, mdp: FiniteMDP, sampling, lane: int, seed: int, n: int) -> None:
+        self.mdp, self.sampling, self.n = mdp, sampling, n
+        self.starts = np.flatnonzero(sampling.episode_starts(mdp))
+        self.start_alias = alias_table(sampling.episode_starts(mdp)[self.starts])
+        x, u = mdp.pairs.T
+        if isinstance(sampling, IID):
+            self.pair_alias = alias_table(sampling.stationary(mdp)[x, u])
+        self.words, self.choices, self.ties = (
+            words(stream, seed, lane, np.arange(n)) for stream in ("chain", "choices", "ties")
+        )
+        self.state = self.first_state(*words("warm_up_choices", seed, lane, 2**40)[:2])
+        self.moves = self.steps = self.episodes = self.goals = 0
+        self.visits = np.zeros(len(x), int)
+        self.buffer: list[tuple[int, int]] = []
+        if isinstance(sampling, Replay) and sampling.warm_up:
+            k = np.arange(sampling.warm_up)
+            main, choices = words("warm_up", seed, lane, k), words("warm_up_choices", seed, lane, k)
+            for i in k:
+                self.push(self.step(main[:, i], choices[:, i], None))
+
+    def first_state(self, index, coin) -> int:
+        keep, alias = self.start_alias
+        j = below(index, len(self.starts))
+        return int(self.starts[j if int(coin) < int(keep[j]) else alias[j]])
+
+    def greedy(self, table: np.ndarray, word) -> int:
+        first, end = self.mdp.pair_offsets[self.state : self.state + 2]
+        best = np.flatnonzero(table[first:end] == table[first:end].max())
+        return int(first + best[below(word, len(best))])
+
+    def step(self, main: np.ndarray, choices: np.ndarray, greedy: int | None) -> tuple[int, int]:
+        """One step of the chain; `greedy` is what a greedy behaviour does, None for a uniform one."""
+        mdp, sampling = self.mdp, self.sampling
+        first, end = (int(edge) for edge in mdp.pair_offsets[self.state : self.state + 2])
+        if isinstance(sampling, IID):
+            keep, alias = self.pair_alias
+            j = below(main[0], len(mdp.pairs))
+            pair = j if int(main[3]) < int(keep[j]) else int(alias[j])
+        elif greedy is not None:
+            pair = greedy
+        elif isinstance(sampling.behaviour, str):
+            pair = first + below(main[0], end - first)
+        else:
+            pair = first + int(chosen(sampling.policy(mdp)[mdp.learned][first:end], main[0]))
+        x, u = mdp.pairs[pair]
+        b = int(chosen(mdp.probabilities[x, u], main[1]))
+        y = int(mdp.successors[x, u, b])
+        self.visits[pair] += 1
+        self.steps += 1
+        self.goals += int(mdp.terminal[y] and mdp.goal[y])
+        ended = bool(mdp.terminal[y])
+        if not ended:
+            self.moves += 1
+            restarts = int(choices[1]) < sampling.restart_probability * WORD
+            ended = restarts or self.moves == sampling.time_limit
+        if ended:
+            self.episodes += 1
+            self.moves = 0
+            y = self.first_state(main[2], main[3])
+        self.state = y
+        return pair, b
+
+    def push(self, transition: tuple[int, int]) -> None:
+        place = (self.steps - 1) % self.sampling.capacity
+        self.buffer[place : place + 1] = [transition]
+
+    def next(self, k: int, table: np.ndarray) -> tuple[int, int]:
+        """table (n,): the estimates that an epsilon-greedy behaviour looks at."""
+        main, choices = self.words[:, k], self.choices[:, k]
+        replay = isinstance(self.sampling, Replay)
+        transition = None
+        if not replay or k % self.sampling.draws == 0:
+            greedy = None
+            if self.sampling.adaptive:
+                first, last, span = self.sampling.exploration
+                if choices[0] / WORD >= first + (last - first) * min(1, k / span):
+                    greedy = self.greedy(table, self.ties[2, k])
+            transition = self.step(main, choices, greedy)
+            if replay:
+                self.push(transition)
+        if replay:
+            return self.buffer[below(choices[3], len(self.buffer))]
+        assert transition is not None
+        return transition
+
+
+def outcome_of(mdp: FiniteMDP, transition: tuple[int, int], mean_reward: bool) -> tuple[int, int, float]:
+    """Pair, successor and reward."""
+    pair, b = transition
+    x, u = mdp.pairs[pair]
+    reward = mdp.mean_rewards[x, u] if mean_reward else mdp.rewards[x, u, b]
+    return pair, int(mdp.successors[x, u, b]), float(reward)
+
+
+def table_twin(mdp: FiniteMDP, chain: ChainTwin, rule, q0: np.ndarray, mean_reward: bool = False) -> np.ndarray:
+    """The `pair` form with Q_{k-1} a full copy of the table before."""
+    q, q_prev = q0.copy(), q0.copy()
+    count = np.zeros(len(q), int)
+    weights = rule.weights(0, chain.n)
+    for k in range(chain.n):
+        pair, y, reward = outcome_of(mdp, chain.next(k, q), mean_reward)
+        a, b, s, t = weights[count[pair] if chain.sampling.clock == "local" else k]
+        target, target_prev = (reward + mdp.discount * value(mdp, table, y) for table in (q, q_prev))
+        new = q.copy()
+        new[pair] = a * q[pair] + b * q_prev[pair] + s * target + t * target_prev
+        q, q_prev = new, q
+        count[pair] += 1
+    return q
+
+
+def rounds_twin(mdp: FiniteMDP, chain: ChainTwin, rule, q0: np.ndarray) -> tuple[np.ndarray, int]:
+    """The table, and the number of rounds that ended: both tables rest while the targets of a round are collected."""
+    q, q_prev = q0.copy(), q0.copy()
+    x, u = mdp.pairs.T
+    wanted = set(np.flatnonzero(mdp.counted[x, u]).tolist())
+    targets: dict[int, list[tuple[float, float]]] = {}
+    n_rounds = 0
+    for k in range(chain.n):
+        pair, y, reward = outcome_of(mdp, chain.next(k, q), False)
+        both = reward + mdp.discount * value(mdp, q, y), reward + mdp.discount * value(mdp, q_prev, y)
+        targets.setdefault(pair, []).append(both)
+        if wanted <= targets.keys():
+            a, b, s, t = rule.weights(n_rounds, n_rounds + 1)[0]
+            new = q.copy()
+            for j, seen in targets.items():
+                mean, mean_prev = np.mean(seen, axis=0)
+                new[j] = a * q[j] + b * q_prev[j] + s * mean + t * mean_prev
+            q, q_prev, targets = new, q, {}
+            n_rounds += 1
+    return q, n_rounds
+
+
+def linear_twin(
+    mdp: FiniteMDP, chain: ChainTwin, rule, phi: np.ndarray, theta0: np.ndarray, linear: Linear, mean_reward=False
+) -> tuple[np.ndarray, np.ndarray]:
+    """theta_T and the mean of theta_1 .. theta_T of Algorithm 2, dense; phi (n, d)."""
+
+    def gradient(at: np.ndarray, pair: int, y: int, reward: float) -> np.ndarray:
+        return (phi[pair] @ at - reward - mdp.discount * value(mdp, phi @ at, y)) * phi[pair]
+
+    theta, theta_prev, total = theta0.copy(), theta0.copy(), np.zeros_like(theta0)
+    g_prev = None
+    for k, (_, q, s, t) in enumerate(rule.weights(0, chain.n)):
+        pair, y, reward = outcome_of(mdp, chain.next(k, phi @ theta), mean_reward)
+        g = gradient(theta, pair, y, reward)
+        if linear.previous_gradient == "same_sample":
+            g_prev = gradient(theta_prev, pair, y, reward)
+        elif g_prev is None:
+            g_prev = g if linear.first_gradient == "same" else 0 * g
+        new = theta - (q + t) * (theta - theta_prev) - s * g - t * g_prev
+        if linear.projection is not None and np.linalg.norm(new) > linear.projection:
+            new *= linear.projection / np.linalg.norm(new)
+        theta, theta_prev, g_prev = new, theta, g
+        total += theta
+    return theta, total / max(chain.n, 1)
+
+
+# --- driving the learners ---------------------------------------------------------------------------------------------
+
+
+def learner(mdp, sampling, lanes, *, seed=0, features=None, linear=None, initial=0.0, mean_reward=False) -> Learner:
+    lanes = np.asarray(lanes, np.uint32)
+    return start(mdp, sampling, features, linear or Linear(), lanes, seed, initial, mean_reward)
+
+
+def advance(learner, rule, *blocks: int):
+    """Advance by blocks of iterations, from iteration 0; returns the learner."""
+    k = 0
+    for n in blocks:
+        learner.advance(k, n, rule.weights(*learner.rows(k, n)))
+        k += n
+    return learner
+
+
+def drawn(mdp: FiniteMDP, sampling, n: int, lane: int = 0, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Pairs and outcomes (n,) that the kernel draws in iterations 0 .. n - 1; not for epsilon-greedy behaviour."""
+    from mqlearn.learners import Chain
+
+    chain = Chain(mdp, sampling, np.array([lane], np.uint32), seed, False)
+    scratch, out = np.empty((8, n), np.uint32), np.empty(n, np.uint64)
+    kernels.draw(
+        chain.model, chain.tables, chain.states[0], chain.buffers[0], chain.visits[0], 0, 0, n, chain.lanes[0],
+        chain.seed, chain.streams[:2], scratch, out,
+    )  # fmt: skip
+    shift = int(chain.model[4])
+    out = out.astype(np.int64)
+    return out >> shift, out & ((1 << shift) - 1)
