@@ -1,60 +1,120 @@
 """The verbs of the command line; each takes its arguments and returns an exit code."""
 
+import contextlib
+import functools
 import json
 import os
 import platform
+import shlex
 import subprocess
 import sys
+import warnings
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from mqlearn import compose, config
 from mqlearn.config import Cell
 from mqlearn.errors import SettingError, nearest
+from mqlearn.targets import SettingErrors
 
-_HYDRA_FLAGS = (
-    "-c",
-    "--cfg",
-    "-i",
-    "--info",
-    "-sc",
-    "--shell-completion",
-    "--hydra-help",
-    "--version",
-    "-p",
-    "--package",
-)
-_refused: list[SettingError] = []
+_SHOWN_BY_HYDRA = ("-c", "--cfg", "-i", "--info", "--hydra-help")
+_CONFIG_DIR = ("--config-dir", "-cd")
+_COMMAND = "MQLEARN_COMMAND"  # environment variable: the command line, for workers
+_refused: dict[int, list[SettingError]] = {}  # by jobs in this process, whose id is the key
 
 
 def run(arguments: Sequence[str]) -> int:
     """`mqlearn run`: validate every cell before anything is created, then let Hydra run them."""
-    if any(argument.split("=")[0] in _HYDRA_FLAGS for argument in arguments):
+    if any(argument.split("=")[0] in _SHOWN_BY_HYDRA for argument in arguments):
+        folders = [after for flag, after in pairwise((*arguments, "")) if flag in _CONFIG_DIR]
+        folders += [text.partition("=")[2] for text in arguments if text.startswith("--config-dir=")]
+        overrides = [text for text in arguments if "=" in text and not text.startswith("-")]
+        compose.check(overrides, folders[0] if folders else None)
         return hydra_main(arguments)
-    options = _options(arguments, flags=("-m", "--multirun", "-r", "--run"), values=("--config-dir", "-cd"))
-    jobs = compose.sweep(options.overrides) if options.multirun else [options.overrides]
-    cells = [config.build(settings) for settings in compose.compose_all(jobs, options.config_dir)]
-    for cell in cells:
-        tracker(cell.settings)
-    return hydra_main(arguments)
+    options = _options(arguments, flags=("-m", "--multirun", "-r", "--run"), values=_CONFIG_DIR)
+    jobs = compose.jobs(options.overrides, options.config_dir, multirun=options.multirun)
+    named = [text for text in options.overrides if text.startswith(("hydra.run.dir=", "hydra.sweep.subdir="))]
+    if named and any(_too_long(job.folder) for job in jobs):  # as with hydra.job.override_dirname and a large map
+        names = " and ".join(text.partition("=")[0] for text in named)
+        sys.stderr.write(f"mqlearn: {names}: too long for the name of a folder; named by digest instead\n")
+        arguments = [argument for argument in arguments if argument not in named]
+        overrides = [text for text in options.overrides if text not in named]
+        jobs = compose.jobs(overrides, options.config_dir, multirun=options.multirun)
+    _refuse_repetitions(jobs, options.overrides)
+    SettingErrors.collect(functools.partial(_check_place, job) for job in jobs)
+    code = hydra_main(arguments)
+    _hide_passwords(jobs)
+    return code
+
+
+def _too_long(folder: Path) -> bool:
+    return any(len(os.fsencode(part)) > 255 for part in folder.parts)
+
+
+def _refuse_repetitions(jobs: Sequence[compose.Job], overrides: Sequence[str]) -> None:
+    """Raise SettingError if two jobs of a sweep are the same cell: the same numbers, counted twice (SE-01)."""
+    first: dict[Any, int] = {}
+    for number, job in enumerate(jobs, 1):
+        name = (job.cell.settings["experiment"]["name"], job.cell.digest)
+        if name in first:
+            setting, _, value = next(text for text in overrides if text not in job.overrides).partition("=")
+            expected = f"must differ from job to job, but jobs {first[name]} and {number} are the same cell"
+            raise SettingError(setting, value, f"{expected} ({job.cell.name})")
+        first[name] = number
+
+
+def _check_place(job: compose.Job) -> None:
+    """Raise SettingError if a run cannot be tracked as asked for, or not be written to the folder that Hydra makes."""
+    from mqlearn import runs
+
+    tracker(job.cell.settings)
+    if _too_long(job.folder):
+        raise SettingError("hydra.run.dir", job.folder, "is too long for the name of a folder")
+    runs.check_target(job.folder, job.cell.digest)
+    above = next(place for place in (job.folder, *job.folder.parents) if place.exists())
+    if not above.is_dir() or not os.access(above, os.W_OK | os.X_OK):
+        expected = f"cannot be made: {above} is not a folder that can be written to"
+        raise SettingError("hydra.run.dir", job.folder, expected)
+
+
+def _hide_passwords(jobs: Sequence[compose.Job]) -> None:
+    """Take the passwords of stores out of what Hydra's sweeper writes down."""
+    from mqlearn.store import shown
+
+    uris = {str(job.cell.settings["tracking"]["uri"]) for job in jobs}
+    for file in {job.root / "multirun.yaml" for job in jobs}:
+        if any(uri != shown(uri) for uri in uris) and file.is_file():
+            text = file.read_text(encoding="utf-8")
+            for uri in uris:
+                text = text.replace(uri, shown(uri))
+            file.write_text(text, encoding="utf-8")
 
 
 def hydra_main(arguments: Sequence[str]) -> int:
-    """Hand over to Hydra; what a job refused is raised here, without Hydra's traceback."""
+    """Hand over to Hydra; what Hydra or a job refuses is raised here, without a traceback."""
     import hydra
+
+    from mqlearn.store import shown
 
     compose.register_resolvers()
     os.environ["MQLEARN_OUTPUTS"] = str(config.outputs_folder())  # made absolute once, for all workers
-    sys.argv = ["mqlearn", *arguments]
-    with compose.hydra_errors():
-        hydra.main(config_path=str(config.CONF), config_name="config", version_base=compose.VERSION_BASE)(
-            _job
-        )()
-    if _refused:
-        raise _refused.pop()
+    os.environ["HYDRA_FULL_ERROR"] = "1"  # else Hydra prints its errors itself, and exits with 1
+    os.environ[_COMMAND] = shlex.join(["mqlearn", "run", *map(shown, arguments)])
+    given, sys.argv = sys.argv, ["mqlearn", *arguments]
+    _refused[os.getpid()] = refused = []
+    start = hydra.main(config_path=str(config.CONF), config_name="config", version_base=compose.VERSION_BASE)
+    try:
+        with compose.hydra_errors([argument for argument in arguments if "=" in argument]):
+            start(_job)()
+    finally:
+        sys.argv = given
+        del os.environ[_COMMAND]
+    if refused:
+        raise SettingErrors.one_of(refused)
     return 0
 
 
@@ -63,15 +123,19 @@ def _job(configuration: Any) -> None:
     from hydra.core.hydra_config import HydraConfig
 
     compose.register_resolvers()
-    folder = Path(HydraConfig.get().runtime.output_dir)
+    runtime = HydraConfig.get().runtime
+    folder = Path(runtime.output_dir)
+    os.chdir(runtime.cwd)  # hydra.job.chdir=true or not: files and stores are named from where the user is
     try:
         cell = config.build(compose.plain(configuration))
         track = tracker(cell.settings)
         run_done = track.log(perform(cell, folder, track))
     except SettingError as error:
-        _refused.append(error)
+        if os.getpid() not in _refused:  # a worker
+            raise
+        _refused[os.getpid()].append(error)
     else:
-        print(describe(run_done))
+        print(describe(run_done), flush=True)
     finally:
         if folder.is_dir() and not any(folder.iterdir()):  # Hydra made it; nothing came of it
             folder.rmdir()
@@ -87,6 +151,7 @@ class Tracker:
     uri: str | None
     experiment: str
     per_seed: bool
+    named: bool = False  # by the setting tracking.uri
 
     def prepare(self) -> None:
         from mqlearn import tracking
@@ -102,47 +167,47 @@ class Tracker:
             return run_done
         try:
             tracking.log(run_done, self.uri, self.experiment, self.per_seed)
-        except tracking.TrackingError as error:
+        except (tracking.TrackingError, SettingError) as error:
+            uri = f" tracking.uri={shlex.quote(self.uri)}" if self.named else ""
             sys.stderr.write(
                 f"mqlearn: not tracked: {error}\nThe run is complete in {run_done.folder}; deliver it with\n"
-                f"  mqlearn upload '{run_done.folder}'\n"
+                f"  mqlearn upload {shlex.quote(str(run_done.folder))}{tracking.shown(uri)}\n"
             )
         return runs.load(run_done.folder)
 
 
 def tracker(settings: dict[str, Any]) -> Tracker:
     """The tracker that some settings name. Raises SettingError for an address that is no store's."""
-    node = settings["tracking"]
-    kinds = ("mlflow", "none")
-    if node["name"] not in kinds:
-        raise SettingError(
-            "tracking", node["name"], f"must be mlflow or none{nearest(str(node['name']), kinds)}"
-        )
-    uri = None
-    if node["name"] == "mlflow":
-        from mqlearn import tracking
+    node, name = config.tracking(settings["tracking"]), settings["experiment"]["name"]
+    if node["name"] == "none":
+        return Tracker(None, name, False)
+    from mqlearn import tracking
 
-        uri = tracking.resolve_uri(
-            node["uri"], os.environ.get("MLFLOW_TRACKING_URI"), config.outputs_folder()
-        )
-    return Tracker(uri, settings["experiment"]["name"], bool(node["per_seed"]))
+    if name == "Default":
+        raise SettingError("experiment.name", name, "is MLflow's own, where stray runs land: choose another name")
+    uri = tracking.resolve_uri(node["uri"], os.environ.get("MLFLOW_TRACKING_URI"), config.outputs_folder())
+    return Tracker(uri, name, node["per_seed"], node["uri"] is not None)
 
 
 def perform(cell: Cell, folder: Path, track: Tracker, label: str | None = None) -> Any:
     """Run a cell and write its folder; the store is opened while the kernels run, the caller logs the run."""
     from mqlearn import runs
     from mqlearn.progress import Progress
+    from mqlearn.store import shown
 
     runs.check_target(folder, cell.digest)
+    # Shown when MLflow is imported beside another thread that handles warnings; no proxy is used here.
+    warnings.filterwarnings("ignore", "SOCKS support in urllib3")
     with ThreadPoolExecutor(1) as pool:
         ready = pool.submit(_quietly, track.prepare)
         with Progress(label or cell.name, cell.settings["iterations"]) as progress:
             result = cell.run(progress)
         for warning in result.warnings:
             sys.stderr.write(f"warning: {warning}\n")
+        tracked = cell.settings["tracking"]
         written = runs.write(
             folder,
-            settings=cell.settings,
+            settings=cell.settings | {"tracking": tracked | {"uri": tracked["uri"] and shown(tracked["uri"])}},
             digest=cell.digest,
             name=cell.name,
             result=result,
@@ -156,10 +221,8 @@ def _quietly(prepare: Callable[[], None]) -> None:
     """A store that cannot be opened is met again, and reported, when the run is logged."""
     from mqlearn.tracking import TrackingError
 
-    try:
+    with contextlib.suppress(TrackingError, SettingError):
         prepare()
-    except TrackingError:
-        return
 
 
 def _circumstances(result: Any) -> dict[str, Any]:
@@ -198,16 +261,17 @@ def git_commit() -> str | None:
 
 
 def command() -> str:
-    """This command line, to be typed again."""
-    import shlex
+    """The command line that led here, to be typed again; passwords are left out."""
+    from mqlearn.store import shown
 
-    return shlex.join(["mqlearn", *sys.argv[1:]])
+    return os.environ.get(_COMMAND) or shlex.join(["mqlearn", *map(shown, sys.argv[1:])])
 
 
 def describe(run_done: Any) -> str:
     """What is printed when a run ends."""
     summary = run_done.summary
-    lines = [f"{run_done.name}: {run_done.status}, {summary['seconds']:.2f} s of learning"]
+    outcome = f", {summary['outcome']}" if "outcome" in summary else ""
+    lines = [f"{run_done.name}: {run_done.status}{outcome}, {summary['seconds']:.2f} s of learning"]
     n_seeds = run_done.settings["n_seeds"]
     for metric, final in summary["final"].items():
         if final["mean"] is None:
@@ -222,7 +286,9 @@ def describe(run_done: Any) -> str:
         lines.append(f"  seed {seed} diverged at step {step}")
     lines.append(f"  folder {run_done.folder}")
     if summary["mlflow_run_id"]:
-        lines.append(f"  MLflow run {summary['mlflow_run_id']}; mqlearn ui shows it")
+        uri = run_done.settings["tracking"]["uri"]
+        viewer = shlex.join(["mqlearn", "ui", *([f"tracking.uri={uri}"] if uri else [])])
+        lines.append(f"  MLflow run {summary['mlflow_run_id']}; `{viewer}` shows it")
     return "\n".join(lines)
 
 
@@ -252,10 +318,21 @@ def _options(arguments: Sequence[str], *, flags: Sequence[str] = (), values: Seq
         elif argument in flags:
             options.given.add(argument)
         elif argument.startswith("-"):
-            raise SettingError("flag", argument, f"must be one of {', '.join([*flags, *values])}")
+            known = ", ".join([*flags, *values])
+            expected = f"must be one of {known}" if known else "there are no flags here"
+            raise SettingError("flag", argument, expected + nearest(name, [*flags, *values]))
         else:
             options.overrides.append(argument)
     return options
+
+
+def _only(verb: str, overrides: Sequence[str], groups: Sequence[str]) -> None:
+    """Raise SettingError for overrides that a verb would not heed."""
+    for text in overrides:
+        key, _, value = text.partition("=")
+        if key.lstrip("+~").partition(".")[0] not in groups:
+            expected = f"has no effect on `mqlearn {verb}`; only {' and '.join(groups)} can be set"
+            raise SettingError(key, value, expected)
 
 
 # --- the other verbs ----------------------------------------------------------------------------------------------
@@ -263,10 +340,14 @@ def _options(arguments: Sequence[str], *, flags: Sequence[str] = (), values: Seq
 
 def truth(arguments: Sequence[str]) -> int:
     """`mqlearn truth`: the exact optimum of an environment."""
+    from mqlearn.mdp import FiniteMDP
     from mqlearn.truth import report
 
-    options = _options(arguments, flags=("--json",), values=("--config-dir",))
+    options = _options(arguments, flags=("--json",), values=_CONFIG_DIR)
     cell = config.build(compose.compose(options.overrides, options.config_dir))
+    if not isinstance(cell.mdp, FiniteMDP):
+        reason = "no exact model: its optimum and errors against it are not available"
+        raise SettingError("env", cell.mdp.name, reason)
     facts, warnings = report(cell.mdp)
     if "--json" in options.given:
         print(json.dumps(facts))
@@ -289,18 +370,14 @@ def rerun(arguments: Sequence[str]) -> int:
     if not options.overrides or "=" in options.overrides[0]:
         raise SettingError("rerun", " ".join(arguments), "must name a run folder or an MLflow run id first")
     source, *overrides = options.overrides
+    _only("rerun", overrides, ("tracking", "n_workers"))
     changes = compose.compose(["tracking=mlflow", *overrides])
     if Path(source).is_dir():
         recorded = runs.load(source)
     else:
         recorded = tracking.find(tracker(changes).uri or "", source, config.outputs_folder())
-    cell = config.build(
-        {
-            **recorded.settings,
-            "tracking": {**changes["tracking"], "name": "none"},
-            "n_workers": changes["n_workers"],
-        }
-    )
+    where = {"tracking": {"name": "none"}, "n_workers": changes["n_workers"]}
+    cell = config.build({**changes, **recorded.settings, **where})  # defaults for what is newer than the record
     if cell.digest != recorded.digest:
         sys.stderr.write(
             f"warning: the digest is now {cell.digest[:16]}, not {recorded.digest[:16]}: the numerics version "
@@ -333,6 +410,7 @@ def upload(arguments: Sequence[str]) -> int:
     overrides = [argument for argument in options.overrides if argument not in folders]
     if not folders:
         raise SettingError("upload", " ".join(arguments), "must name at least one run folder")
+    _only("upload", overrides, ("tracking",))
     settings = compose.compose(["tracking=mlflow", *overrides])
     for folder in folders:
         settings["experiment"] = runs.load(folder).settings["experiment"]
@@ -356,6 +434,7 @@ def ui(arguments: Sequence[str]) -> int:
     if not port.isdigit() or not 0 < int(port) < 65536:
         raise SettingError("port", port, "must be a whole number from 1 to 65535")
     overrides = [argument for argument in options.overrides if not argument.startswith("port=")]
+    _only("ui", overrides, ("tracking", "port"))
     uri = tracker(compose.compose(["tracking=mlflow", *overrides])).uri
     tracking.open_ui(uri or "", port=int(port))
     return 0
@@ -365,7 +444,7 @@ def figure(arguments: Sequence[str]) -> int:
     """`mqlearn figure NAME`: run what is missing, then draw."""
     from mqlearn.figures import make
 
-    options = _options(arguments, flags=("--check",), values=("--config-dir",))
+    options = _options(arguments, flags=("--check",), values=_CONFIG_DIR)
     if not options.overrides or "=" in options.overrides[0]:
         raise SettingError("figure", " ".join(arguments), "must name a figure first, for example figure1")
     name, *overrides = options.overrides

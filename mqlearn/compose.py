@@ -1,15 +1,22 @@
-"""Hydra at the edge: overrides in, plain settings out, and Hydra's refusals as one clear message each."""
+"""Hydra at the edge: overrides in, plain settings out, and Hydra's refusals as clear messages, all at once."""
 
 import contextlib
+import functools
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mqlearn.config import CONF, build, outputs_folder
+from mqlearn.config import CONF, Cell, build, outputs_folder
 from mqlearn.errors import SettingError, nearest
+from mqlearn.targets import SettingErrors
 
 VERSION_BASE = "1.3"
+_SPELLINGS = (
+    "quote what holds commas, blanks or brackets for the shell, for example 'env.map=[SFFF,FHFH,FFFH,HFFG]', "
+    "'algorithm.m=2,5,10', \"experiment.name='two words'\""
+)
 
 
 def compose(overrides: Sequence[str], config_dir: str | None = None) -> dict[str, Any]:
@@ -17,19 +24,48 @@ def compose(overrides: Sequence[str], config_dir: str | None = None) -> dict[str
     return compose_all([overrides], config_dir)[0]
 
 
+def check(overrides: Sequence[str], config_dir: str | None = None) -> None:
+    """Raise SettingError for what Hydra refuses; values that are missing or not admissible are let through."""
+    with _hydra(config_dir) as compose_one:
+        try:
+            compose_one(overrides)
+        except _refusals():
+            raise _diagnose(compose_one, overrides) from None
+
+
 def compose_all(lists: Sequence[Sequence[str]], config_dir: str | None = None) -> list[dict[str, Any]]:
     """`compose` for many lists of overrides, at 40 ms each."""
-    from hydra import compose as hydra_compose
-    from hydra import initialize_config_dir
+    with _hydra(config_dir) as compose_one:
+        return SettingErrors.collect(functools.partial(_settings, compose_one, overrides) for overrides in lists)
 
-    register_resolvers()
-    more = [f"hydra.searchpath=[{directory(config_dir).as_uri()}]"] if config_dir else []
-    with initialize_config_dir(str(CONF), version_base=VERSION_BASE, job_name="mqlearn"):
-        settings = []
-        for overrides in lists:
-            with hydra_errors():
-                settings.append(plain(hydra_compose("config", [*more, *overrides])))
-    return settings
+
+@dataclass(frozen=True)
+class Job:
+    """What Hydra is about to run: a cell, the folder that it makes for it, and that of the whole run or sweep."""
+
+    overrides: tuple[str, ...]
+    cell: Cell
+    folder: Path
+    root: Path
+
+
+def jobs(overrides: Sequence[str], config_dir: str | None, *, multirun: bool) -> list[Job]:
+    """The jobs of a run or a multirun, in Hydra's order, without running them. Raises SettingError."""
+    from omegaconf import OmegaConf, open_dict
+
+    keys = ("hydra.sweep.dir", "hydra.sweep.subdir") if multirun else ("hydra.run.dir",)
+
+    def job(number: int, overrides: Sequence[str]) -> Job:
+        cell = build(_settings(compose_one, overrides))
+        config = compose_one(overrides)
+        with open_dict(config), hydra_errors(overrides):
+            config.hydra.job |= {"num": number, "id": str(number)}
+            parts = [str(OmegaConf.select(config, key)) for key in keys]
+        return Job(tuple(overrides), cell, Path.cwd().joinpath(*parts), Path.cwd() / parts[0])
+
+    with _hydra(config_dir) as compose_one:
+        lists = _sweep(overrides) if multirun else [list(overrides)]
+        return SettingErrors.collect(functools.partial(job, number, one) for number, one in enumerate(lists))
 
 
 def plain(config: Any) -> dict[str, Any]:
@@ -38,27 +74,7 @@ def plain(config: Any) -> dict[str, Any]:
 
     with open_dict(config):
         content = {key: config[key] for key in config if key != "hydra"}
-    with hydra_errors():
-        return OmegaConf.to_container(OmegaConf.create(content), resolve=True, throw_on_missing=True)  # type: ignore
-
-
-def directory(path: str) -> Path:
-    """The folder given by --config-dir, absolute. Raises SettingError."""
-    folder = Path(path).expanduser().resolve()
-    if not folder.is_dir():
-        raise SettingError("--config-dir", path, "is not a folder")
-    return folder
-
-
-def sweep(overrides: Sequence[str]) -> list[list[str]]:
-    """The overrides of each job of a multirun, in Hydra's order."""
-    from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
-    from hydra.core.override_parser.overrides_parser import OverridesParser
-
-    with hydra_errors():
-        parsed = OverridesParser.create().parse_overrides(list(overrides))
-        (batch,) = BasicSweeper.split_arguments(parsed, max_batch_size=None)
-    return [list(job) for job in batch]
+    return OmegaConf.to_container(OmegaConf.create(content), resolve=True, throw_on_missing=True)  # type: ignore
 
 
 def register_resolvers() -> None:
@@ -79,84 +95,192 @@ def register_resolvers() -> None:
 
 
 @contextlib.contextmanager
-def hydra_errors() -> Iterator[None]:
-    """Turn the exceptions of Hydra and OmegaConf into a SettingError."""
+def hydra_errors(overrides: Sequence[str] = ()) -> Iterator[None]:
+    """Turn an exception of Hydra or OmegaConf into a SettingError."""
+    try:
+        yield
+    except _refusals()[:2] as error:
+        key, refused = _translate(error, dict(map(_split, overrides)))
+        raise refused or SettingError(key, "", "there is no such setting") from None
+
+
+# --- inside Hydra -------------------------------------------------------------------------------------------------
+
+Compose = Callable[[Sequence[str]], Any]
+
+
+@contextlib.contextmanager
+def _hydra(config_dir: str | None) -> Iterator[Compose]:
+    """A function from overrides to Hydra's composed configuration, with what `--config-dir` adds to conf/."""
+    from hydra import compose as hydra_compose
+    from hydra import initialize_config_dir
+    from hydra.core.config_search_path import SearchPathQuery
+    from hydra.core.global_hydra import GlobalHydra
+
+    register_resolvers()
+    folder = None if config_dir is None else Path(config_dir).expanduser().resolve()
+    if folder is not None and not (config_dir and folder.is_dir()):
+        raise SettingError("--config-dir", config_dir, "is not a folder")
+    with initialize_config_dir(str(CONF), version_base=VERSION_BASE, job_name="mqlearn"):
+        if folder is not None:
+            loader: Any = GlobalHydra.instance().config_loader()
+            before_schemas = SearchPathQuery(provider="schema")
+            loader.get_search_path().prepend("command-line", f"file://{folder}", anchor=before_schemas)
+            loader.repository.initialize_sources(loader.get_search_path())
+        yield lambda overrides: hydra_compose("config", list(overrides), return_hydra_config=True)
+
+
+def _settings(compose_one: Compose, overrides: Sequence[str]) -> dict[str, Any]:
+    try:
+        return plain(compose_one(overrides))
+    except _refusals():  # which stop at the first thing that they do not like
+        raise _diagnose(compose_one, overrides) from None
+
+
+def _refusals() -> tuple[type[Exception], ...]:
     from hydra.errors import HydraException
     from omegaconf.errors import OmegaConfBaseException
 
+    return HydraException, OmegaConfBaseException, ValueError
+
+
+def _sweep(overrides: Sequence[str]) -> list[list[str]]:
+    """The overrides of each job of a multirun, in Hydra's order."""
+    from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
+    from hydra.core.global_hydra import GlobalHydra
+    from hydra.core.override_parser.overrides_parser import OverridesParser
+
+    SettingErrors.collect(functools.partial(_parse, text, sweeps=True) for text in overrides)
+    with hydra_errors(overrides):
+        parser = OverridesParser.create(GlobalHydra.instance().config_loader())
+        (batch,) = BasicSweeper.split_arguments(parser.parse_overrides(list(overrides)), max_batch_size=None)
+    return [list(job) for job in batch]
+
+
+# --- what is wrong with some overrides ----------------------------------------------------------------------------
+
+
+def _diagnose(compose_one: Compose, overrides: Sequence[str]) -> SettingError:
+    """Everything that is wrong with overrides that Hydra refuses: what it stops at is left out, and it goes on."""
+    errors: list[SettingError] = []
+    unknown: list[str] = []
+    left, given = [], {}
+    for text in overrides:
+        try:
+            _parse(text)
+            left.append(text)
+        except SettingError as error:
+            errors.append(error)
+        given |= dict([_split(text)])
+    while True:
+        try:
+            config = compose_one(left)
+            try:
+                build(plain(config))
+            except SettingError as error:
+                errors += getattr(error, "errors", [error])
+            break
+        except _refusals() as error:
+            key, refused = _translate(error, given)
+            guilty = [text for text in left if key == (name := _split(text)[0]) or key.startswith(f"{name}.")]
+            if not guilty:
+                if refused is not None and not (errors or unknown):  # else it may be a consequence
+                    errors.append(refused)
+                config = compose_one([])
+                break
+            left = [text for text in left if text not in guilty]
+            if refused is None:
+                unknown.append(key)
+            else:
+                errors.append(refused)
+    errors = [SettingError(key, given.get(key, ""), _no_such(key, config)) for key in unknown] + errors
+    return SettingErrors.one_of(errors)
+
+
+def _parse(text: str, *, sweeps: bool = False) -> None:
+    """Raise SettingError if a text is no override, or one of a kind that is not admissible whatever the settings."""
+    from hydra.core.global_hydra import GlobalHydra
+    from hydra.core.override_parser.overrides_parser import OverridesParser
+    from hydra.errors import HydraException
+
+    key, value = _split(text)
+    if "=" not in text and not text.startswith("~"):
+        raise SettingError("override", text, f"must be written NAME=VALUE; {_SPELLINGS}")
+    if not key:
+        raise SettingError("override", text, "has no name before the =")
     try:
-        yield
-    except (HydraException, OmegaConfBaseException) as error:
-        raise translate(error) from None
+        parsed = OverridesParser.create().parse_override(text)
+    except HydraException:
+        raise SettingError(key, value, f"cannot be read; {_SPELLINGS}") from None
+    if parsed.is_sweep_override() and not sweeps:
+        several = f"-m (mqlearn run) makes one job of each; a list is written {key}=[...]"
+        raise SettingError(key, value, f"stands for several values: {several}")
+    loader = GlobalHydra.instance().config_loader()
+    options = [] if parsed.is_sweep_override() or parsed.is_delete() else loader.get_group_options(key)
+    if options and not isinstance(parsed.value(), str | list):
+        raise SettingError(key, parsed.value(), f"must be one of {', '.join(options)}")
 
 
-def translate(error: Exception) -> SettingError:
-    """One message naming the setting, its value, what is admissible and the nearest name."""
-    text = " ".join(str(part) for part in (error, error.__cause__) if part)
-    # An unknown option of a group.
-    found = re.search(
-        r"Could not find '([^']+)'.*?Available options in '[^']+':\s+(.*?)(?:Config search path|$)",
-        text,
-        re.S,
-    )
-    if found:
-        group, _, value = found[1].rpartition("/")
-        options = re.findall(r"^\s*(\S+)\s*$", found[2], re.M)
-        options = [option for option in options if not option.startswith("provider=")]
-        return SettingError(group, value, f"must be one of {', '.join(options)}{nearest(value, options)}")
-    # An unknown group or key.
-    found = re.search(r"Could not override '([^'@]+)(?:@[^']*)?'|Key '([^']+)' is not in struct", text)
-    if found:
-        full_key = re.search(r"full_key: (\S+)", text)
-        key = found[1] or (full_key[1] if full_key else found[2])
-        return _UnknownSetting(key)
-    found = re.search(r"Missing mandatory value: (\S+)", text)
-    if found:
-        return SettingError(found[1], "???", "must be given")
-    found = re.search(r"Interpolation key '([^']+)' not found", text)
-    if found:
-        return SettingError(found[1], "${...}", "is used by another setting, and does not exist")
-    first = text.strip().splitlines()[0]
-    if (
-        "LexerNoViableAltException" in text
-        or "OverrideParse" in type(error).__name__
-        or "mismatched input" in text
+def _split(text: str) -> tuple[str, str]:
+    """Name and value of an override, without what Hydra's grammar puts around the name."""
+    key, _, value = text.partition("=")
+    return key.lstrip("+~").partition("@")[0].strip(), value
+
+
+def _translate(error: Exception, given: dict[str, str]) -> tuple[str, SettingError | None]:
+    """The setting that an exception is about, and what it says of it; None if there is no such setting."""
+    chain = [part for part in (error, error.__cause__) if part is not None]
+    text = "\n".join(map(str, chain))
+    first = next((line for line in text.splitlines() if line.strip()), type(error).__name__)
+    missing, options = getattr(error, "missing_cfg_file", None), getattr(error, "options", None)
+    if missing:
+        group, _, value = missing.rpartition("/")
+        if not options:
+            return group or missing, None
+        return group, SettingError(group, value, f"must be one of {', '.join(options)}{nearest(value, options)}")
+    full_key = next((part.full_key for part in chain if getattr(part, "full_key", None)), None)
+    for pattern, admissible in (
+        (r"Could not override '([^'@]+)", None),
+        (r"Key '([^']+)' is not in struct", None),
+        (r"Could not delete.*?'([^'=]+)", None),
+        (r"config group '([^']+)' does not exist", None),
+        (r"An item is already at '([^']+)'", "exists already: leave out the +"),
+        (r"Multiple values for (\S+?)(?:@\S+)?\. ", "is chosen more than once: choose one"),
+        (r"Missing mandatory value: (\S+)", "must be given"),
+        (r"Interpolation key '([^']+)' not found", "is used by another setting, and does not exist"),
     ):
-        given = re.search(r"Error when parsing index: \d+, string: (.*?) out of", text)
-        see = text.strip().splitlines()
-        shown = given[1] if given else (see[0].split(": ", 1)[-1] if see else first)
-        return SettingError(
-            shown.split("=", 1)[0],
-            shown.split("=", 1)[-1],
-            "cannot be read as an override; quote what holds commas, blanks or brackets for the shell, "
-            "for example 'env.map=[SFFF,FHFH,FFFH,HFFG]', 'algorithm.m=2,5,10', \"experiment.name='two words'\"",
-        )
-    return SettingError("settings", "", first)
+        if found := re.search(pattern, text):
+            key = str(full_key or found[1])
+            value = given.get(key, "???" if admissible == "must be given" else "${" + found[1] + "}")
+            return key, None if admissible is None else SettingError(key, value, admissible)
+    for key, value in given.items():
+        if key == full_key or f"{key}=" in text or f"'{key}'" in text:
+            return key, SettingError(key, value, str(chain[-1]).splitlines()[0])
+    return str(full_key or "settings"), SettingError(str(full_key or "settings"), "", first)
 
 
-class _UnknownSetting(SettingError):
-    """A name that no setting has."""
-
-    def __init__(self, key: str) -> None:
-        names = _known_names()
-        ValueError.__init__(self, f"{key}: there is no such setting{nearest(key, names)}")
-        self.key = key
-
-    def __reduce__(self) -> tuple:
-        return type(self), (self.key,)
-
-
-def _known_names() -> list[str]:
-    """Dotted names of the settings in conf/, read as text: composing has just failed."""
+def _no_such(key: str, config: Any) -> str:
+    """That a configuration has no setting `key`, and which it has that is like it."""
     from omegaconf import OmegaConf
 
-    names = [path.name for path in CONF.iterdir() if path.is_dir()]
-    for path in sorted(CONF.glob("**/*.yaml")):
-        prefix = "" if path.parent == CONF else f"{path.parent.name}."
-        if path.parent.name in ("experiment", "hydra"):
+    names = _names(OmegaConf.to_container(config, resolve=False), hydra=key.startswith("hydra"))
+    group, _, rest = key.partition(".")
+    inside = [name for name in names if name.startswith(f"{group}.")]
+    if rest and inside and isinstance(config[group], dict | type(config)) and "name" in config[group]:
+        own = [name for name in inside if name != f"{group}.name"]
+        listed = f"its settings are {', '.join(own)}" if own else "it has none of its own"
+        return f"is no setting of {group}={config[group]['name']}; {listed}{nearest(key, own)}"
+    ends = [name for name in names if name.endswith(f".{key}")]
+    return "there is no such setting" + (f" (did you mean '{ends[0]}'?)" if ends else nearest(key, names))
+
+
+def _names(content: Any, prefix: str = "", *, hydra: bool = False) -> list[str]:
+    """Dotted names of all settings, groups and sections included."""
+    names = []
+    for key, value in content.items():
+        if key == "_target_" or (not prefix and (key == "hydra") != hydra):
             continue
-        content = OmegaConf.to_container(OmegaConf.load(path), resolve=False)
-        names += [
-            prefix + str(key) for key in content if key not in ("_target_", "name", "defaults", "hydra")
-        ]
-    return [*names, "experiment.name", "tracking.uri", "hydra.run.dir"]
+        names.append(f"{prefix}{key}")
+        if isinstance(value, dict):
+            names += _names(value, f"{prefix}{key}.")
+    return names

@@ -6,24 +6,24 @@ version, the model's arrays and the source text of the user modules in use: same
 
 import functools
 import hashlib
-import importlib
-import inspect
 import json
 import math
 import os
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from mqlearn import plugins as user_modules
+from mqlearn import targets
 from mqlearn.errors import SettingError, nearest
+from mqlearn.targets import TRUTH, SettingErrors
 
 PACKAGE = Path(__file__).resolve().parent
 CONF = PACKAGE / "conf" if (PACKAGE / "conf").is_dir() else PACKAGE.parent / "conf"
+_GROUPS = ("env", "algorithm", "step_size", "sampling", "features", "evaluation")
 # These choose where and how a cell is computed and kept, never a number of it.
 _UNSCIENTIFIC = ("experiment", "n_workers", "plugins", "tracking")
-_TRUTH = {"on": True, "off": False, "yes": True, "no": False, "true": True, "false": False}
 
 
 @dataclass(frozen=True)
@@ -68,10 +68,10 @@ def build(settings: Mapping[str, Any]) -> Cell:
 def _build(text: str) -> Cell:
     settings = json.loads(text)
     settings.pop("figure", None)  # the plan of an experiment, not a setting of its cells
+    from mqlearn.algorithms import check_rule
     from mqlearn.experiment import resolve_reward
     from mqlearn.sampling import Synchronous
 
-    plugins = load_plugins(settings.get("plugins", []))
     errors: list[SettingError] = []
 
     def check(function: Callable, *arguments: Any) -> Any:
@@ -81,22 +81,34 @@ def _build(text: str) -> Cell:
             errors.append(error)
             return None
 
+    known = (*_KINDS, *_GROUPS, "experiment", "linear", "metrics", "plugins", "tracking")
+    errors += [
+        SettingError(name, value, f"there is no such setting{nearest(name, known)}")
+        for name, value in settings.items()
+        if name not in known
+    ]
+    plugins = check(user_modules.load, settings.get("plugins", [])) or {}
     for name, kind in _KINDS.items():
-        settings[name] = check(kind, name, settings[name])
-    check(_experiment_name, settings)
-    discount = settings["discount"]
-    mdp = None
-    if discount is not None:
-        mdp = check(_make, "env", settings["env"], plugins, {"discount": discount})
-    rule = check(_make, "algorithm", settings["algorithm"], plugins)
-    step_size = check(_make, "step_size", settings["step_size"], plugins)
-    sampling = check(_make, "sampling", settings["sampling"], plugins)
-    features = check(_make, "features", settings["features"], plugins, {"mdp": mdp}) if mdp is not None else None
-    evaluation = check(_make, "evaluation", settings["evaluation"], plugins)
-    linear = check(_make, "linear", {"_target_": "mqlearn.Linear", **settings["linear"]}, plugins)
-    metrics = check(_metrics, settings["metrics"], plugins)
+        settings[name] = check(kind, name, settings.get(name))
+    settings["experiment"] = check(_experiment, settings.get("experiment"))
+    settings["tracking"] = check(tracking, settings.get("tracking"))
+    discount = 0.5 if settings["discount"] is None else settings["discount"]  # to see what else is wrong
+    mdp = check(targets.make, "env", settings.get("env"), plugins, {"discount": discount})
+    if mdp is not None and mdp.discount != discount:
+        mdp = mdp.with_discount(discount)
+    rule = check(targets.make, "algorithm", settings.get("algorithm"), plugins)
+    step_size = check(targets.make, "step_size", settings.get("step_size"), plugins)
+    sampling = check(targets.make, "sampling", settings.get("sampling"), plugins)
+    features = None
+    if mdp is not None:
+        features = check(targets.make, "features", settings.get("features"), plugins, {"mdp": mdp})
+    evaluation = check(targets.make, "evaluation", settings.get("evaluation"), plugins)
+    linear = check(targets.make, "linear", {"_target_": "mqlearn.Linear", **(settings.get("linear") or {})}, plugins)
+    metrics = check(targets.metrics, settings.get("metrics"), plugins)
+    if rule is not None and step_size is not None:
+        check(check_rule, rule.with_step_size(step_size))
     if errors:
-        raise errors[0] if len(errors) == 1 else SettingErrors(errors)
+        raise SettingErrors.one_of(errors)
     if getattr(mdp, "layout", None) is not None and "map" in settings["env"]:
         settings["env"]["map"] = list(mdp.layout)
     settings["reward"] = resolve_reward(settings["reward"], isinstance(sampling, Synchronous))
@@ -115,17 +127,6 @@ def _build(text: str) -> Cell:
     return Cell(settings, _digest(settings, mdp, plugins), _name(settings), mdp, arguments)
 
 
-class SettingErrors(SettingError):
-    """Several settings that are not admissible, in one message."""
-
-    def __init__(self, errors: Sequence[SettingError]) -> None:
-        ValueError.__init__(self, "\n".join(map(str, errors)))
-        self.errors = tuple(errors)
-
-    def __reduce__(self) -> tuple:
-        return type(self), (self.errors,)
-
-
 # --- settings of their own kind -----------------------------------------------------------------------------------
 
 
@@ -134,7 +135,7 @@ def _whole(low: int, high: int | None = None, *, optional: bool = False) -> Call
         if optional and value is None:
             return None
         number = _number(value)
-        bound = f"at least {low}" if high is None else f"from {low} to {high}"
+        bound = f"at least {low}" if high is None else f"from {low} to {high if high < 10**10 else format(high, 'g')}"
         if number is None or number != int(number) or number < low or (high is not None and number > high):
             raise SettingError(name, value, f"must be a whole number, {bound}")
         return int(number)
@@ -177,101 +178,42 @@ _KINDS: dict[str, Callable[[str, Any], Any]] = {
     "reward": _choice("auto", "mean", "sampled"),
     "q0": _initial,
     "theta0": _initial,
-    "iterations": _whole(0),
+    "iterations": _whole(0, 10**15),
     "checkpoints": _choice("log", "linear"),
-    "n_checkpoints": _whole(1),
-    "n_seeds": _whole(1),
+    "n_checkpoints": _whole(1, 10**6),
+    "n_seeds": _whole(1, 10**5),
     "seed": _whole(0, 2**32 - 1),
     "n_workers": _whole(1, optional=True),
 }
 _PLAIN = tuple(name for name in _KINDS if name not in ("discount", "q0", "theta0"))
 
 
-def _experiment_name(settings: dict[str, Any]) -> None:
-    name = settings["experiment"]["name"]
-    if not isinstance(name, str):
-        name = str(name)
-    if not name.strip() or not name.isprintable():
+def _section(setting: str, node: Any, known: Sequence[str]) -> dict[str, Any]:
+    """A mapping that has all the known keys and no others."""
+    node = node if isinstance(node, dict) else {}
+    for key in {*node} - {*known}:
+        raise SettingError(f"{setting}.{key}", node[key], f"there is no such setting{nearest(key, known)}")
+    return {key: node.get(key) for key in known}
+
+
+def _experiment(node: Any) -> dict[str, Any]:
+    name = str(_section("experiment", node, ("name",))["name"]).strip()
+    if not name or not name.isprintable():
         raise SettingError("experiment.name", name, "must be a text that can be printed, and not be blank")
-    settings["experiment"]["name"] = name.strip()
+    return {"name": name}
 
 
-# --- objects named by _target_ ------------------------------------------------------------------------------------
-
-
-def load_plugins(names: Sequence[str]) -> dict[str, Any]:
-    """Import the user's modules, found from the current directory too. Raises SettingError."""
-    if not isinstance(names, list | tuple):
-        raise SettingError("plugins", names, "must be a list of module names: plugins=[my_module]")
-    here = str(Path.cwd())
-    if names and here not in sys.path:
-        sys.path.insert(0, here)
-    modules = {}
-    for name in names:
-        try:
-            modules[name] = importlib.import_module(str(name))
-        except ModuleNotFoundError as error:
-            raise SettingError(
-                "plugins", name, f"cannot be imported ({error}); it is looked for in {here}"
-            ) from None
-    return modules
-
-
-def _locate(setting: str, path: Any, plugins: Mapping[str, Any]) -> Any:
-    """The object of a dotted path, only under mqlearn and the user's plugins."""
-    module_name, _, attribute = str(path).rpartition(".")
-    if module_name.split(".")[0] != "mqlearn" and not any(
-        module_name == plugin or module_name.startswith(plugin + ".") for plugin in plugins
-    ):
-        raise SettingError(setting, path, "must lie in mqlearn or in a module listed in plugins=[...]")
-    try:
-        return getattr(importlib.import_module(module_name), attribute)
-    except (ImportError, AttributeError, ValueError) as error:
-        raise SettingError(setting, path, f"cannot be found ({error})") from None
-
-
-def _make(group: str, node: Any, plugins: Mapping[str, Any], more: Mapping[str, Any] | None = None) -> Any:
-    """Call the _target_ of a group's node with the node's other entries (but `name`)."""
-    if not isinstance(node, dict) or "_target_" not in node:
-        raise SettingError(
-            group, node, "must be a mapping with _target_, as in the files of its config group"
-        )
-    target = _locate(f"{group}._target_", node["_target_"], plugins)
-    arguments = {}
-    for key, value in node.items():
-        if key in ("_target_", "name"):
-            continue
-        if isinstance(value, dict) and "_target_" in value:
-            value = _make(f"{group}.{key}", value, plugins)
-        elif isinstance(value, str) and value.lower() in _TRUTH:
-            value = node[key] = _TRUTH[value.lower()]
-        elif isinstance(value, str) and value.rpartition(".")[0] in plugins:
-            value = _locate(f"{group}.{key}", value, plugins)
-        arguments[key] = value
-    parameters = inspect.signature(target).parameters
-    if not any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
-        for key in arguments:
-            if key not in parameters:
-                close = nearest(key, parameters)
-                raise SettingError(
-                    f"{group}.{key}", arguments[key], f"is no setting of {node['_target_']}{close}"
-                )
-    arguments |= {key: value for key, value in (more or {}).items() if key in parameters}
-    try:
-        return target(**arguments)
-    except SettingError:
-        raise
-    except TypeError as error:
-        shown = {key: value for key, value in arguments.items() if key not in (more or {})}
-        raise SettingError(group, shown, f"{node['_target_']} cannot take these values ({error})") from error
-
-
-def _metrics(node: Any, plugins: Mapping[str, Any]) -> dict[str, Any]:
-    if not isinstance(node, dict):
-        raise SettingError(
-            "metrics", node, "must map names to functions: metrics={my_error: my_module.my_error}"
-        )
-    return {name: _locate(f"metrics.{name}", path, plugins) for name, path in node.items()}
+def tracking(node: Any) -> dict[str, Any]:
+    """The section `tracking`, checked; truth values as such. Raises SettingError."""
+    node = _section("tracking", node, ("name", "uri", "per_seed"))
+    _choice("mlflow", "none")("tracking", node["name"])
+    per_seed = str(node["per_seed"]).lower()
+    if node["name"] == "mlflow" and per_seed not in TRUTH:
+        raise SettingError("tracking.per_seed", node["per_seed"], "must be true or false")
+    uri = node["uri"]
+    if uri is not None and not (isinstance(uri, str) and uri.strip()):
+        raise SettingError("tracking.uri", uri, "must be the address of a store, or null")
+    return {"name": node["name"], "uri": uri, "per_seed": TRUTH.get(per_seed, False)}
 
 
 # --- names --------------------------------------------------------------------------------------------------------
@@ -284,7 +226,7 @@ def _digest(settings: Mapping[str, Any], mdp: Any, plugins: Mapping[str, Any]) -
         "settings": {key: _canonical(value) for key, value in settings.items() if key not in _UNSCIENTIFIC},
         "numerics": NUMERICS_VERSION,
         "model": mdp.digest(),
-        "sources": {name: _source_digest(module) for name, module in sorted(plugins.items())},
+        "sources": {name: user_modules.source_digest(module) for name, module in sorted(plugins.items())},
     }
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
@@ -298,13 +240,6 @@ def _canonical(value: Any) -> Any:
     if isinstance(value, float) and value.is_integer():
         return int(value)
     return value
-
-
-def _source_digest(module: Any) -> str:
-    """SHA-256 of a module's source text; of every file of a package."""
-    origin = Path(module.__file__)
-    files = sorted(origin.parent.rglob("*.py")) if origin.name == "__init__.py" else [origin]
-    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
 
 
 def _name(settings: Mapping[str, Any]) -> str:

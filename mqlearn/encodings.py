@@ -175,8 +175,11 @@ def _of_box(
     import gymnasium
     from gymnasium.spaces import Box, Discrete
 
+    from mqlearn.simulation import Simulator
+
+    env = env.env if isinstance(env, Simulator) else env
     if not isinstance(env, gymnasium.Env):
-        raise SettingError("features", name, "needs a FiniteMDP or a gymnasium.Env")
+        raise SettingError("features", name, "needs a FiniteMDP, a Simulator or a gymnasium.Env")
     space, actions = env.observation_space, env.action_space
     label = env.spec.id if env.spec else type(env.unwrapped).__name__
     if not isinstance(space, Box) or len(space.shape) != 1 or not isinstance(actions, Discrete):

@@ -14,8 +14,10 @@ from mqlearn.algorithms.base import Rule, check_rule
 from mqlearn.errors import SettingError
 from mqlearn.learners import Initial, Learner, Linear, LinearLearner, start, table_of_pairs
 from mqlearn.mdp import FiniteMDP
-from mqlearn.metrics import Evaluation, Measure, Metric
+from mqlearn.metrics import Evaluation, Measure, Metric, SimulationMeasure
 from mqlearn.sampling import Sampling, Synchronous, stationary
+from mqlearn.simulation import SimulatedLearner, Simulator
+from mqlearn.simulation import check as check_simulation
 from mqlearn.solvers import optimal
 from mqlearn.step_sizes import StepSize
 
@@ -23,6 +25,7 @@ from mqlearn.step_sizes import StepSize
 NUMERICS_VERSION = 1
 
 DIVERGED = 1e100  # a parameter beyond this, or not finite, is divergence
+_EPISODES, _SIMULATED_EPISODES = 150, 10  # of an evaluation, unless set; Gymnasium's own steps are slow
 _LANE_STEP = 4  # seeds are dealt to workers in whole vectors
 _ERROR_TABLES, _ERROR_TABLES_LARGE = 20, 5
 _LARGE = 10_000  # pairs: beyond, fewer error tables are kept
@@ -35,20 +38,21 @@ class Result:
     """What a run measured.
 
     iteration: (C,) int64 checkpoints, the last is `iterations`.   curves: metric -> (n_seeds, C), NaN after a seed's
-    divergence and where a metric was not measured.   q: (n_seeds, S, A) last finite tables.   theta, theta_average:
-    (n_seeds, d) with features, else None.   error_iteration, error_tables: up to 20 checkpoints and the seed-mean of
-    |Q_k - Q*| there (E, S, A).   visits: (S, A) of all chains, None for synchronous sampling.   diverged: seed index ->
-    first iteration k at which a parameter was not finite or above 1e100.   seconds: of the learning loop, without
-    metrics.   facts: what else the summary records.   warnings: for people.   reward: as resolved.
+    divergence and where a metric was not measured.   q: (n_seeds, S, A) last finite tables, None without a model.
+    theta, theta_average: (n_seeds, d) with features, else None.   error_iteration, error_tables: up to 20 checkpoints
+    (5 for large tables) and the seed-mean of |Q_k - Q*| there (E, S, A).   visits: (S, A) of all chains, None for
+    synchronous sampling.   diverged: seed index -> first iteration k at which a parameter was not finite or above 1e100.
+    seconds: of the learning loop, without metrics.   facts: what else the summary records.   warnings: for people.
+    reward: as resolved.
     """
 
     iteration: np.ndarray
     curves: dict[str, np.ndarray]
-    q: np.ndarray
+    q: np.ndarray | None
     theta: np.ndarray | None
     theta_average: np.ndarray | None
     error_iteration: np.ndarray
-    error_tables: np.ndarray
+    error_tables: np.ndarray | None
     visits: np.ndarray | None
     diverged: dict[int, int]
     seconds: float
@@ -63,7 +67,7 @@ class Result:
 
 
 def run(
-    mdp: FiniteMDP,
+    mdp: FiniteMDP | Simulator,
     rule: Rule,
     *,
     iterations: int,
@@ -109,34 +113,34 @@ def run(
     reward = resolve_reward(reward, synchronous)
     if synchronous and features is not None:
         raise SettingError("sampling", sampling.name, "works with tables only; use markovian, replay or iid")
-    if evaluation is None or evaluation.episodes is None:
-        evaluation = replace(evaluation or Evaluation(), episodes=0 if synchronous else 150)
     iteration = checkpoint_iterations(iterations, checkpoints, n_checkpoints, quarters=not synchronous)
-    optimum = optimal(mdp)
-    warnings = rule.warnings(mdp.discount) + evaluation.warnings(mdp)
-    facts, theta_star = {}, None
-    if features is not None:
-        facts, theta_star = fixed_point(mdp, features, sampling, warnings)
-    measure = Measure(
-        mdp,
-        optimum,
-        metrics,
-        evaluation if evaluation.episodes else None,
-        tuple(
-            np.abs(iteration - point).argmin().item()
-            for point in (iterations // 4, iterations // 2, iterations)
-        ),
-        theta_star,
-        seed,
-    )
-    groups = _deal(n_seeds, n_workers or len(os.sched_getaffinity(0)))
-    initial = q0 if features is None else theta0
-    learners = [
-        start(mdp, sampling, features, linear, lanes, seed, initial, reward == "mean") for lanes in groups
-    ]
+    lanes = _deal(n_seeds, n_workers or len(os.sched_getaffinity(0)))
+    warnings = rule.warnings(mdp.discount)
+    facts: dict[str, Any] = {}
+    learners: list[Any]
+    if isinstance(mdp, Simulator):
+        check_simulation(mdp, sampling, features)
+        measure = SimulationMeasure(resolve_evaluation(evaluation, _SIMULATED_EPISODES))
+        learners = [SimulatedLearner(mdp, sampling, features, linear, some, seed, theta0) for some in lanes]
+        optimal_q = None
+    else:
+        optimum = optimal(mdp)
+        optimal_q = optimum.q
+        evaluation = resolve_evaluation(evaluation, 0 if synchronous else _EPISODES)
+        warnings += evaluation.warnings(mdp)
+        theta_star = None
+        if features is not None:
+            warnings += features.warnings()
+            facts, theta_star = fixed_point(mdp, features, sampling, warnings)
+        quarters = (iterations // 4, iterations // 2, iterations)
+        exact = tuple(int(np.abs(iteration - point).argmin()) for point in quarters)
+        episodes = evaluation if evaluation.episodes else None
+        measure = Measure(mdp, optimum, metrics, episodes, exact, theta_star, seed)
+        initial = q0 if features is None else theta0
+        learners = [start(mdp, sampling, features, linear, some, seed, initial, reward == "mean") for some in lanes]
     for learner in learners:  # compiles, where that has not been done: not learning time
         learner.advance(0, 0, rule.weights(*learner.rows(0, 0)))
-    recorder = _Recorder(mdp, optimum.q, iteration, n_seeds)
+    recorder = _Recorder(mdp, optimal_q, iteration, n_seeds)
     seconds = 0.0
     with ThreadPoolExecutor(len(learners)) as pool:
         for column, k in enumerate(iteration.tolist()):
@@ -144,11 +148,8 @@ def run(
                 started = time.perf_counter()
                 previous = int(iteration[column - 1])
                 ranges = [learner.rows(previous, k - previous) for learner in learners]
-                weights = (
-                    rule.weights(ranges[0][0], max(stop for _, stop in ranges))
-                    if ranges
-                    else np.empty((0, 4))
-                )
+                first = min((first for first, _ in ranges), default=0)
+                weights = rule.weights(first, max((stop for _, stop in ranges), default=0))
                 block = partial(_advance, k=previous, n=k - previous, weights=weights)
                 for gone in pool.map(block, learners):
                     recorder.ended += gone
@@ -160,6 +161,12 @@ def run(
                 progress(k, recorder.mean_error(column))
     facts |= _seen(learners, iterations, sampling, warnings)
     return recorder.result(learners, seconds, facts, tuple(warnings), reward)
+
+
+def resolve_evaluation(evaluation: Evaluation | None, episodes: int) -> Evaluation:
+    """The evaluation with its default number of episodes."""
+    evaluation = Evaluation() if evaluation is None else evaluation
+    return replace(evaluation, episodes=episodes) if evaluation.episodes is None else evaluation
 
 
 def resolve_reward(reward: str, synchronous: bool) -> str:
@@ -250,8 +257,8 @@ def _advance(learner: Learner, k: int, n: int, weights: np.ndarray) -> list[_End
 class _Recorder:
     """Curves that start as NaN, tables that stay when a seed diverges."""
 
-    mdp: FiniteMDP
-    optimal_q: np.ndarray
+    mdp: FiniteMDP | Simulator
+    optimal_q: np.ndarray | None
     iteration: np.ndarray
     n_seeds: int
     curves: dict[str, np.ndarray] = field(default_factory=dict)
@@ -259,6 +266,9 @@ class _Recorder:
     error_tables: list[np.ndarray] = field(default_factory=list)
 
     def __post_init__(self) -> None:
+        if self.optimal_q is None:
+            self.error_columns = np.empty(0, int)
+            return
         most = _ERROR_TABLES if self.optimal_q.size <= _LARGE else _ERROR_TABLES_LARGE
         kept = np.linspace(0, len(self.iteration) - 1, min(most, len(self.iteration)))
         self.error_columns = np.unique(np.rint(kept).astype(int))
@@ -268,7 +278,7 @@ class _Recorder:
             for name, values in metrics.items():
                 curve = self.curves.setdefault(name, np.full((self.n_seeds, len(self.iteration)), np.nan))
                 curve[learner.lanes, column] = values
-        if column in self.error_columns:
+        if self.optimal_q is not None and column in self.error_columns:
             error = np.full(self.optimal_q.shape, np.nan)
             if learners:
                 # Summed seed by seed: the order must not depend on how the seeds are dealt to workers.
@@ -278,7 +288,7 @@ class _Recorder:
 
     def mean_error(self, column: int) -> float:
         """Mean q_error over the seeds that are still finite."""
-        values = self.curves["q_error"][:, column] if self.curves else np.empty(0)
+        values = self.curves["q_error"][:, column] if "q_error" in self.curves else np.empty(0)
         values = values[np.isfinite(values)]
         return float(values.mean()) if values.size else float("nan")
 
@@ -298,17 +308,17 @@ class _Recorder:
             }
             return np.stack([parts[lane] for lane in range(self.n_seeds)])
 
-        linear = isinstance(last[0], LinearLearner)
+        linear = hasattr(last[0], "theta")
         chains = [learner.chain for learner in last if hasattr(learner, "chain")]
         visits = sum(chain.visits.sum(axis=0, dtype=np.int64) for chain in chains) if chains else None
         return Result(
             iteration=self.iteration,
             curves=self.curves,
-            q=gather("tables"),
+            q=gather("tables") if self.optimal_q is not None else None,
             theta=gather("theta") if linear else None,
             theta_average=gather("average") if linear else None,
             error_iteration=self.iteration[self.error_columns],
-            error_tables=np.stack(self.error_tables),
+            error_tables=np.stack(self.error_tables) if self.error_tables else None,
             visits=None if visits is None else table_of_pairs(self.mdp, visits),
             diverged={gone.lane: gone.step for gone in sorted(self.ended, key=lambda gone: gone.lane)},
             seconds=seconds,
@@ -344,6 +354,7 @@ def _seen(learners: list[Any], iterations: int, sampling: Any, warnings: list[st
         first, last, span = sampling.exploration
         facts["exploration"] = first + (last - first) * min(1.0, iterations / span)
     if iterations and not rewards:
+        facts["outcome"] = "no reward seen"
         warnings.append(
             f"no seed ever saw a reward: goal reached {goals} times in {steps} steps, "
             f"{facts['pairs_visited']:.1%} of the pairs visited; nothing was learned about it"

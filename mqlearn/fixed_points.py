@@ -25,6 +25,7 @@ _DENSE_WORK = 3e11  # fewer when d^3 for each adds up to more, but at least 15
 _SHORTEST = 2.0**-10  # step length at which a start is given up
 _ROOT = 1e-9  # |gbar_j| / (sum of the sizes of its terms) of a root; solved ones have about 1e-15
 _DENSE = 0.05  # share of entries from which a dense solve is faster
+_NOISE = 1e-6  # share of the largest term that a term counts for at least: 0 comes out as 1e-17 of the others
 _SAME = 1e-6  # relative distance below which two roots are one
 
 
@@ -33,7 +34,7 @@ class FixedPoint:
     """theta* and what it is worth.
 
     theta (d,): a root of gbar, NaN where none was found.
-    residual: sup norm of gbar there; without a root the smallest that was seen, inf if no system was regular.
+    residual: sup norm of gbar there; without a root, the smallest that was seen.
     n_roots: number of distinct roots found from all starts.
     distance: sup norm of Phi theta* - Q* over the counted pairs, NaN without a root.
     exists: whether a root was found.
@@ -176,7 +177,7 @@ class _System:
 
     def newton(self, policy: np.ndarray) -> _Point:
         """The point of least share on the way from a policy (S,)."""
-        best = _Point(self.theta0, math.inf, math.inf)
+        best = self.measure(self.theta0)._replace(share=math.inf)  # for want of a solution
         theta, length = None, 1.0
         seen: set[bytes] = set()
         for _ in range(self.solves):
@@ -211,7 +212,7 @@ class _System:
         matrix = sparse.csc_array(slope + self.held)
         right = self.b - slope @ self.theta0
         try:
-            if matrix.nnz > _DENSE * matrix.shape[0] ** 2:
+            if matrix.nnz > _DENSE * len(right) ** 2:
                 step = np.linalg.solve(matrix.toarray(), right)
             else:
                 step = splu(matrix).solve(right)
@@ -224,7 +225,8 @@ class _System:
         gradient = np.abs(self.gram @ theta - self.b - self.mdp.discount * (self.ahead @ v))
         terms = self.phi_size @ np.abs(theta)
         ahead = self.moves @ table_of_pairs(self.mdp, terms).max(1)
-        size = self.weighted_size @ (terms + np.abs(self.r) + self.mdp.discount * ahead)
+        terms += np.abs(self.r) + self.mdp.discount * ahead
+        size = self.weighted_size @ (terms + _NOISE * terms.max())
         share = gradient[gradient > 0] / size[gradient > 0]
         return _Point(theta, float(gradient.max()), float(share.max(initial=0.0)))
 

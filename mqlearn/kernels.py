@@ -28,6 +28,8 @@ STREAMS = {
     "simulator": 9,
 }
 
+STREAMS_SIMULATOR = STREAMS["simulator"]
+
 _MULTIPLIER_0 = np.uint64(0xD2511F53)
 _MULTIPLIER_1 = np.uint64(0xCD9E8D57)
 _WEYL_0 = np.uint32(0x9E3779B9)
@@ -57,6 +59,12 @@ def philox(c0, c1, c2, c3, key0, key1):
         key0 = np.uint32(key0 + _WEYL_0)
         key1 = np.uint32(key1 + _WEYL_1)
     return c0, c1, c2, c3
+
+
+@_compiled
+def philox_words(k_low, k_high, lane, seed):
+    """The four words of the simulator's stream at counter (0, k, lane)."""
+    return philox(np.uint32(0), k_low, k_high, lane, seed, np.uint32(STREAMS_SIMULATOR))
 
 
 @_compiled
@@ -194,8 +202,21 @@ def synchronous(q, q_prev, model, weights, discount, k, lanes, seed, stream):
 
 _CHUNK = 4096  # iterations for which random words are made at a time
 _BATCH = 64  # moves of an evaluation episode, likewise
-MARKOVIAN, REPLAY, IID = 0, 1, 2
+MARKOVIAN, REPLAY, IID, RECORDED = 0, 1, 2, 3
 UNIFORM, TABLE, EPSILON_GREEDY = 0, 1, 2
+NO_STREAMS = (np.uint32(0), np.uint32(0), np.uint32(0))
+
+# The chain of recorded transitions: iteration k learns from pair k + 1 of a model made for the purpose.
+_NONE_64, _NONE_32 = np.zeros(1, np.uint64), np.zeros(1, np.uint32)
+RECORDED_CHAIN = (
+    RECORDED, 1, UNIFORM, _NONE_64, np.zeros(1, np.int64), _NONE_64, _NONE_32, 0, 0, (0.0, 0.0, 1.0),
+    np.zeros(1, np.uint8), _NONE_64, _NONE_32,
+)  # fmt: skip
+
+
+def recorded_lane() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """States, buffers and visits of one lane that reads recorded transitions: unused."""
+    return np.zeros((1, 6), np.int64), np.zeros((1, 1), np.uint32), np.zeros((1, 1), np.int32)
 
 
 @_compiled
@@ -237,6 +258,10 @@ def draw(model, chain, state, buffer, visits, greedy, k, n, lane, seed, streams,
     (
         mode, period, behaviour, edges, starts, keep, alias, restart, limit, epsilon, goal, pair_keep, pair_alias,
     ) = chain  # fmt: skip
+    if mode == RECORDED:
+        for i in range(n):
+            out[i] = np.uint64(k + i + 1) << shift
+        return
     words, choices = scratch[:4], scratch[4:]
     _philox_steps(k, n, lane, seed, streams[0], words)
     if mode == REPLAY or behaviour == EPSILON_GREEDY or restart > 0:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from mqlearn.errors import SettingError
-from mqlearn.learners import Learner, LinearLearner
+from mqlearn.learners import Learner
 from mqlearn.mdp import FiniteMDP, bellman
 from mqlearn.sampling import alias_table, transition_model
 from mqlearn.solvers import Optimum, policy_values_at_start
@@ -105,7 +105,7 @@ class Measure:
             values = self.policy_values(q)
             measured |= {"policy_value": values, "value_gap": self.optimum.start_value - values}
             measured["bellman_error"] = np.abs(bellman(self.mdp, q) - q)[:, self.mdp.counted].max(axis=1)
-        if self.theta_star is not None and isinstance(learner, LinearLearner):
+        if self.theta_star is not None:
             size = np.linalg.norm(self.theta_star)
             for name, theta in (("theta_error", learner.theta), ("theta_error_average", learner.average)):
                 measured[name] = np.linalg.norm(theta - self.theta_star, axis=1) / size
@@ -124,7 +124,8 @@ class Measure:
     def errors(self, q: np.ndarray) -> dict[str, np.ndarray]:
         """Errors of tables q (n, S, A)."""
         counted = self.mdp.counted
-        error = np.abs(q - self.optimum.q)[:, counted]
+        # Seeds as contiguous rows, each summed alone: otherwise the order of a sum depends on how many there are.
+        error = np.ascontiguousarray(np.abs(q - self.optimum.q)[:, counted])
         with np.errstate(over="ignore"):  # a diverging table is about to be recorded as such
             return {
                 "q_error": error.max(axis=1),
@@ -134,15 +135,14 @@ class Measure:
     def policy_values(self, q: np.ndarray) -> np.ndarray:
         """(n,): exact value at the start of the greedy policies. They change seldom, so each is solved once."""
         policies = greedy_policies(self.mdp, q)
+        if self.mdp.n_states > _SMALL:  # large keys that hardly come back
+            return policy_values_at_start(self.mdp, policies)
         keys = [policy.tobytes() for policy in policies]
         new = {key: i for i, key in enumerate(keys) if key not in self._values}
         if new:
             solved = policy_values_at_start(self.mdp, policies[list(new.values())])
             self._values.update(zip(new, solved.tolist(), strict=True))
-        values = np.array([self._values[key] for key in keys])
-        if self.mdp.n_states > _SMALL:
-            self._values.clear()  # large keys that hardly come back
-        return values
+        return np.array([self._values[key] for key in keys])
 
     def returns(self, q: np.ndarray, lanes: np.ndarray) -> dict[str, np.ndarray]:
         """Total undiscounted return of `evaluation.episodes` greedy episodes, for tables q (n, S, A)."""
@@ -183,8 +183,8 @@ class Measure:
             ]
         )
         return {
-            "success_probability": reached @ self.mdp.start,
-            "success_uniform": reached[:, ~self.mdp.terminal].mean(axis=1),
+            "success_probability": (reached * self.mdp.start).sum(axis=1),
+            "success_uniform": np.ascontiguousarray(reached[:, ~self.mdp.terminal]).mean(axis=1),
         }
 
 
@@ -193,3 +193,14 @@ def greedy_policies(mdp: FiniteMDP, q: np.ndarray) -> np.ndarray:
     allowed = np.where(mdp.learned, q, -np.inf)
     best = mdp.learned & (allowed == allowed.max(axis=-1, keepdims=True))
     return best / np.maximum(best.sum(axis=-1, keepdims=True), 1)
+
+
+class SimulationMeasure:
+    """What can be measured without a model: the return of greedy episodes from the environment's own start."""
+
+    def __init__(self, evaluation: Evaluation) -> None:
+        self.evaluation = evaluation
+
+    def __call__(self, column: int, learner: Any) -> dict[str, np.ndarray]:
+        """Metric name -> (lanes,)."""
+        return learner.returns(self.evaluation.episodes, self.evaluation.time_limit)

@@ -1,5 +1,7 @@
 """Progress of a long run: one live line on a terminal, plain lines elsewhere."""
 
+import math
+import shutil
 import sys
 import time
 
@@ -16,13 +18,13 @@ class Progress:
         self.iterations = iterations
         self.live = sys.stderr.isatty()
         self.started: float | None = None
-        self.shown = 0.0
+        self.shown = -math.inf
 
     def __enter__(self) -> "Progress":
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self.live and self.shown:
+        if self.live and self.shown > 0:
             sys.stderr.write("\r\033[K")
             sys.stderr.flush()
 
@@ -30,13 +32,17 @@ class Progress:
         now = time.monotonic()
         if self.started is None:  # at iteration 0, when everything has been compiled
             self.started = now
-            self.shown = 0.0 if self.live else now
         elapsed = now - self.started
         if elapsed < _QUIET or now - self.shown < (_LIVE if self.live else _PLAIN):
             return
         self.shown = now
         rate = k / elapsed
         left = (self.iterations - k) / rate
-        text = f"{self.label}: {k:,} of {self.iterations:,} iterations, {rate:,.0f}/s, {left:.0f} s left, error {error:.3g}"
-        sys.stderr.write(f"\r\033[K{text[:150]}" if self.live else f"{text}\n")
+        done = f"{k:,} of {self.iterations:,} iterations"
+        text = f": {done}, {rate:,.0f}/s, {left:.0f} s left, error {error:.3g}"
+        if self.live:
+            room = max(8, shutil.get_terminal_size().columns - 1 - len(text))
+            sys.stderr.write(f"\r\033[K{self.label[:room]}{text}")
+        else:
+            sys.stderr.write(f"{self.label}{text}\n")
         sys.stderr.flush()

@@ -101,7 +101,9 @@ def write(
         if result is not None:
             iteration = {"iteration": np.asarray(result.iteration, dtype=np.int64)}
             _save_arrays(temporary / CURVES, iteration | result.curves)
-            tables = {name: getattr(result, name) for name in TABLE_NAMES}
+            tables = {name: getattr(result, name, None) for name in TABLE_NAMES}
+            if tables["theta"] is not None:  # of which the tables are a product, and a large one
+                del tables["q"]
             _save_arrays(temporary / TABLES, {n: table for n, table in tables.items() if table is not None})
         (temporary / SUMMARY).write_text(_json(summary), encoding="utf-8")
         _put(temporary, folder, digest)

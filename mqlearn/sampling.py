@@ -199,7 +199,9 @@ def outcome_tables(mdp: FiniteMDP, mean_reward: bool) -> tuple[np.ndarray, np.nd
         y[beyond, b], r[beyond, b] = y[beyond, last[beyond]], r[beyond, last[beyond]]
     if mean_reward:
         r[:] = mdp.mean_rewards[x, u][:, None]
-    share = np.arange(p.shape[1]) / p.shape[1] if equally_likely(mdp) else np.cumsum(p, axis=1) - p
+    # Sums of the outcomes before: a difference like cumsum(p) - p rounds, and opens a gap of one word for p = 0.
+    before = np.cumsum(np.pad(p[:, :-1], ((0, 0), (1, 0))), axis=1)
+    share = np.arange(p.shape[1]) / p.shape[1] if equally_likely(mdp) else before
     edges = np.minimum(np.ceil(np.broadcast_to(share, p.shape) * _WORD), _WORD - 1)
     return y, r, edges.astype(np.uint32)
 

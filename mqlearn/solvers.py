@@ -119,7 +119,8 @@ def policy_values_at_start(mdp: FiniteMDP, policies: np.ndarray) -> np.ndarray:
     np.add.at(systems, (run, states[:, None], mdp.successors.reshape(mdp.n_states, -1)), -mdp.discount * p)
     systems[:, states, states] += 1
     rewards = (share * mdp.mean_rewards).sum(axis=2)
-    return np.linalg.solve(systems, rewards[..., None])[..., 0] @ mdp.start
+    values = np.linalg.solve(systems, rewards[..., None])[..., 0]
+    return (values * mdp.start).sum(axis=1)  # not @, whose order of adding depends on n
 
 
 def success_probability(mdp: FiniteMDP) -> np.ndarray:

@@ -50,6 +50,12 @@ def value(mdp: FiniteMDP, table: np.ndarray, y: int) -> float:
     return table[mdp.pair_offsets[y] : mdp.pair_offsets[y + 1]].max(initial=-np.inf) if not mdp.terminal[y] else 0.0
 
 
+def initial_values(n: int, low: float, high: float, seed: int, lane: int) -> np.ndarray:
+    """(n,) uniform values of a lane in [low, high)."""
+    four = words("initial", seed, lane, 2**40, np.arange(-(-n // 4)))
+    return low + (high - low) * (four.T.ravel()[:n] / WORD)
+
+
 # --- synchronous ----------------------------------------------------------------------------------------------------
 
 
@@ -100,13 +106,14 @@ class ChainTwin:
 
     def __init__(self, mdp: FiniteMDP, sampling, lane: int, seed: int, n: int) -> None:
         self.mdp, self.sampling, self.n = mdp, sampling, n
+        self.policy = sampling.policy(mdp)
         self.starts = np.flatnonzero(sampling.episode_starts(mdp))
         self.start_alias = alias_table(sampling.episode_starts(mdp)[self.starts])
         x, u = mdp.pairs.T
         if isinstance(sampling, IID):
             self.pair_alias = alias_table(sampling.stationary(mdp)[x, u])
         self.words, self.choices, self.ties = (
-            words(stream, seed, lane, np.arange(n)) for stream in ("chain", "choices", "ties")
+            words(stream, seed, lane, np.arange(n)).T.tolist() for stream in ("chain", "choices", "ties")
         )
         self.state = self.first_state(*words("warm_up_choices", seed, lane, 2**40)[:2])
         self.moves = self.steps = self.episodes = self.goals = 0
@@ -114,9 +121,9 @@ class ChainTwin:
         self.buffer: list[tuple[int, int]] = []
         if isinstance(sampling, Replay) and sampling.warm_up:
             k = np.arange(sampling.warm_up)
-            main, choices = words("warm_up", seed, lane, k), words("warm_up_choices", seed, lane, k)
-            for i in k:
-                self.push(self.step(main[:, i], choices[:, i], None))
+            streams = (words(stream, seed, lane, k).T.tolist() for stream in ("warm_up", "warm_up_choices"))
+            for main, choices in zip(*streams, strict=True):
+                self.push(self.step(main, choices, None))
 
     def first_state(self, index, coin) -> int:
         keep, alias = self.start_alias
@@ -128,20 +135,20 @@ class ChainTwin:
         best = np.flatnonzero(table[first:end] == table[first:end].max())
         return int(first + best[below(word, len(best))])
 
-    def step(self, main: np.ndarray, choices: np.ndarray, greedy: int | None) -> tuple[int, int]:
+    def step(self, main: list[int], choices: list[int], greedy: int | None) -> tuple[int, int]:
         """One step of the chain; `greedy` is what a greedy behaviour does, None for a uniform one."""
         mdp, sampling = self.mdp, self.sampling
         first, end = (int(edge) for edge in mdp.pair_offsets[self.state : self.state + 2])
         if isinstance(sampling, IID):
             keep, alias = self.pair_alias
             j = below(main[0], len(mdp.pairs))
-            pair = j if int(main[3]) < int(keep[j]) else int(alias[j])
+            pair = j if main[3] < int(keep[j]) else int(alias[j])
         elif greedy is not None:
             pair = greedy
         elif isinstance(sampling.behaviour, str):
             pair = first + below(main[0], end - first)
         else:
-            pair = first + int(chosen(sampling.policy(mdp)[mdp.learned][first:end], main[0]))
+            pair = first + int(chosen(self.policy[mdp.learned][first:end], main[0]))
         x, u = mdp.pairs[pair]
         b = int(chosen(mdp.probabilities[x, u], main[1]))
         y = int(mdp.successors[x, u, b])
@@ -151,7 +158,7 @@ class ChainTwin:
         ended = bool(mdp.terminal[y])
         if not ended:
             self.moves += 1
-            restarts = int(choices[1]) < sampling.restart_probability * WORD
+            restarts = choices[1] < sampling.restart_probability * WORD
             ended = restarts or self.moves == sampling.time_limit
         if ended:
             self.episodes += 1
@@ -166,7 +173,7 @@ class ChainTwin:
 
     def next(self, k: int, table: np.ndarray) -> tuple[int, int]:
         """table (n,): the estimates that an epsilon-greedy behaviour looks at."""
-        main, choices = self.words[:, k], self.choices[:, k]
+        main, choices = self.words[k], self.choices[k]
         replay = isinstance(self.sampling, Replay)
         transition = None
         if not replay or k % self.sampling.draws == 0:
@@ -174,7 +181,7 @@ class ChainTwin:
             if self.sampling.adaptive:
                 first, last, span = self.sampling.exploration
                 if choices[0] / WORD >= first + (last - first) * min(1, k / span):
-                    greedy = self.greedy(table, self.ties[2, k])
+                    greedy = self.greedy(table, self.ties[k][2])
             transition = self.step(main, choices, greedy)
             if replay:
                 self.push(transition)
@@ -233,12 +240,15 @@ def rounds_twin(mdp: FiniteMDP, chain: ChainTwin, rule, q0: np.ndarray) -> tuple
 def linear_twin(
     mdp: FiniteMDP, chain: ChainTwin, rule, phi: np.ndarray, theta0: np.ndarray, linear: Linear, mean_reward=False
 ) -> tuple[np.ndarray, np.ndarray]:
-    """theta_T and the mean of theta_1 .. theta_T of Algorithm 2, dense; phi (n, d)."""
+    """theta_T and the mean of theta_1 .. theta_T of Algorithm 2, dense; phi (n, d).
+
+    theta_k - theta_{k-1} is carried along: formed anew at each step it would lose digits to cancellation.
+    """
 
     def gradient(at: np.ndarray, pair: int, y: int, reward: float) -> np.ndarray:
         return (phi[pair] @ at - reward - mdp.discount * value(mdp, phi @ at, y)) * phi[pair]
 
-    theta, theta_prev, total = theta0.copy(), theta0.copy(), np.zeros_like(theta0)
+    theta, theta_prev, change, total = theta0.copy(), theta0.copy(), 0 * theta0, 0 * theta0
     g_prev = None
     for k, (_, q, s, t) in enumerate(rule.weights(0, chain.n)):
         pair, y, reward = outcome_of(mdp, chain.next(k, phi @ theta), mean_reward)
@@ -247,9 +257,11 @@ def linear_twin(
             g_prev = gradient(theta_prev, pair, y, reward)
         elif g_prev is None:
             g_prev = g if linear.first_gradient == "same" else 0 * g
-        new = theta - (q + t) * (theta - theta_prev) - s * g - t * g_prev
+        change = -(q + t) * change - s * g - t * g_prev
+        new = theta + change
         if linear.projection is not None and np.linalg.norm(new) > linear.projection:
             new *= linear.projection / np.linalg.norm(new)
+            change = new - theta
         theta, theta_prev, g_prev = new, theta, g
         total += theta
     return theta, total / max(chain.n, 1)

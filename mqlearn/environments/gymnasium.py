@@ -3,15 +3,18 @@
 P[state][action] is a list of (probability, next state, reward, terminated), as in Gymnasium's toy text.
 """
 
+import copy
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from mqlearn.errors import SettingError, nearest
-from mqlearn.mdp import FiniteMDP
+from mqlearn.mdp import FiniteMDP, check_discount
+from mqlearn.simulation import Simulator
 
 if TYPE_CHECKING:
     import gymnasium
@@ -21,9 +24,9 @@ _RESETS = 100  # for finding the first states
 
 
 def from_gymnasium(
-    env_or_id: "gymnasium.Env | str", *, discount: float = 0.9, **make_kwargs: Any
-) -> FiniteMDP:
-    """The model of an environment, or of gymnasium.make(id, **make_kwargs).
+    id: "gymnasium.Env | str", *, discount: float = 0.9, **make_kwargs: Any
+) -> "FiniteMDP | Simulator":
+    """The model of an environment, or of gymnasium.make(id, **make_kwargs); a `Simulator` for a Box observation.
 
     States and actions are numbered from 0, whatever number the spaces start at.
     Start distribution: the environment's `initial_state_distrib`; without one, uniform over the states that
@@ -36,29 +39,34 @@ def from_gymnasium(
     """
     import gymnasium
 
-    if isinstance(env_or_id, str):
-        env = _make(env_or_id, make_kwargs)
+    if isinstance(id, str):
+        env = _make(id, make_kwargs)
         settings = (f"{key}={value}" for key, value in make_kwargs.items() if len(str(value)) < 20)
-        try:
-            return _read(env, " ".join([env_or_id, *settings]), discount)
-        finally:
-            env.close()
-    if not isinstance(env_or_id, gymnasium.Env) or make_kwargs:
+        return _read(env, " ".join([id, *settings]), discount)
+    if not isinstance(id, gymnasium.Env) or make_kwargs:
         expected = "must be the id of a Gymnasium environment, or a gymnasium.Env without further settings"
-        raise SettingError("env.id", env_or_id, expected)
-    name = env_or_id.spec.id if env_or_id.spec else type(env_or_id.unwrapped).__name__
-    return _read(env_or_id, name, discount)
+        raise SettingError("env.id", id, expected)
+    name = id.spec.id if id.spec else type(id.unwrapped).__name__
+    return _read(id, name, discount)
+
+
+def by_id(id: str, kwargs: Mapping[str, Any] | None = None, *, discount: float = 0.9) -> FiniteMDP:
+    """`from_gymnasium` of an id and the settings of gymnasium.make, as a configuration file has them."""
+    return from_gymnasium(id, discount=discount, **dict(kwargs or {}))
 
 
 def cliff_walking(*, discount: float = 0.9, slippery: bool = False) -> FiniteMDP:
     """CliffWalking-v1 (Sutton and Barto, example 6.6): 48 tiles, of which 37 and the goal can be reached."""
     mdp = from_gymnasium("CliffWalking-v1", discount=discount, is_slippery=slippery)
+    assert isinstance(mdp, FiniteMDP)
     return replace(mdp, layout=(*["F" * 12] * 3, "S" + "C" * 10 + "G"))
 
 
 def taxi(*, discount: float = 0.9, rainy: bool = False) -> FiniteMDP:
     """Taxi-v4 (Dietterich 2000): 500 states, of which 404 can be reached."""
-    return from_gymnasium("Taxi-v4", discount=discount, is_rainy=rainy)
+    mdp = from_gymnasium("Taxi-v4", discount=discount, is_rainy=rainy)
+    assert isinstance(mdp, FiniteMDP)
+    return mdp
 
 
 def _make(env_id: str, make_kwargs: dict[str, Any]) -> "gymnasium.Env":
@@ -100,14 +108,17 @@ class _Table:
     listed: np.ndarray
 
 
-def _read(env: "gymnasium.Env", name: str, discount: float) -> FiniteMDP:
+def _read(env: "gymnasium.Env", name: str, discount: float) -> "FiniteMDP | Simulator":
     from gymnasium.envs.toy_text.frozen_lake import FrozenLakeEnv
+    from gymnasium.spaces import Box, Discrete
 
     base: Any = env.unwrapped
     lack = _lack(env)
     table = None if lack else _read_table(env.get_wrapper_attr("P"), base, name)
     runs = _check_interface(base, name, table)
     if table is None:
+        if isinstance(base.observation_space, Box) and isinstance(base.action_space, Discrete):
+            return Simulator(name, partial(copy.deepcopy, env), check_discount(discount))
         absent = f"no exact model: errors against the optimum are not available ({lack})"
         raise SettingError("env.id", name, absent)
     start = _start(base, name, runs, table)
