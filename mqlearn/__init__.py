@@ -7,6 +7,7 @@ from mqlearn.environments import (
     frozen_lake,
     frozen_lake_blocks,
     frozen_lake_random,
+    simulator,
     taxi,
 )
 from mqlearn.errors import SettingError
@@ -46,5 +47,6 @@ __all__ = [
     "frozen_lake_random",
     "optimal",
     "run",
+    "simulator",
     "taxi",
 ]

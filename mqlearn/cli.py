@@ -80,6 +80,7 @@ def main(argv: list[str] | None = None) -> None:
         from mqlearn import commands
 
         code = getattr(commands, verb)(rest)
+        sys.stdout.flush()
     except SettingError as error:
         sys.stderr.write(f"mqlearn: {error}\n")
         code = 2
@@ -89,7 +90,6 @@ def main(argv: list[str] | None = None) -> None:
     except BrokenPipeError:  # the reader of a pipe has gone; keep the interpreter from complaining about it
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 0
-    sys.stdout.flush()
     sys.exit(code)
 
 

@@ -135,7 +135,8 @@ def _job(configuration: Any) -> None:
             raise
         _refused[os.getpid()].append(error)
     else:
-        print(describe(run_done), flush=True)
+        with contextlib.suppress(BrokenPipeError):  # met again when the command line ends
+            print(describe(run_done), flush=True)
     finally:
         if folder.is_dir() and not any(folder.iterdir()):  # Hydra made it; nothing came of it
             folder.rmdir()

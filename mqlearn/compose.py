@@ -59,7 +59,7 @@ def jobs(overrides: Sequence[str], config_dir: str | None, *, multirun: bool) ->
         cell = build(_settings(compose_one, overrides))
         config = compose_one(overrides)
         with open_dict(config), hydra_errors(overrides):
-            config.hydra.job |= {"num": number, "id": str(number)}
+            config.hydra.job.num, config.hydra.job.id = number, str(number)
             parts = [str(OmegaConf.select(config, key)) for key in keys]
         return Job(tuple(overrides), cell, Path.cwd().joinpath(*parts), Path.cwd() / parts[0])
 
@@ -172,6 +172,7 @@ def _diagnose(compose_one: Compose, overrides: Sequence[str]) -> SettingError:
         except SettingError as error:
             errors.append(error)
         given |= dict([_split(text)])
+    config = None
     while True:
         try:
             config = compose_one(left)
@@ -182,11 +183,11 @@ def _diagnose(compose_one: Compose, overrides: Sequence[str]) -> SettingError:
             break
         except _refusals() as error:
             key, refused = _translate(error, given)
-            guilty = [text for text in left if key == (name := _split(text)[0]) or key.startswith(f"{name}.")]
+            guilty = [text for text in left if _names_key(text, key)]
             if not guilty:
                 if refused is not None and not (errors or unknown):  # else it may be a consequence
                     errors.append(refused)
-                config = compose_one([])
+                config = config or compose_one([])
                 break
             left = [text for text in left if text not in guilty]
             if refused is None:
@@ -224,7 +225,13 @@ def _parse(text: str, *, sweeps: bool = False) -> None:
 def _split(text: str) -> tuple[str, str]:
     """Name and value of an override, without what Hydra's grammar puts around the name."""
     key, _, value = text.partition("=")
-    return key.lstrip("+~").partition("@")[0].strip(), value
+    return key.lstrip("+~").strip(), value
+
+
+def _names_key(text: str, key: str) -> bool:
+    """Whether an override sets a key, itself or in a mapping."""
+    name, value = _split(text)
+    return key in (name, name.partition("@")[0]) or (value.startswith("{") and key.startswith(f"{name}."))
 
 
 def _translate(error: Exception, given: dict[str, str]) -> tuple[str, SettingError | None]:
@@ -240,14 +247,14 @@ def _translate(error: Exception, given: dict[str, str]) -> tuple[str, SettingErr
         return group, SettingError(group, value, f"must be one of {', '.join(options)}{nearest(value, options)}")
     full_key = next((part.full_key for part in chain if getattr(part, "full_key", None)), None)
     for pattern, admissible in (
-        (r"Could not override '([^'@]+)", None),
+        (r"Could not override '([^']+)", None),
         (r"Key '([^']+)' is not in struct", None),
         (r"Could not delete.*?'([^'=]+)", None),
         (r"config group '([^']+)' does not exist", None),
         (r"An item is already at '([^']+)'", "exists already: leave out the +"),
         (r"Multiple values for (\S+?)(?:@\S+)?\. ", "is chosen more than once: choose one"),
         (r"Missing mandatory value: (\S+)", "must be given"),
-        (r"Interpolation key '([^']+)' not found", "is used by another setting, and does not exist"),
+        (r"Interpolation key '([^']+)' not found", "refers to a setting that does not exist"),
     ):
         if found := re.search(pattern, text):
             key = str(full_key or found[1])
@@ -264,14 +271,24 @@ def _no_such(key: str, config: Any) -> str:
     from omegaconf import OmegaConf
 
     names = _names(OmegaConf.to_container(config, resolve=False), hydra=key.startswith("hydra"))
-    group, _, rest = key.partition(".")
-    inside = [name for name in names if name.startswith(f"{group}.")]
-    if rest and inside and isinstance(config[group], dict | type(config)) and "name" in config[group]:
-        own = [name for name in inside if name != f"{group}.name"]
+    group, _, rest = key.rpartition(".")
+    choice = config[group].get("name") if rest and OmegaConf.is_dict(config.get(group)) else None
+    if choice is not None:
+        own = [name for name in names if name.startswith(f"{group}.") and name != f"{group}.name"]
         listed = f"its settings are {', '.join(own)}" if own else "it has none of its own"
-        return f"is no setting of {group}={config[group]['name']}; {listed}{nearest(key, own)}"
+        return f"is no setting of {group}={choice}; {listed}{nearest(key, own) or _elsewhere(group, rest)}"
     ends = [name for name in names if name.endswith(f".{key}")]
-    return "there is no such setting" + (f" (did you mean '{ends[0]}'?)" if ends else nearest(key, names))
+    return "there is no such setting" + (
+        f" (did you mean '{ends[0]}'?)" if ends else _elsewhere(group or "*", rest) or nearest(key, names)
+    )
+
+
+def _elsewhere(group: str, name: str) -> str:
+    """Which choice of a group of conf/ has a setting of this name, as a hint."""
+    for path in sorted(CONF.glob(f"{group}/*.yaml")):
+        if path.parent.name != "experiment" and re.search(f"^{re.escape(name)}:", path.read_text("utf-8"), re.M):
+            return f" ({path.parent.name}.{name} is a setting of {path.parent.name}={path.stem})"
+    return ""
 
 
 def _names(content: Any, prefix: str = "", *, hydra: bool = False) -> list[str]:

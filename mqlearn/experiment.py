@@ -1,4 +1,4 @@
-"""The loop: checkpoints -> blocks -> advance -> metrics -> curves. No rule, sampler or tracker has a loop of its own."""
+"""The loop: checkpoints -> blocks -> advance -> metrics -> curves. No rule or sampler has a loop of its own."""
 
 import os
 import time
@@ -12,7 +12,7 @@ import numpy as np
 
 from mqlearn.algorithms.base import Rule, check_rule
 from mqlearn.errors import SettingError
-from mqlearn.learners import Initial, Learner, Linear, LinearLearner, start, table_of_pairs
+from mqlearn.learners import Initial, Learner, Linear, start, table_of_pairs
 from mqlearn.mdp import FiniteMDP
 from mqlearn.metrics import Evaluation, Measure, Metric, SimulationMeasure
 from mqlearn.sampling import Sampling, Synchronous, stationary
@@ -37,8 +37,8 @@ Progress = Callable[[int, float], None]
 class Result:
     """What a run measured.
 
-    iteration: (C,) int64 checkpoints, the last is `iterations`.   curves: metric -> (n_seeds, C), NaN after a seed's
-    divergence and where a metric was not measured.   q: (n_seeds, S, A) last finite tables, None without a model.
+    iteration: (C,) int64 checkpoints, the last is `iterations`.   curves: metric -> (n_seeds, C), NaN after a seed
+    has diverged and where a metric was not measured.   q: (n_seeds, S, A) last finite tables, None without a model.
     theta, theta_average: (n_seeds, d) with features, else None.   error_iteration, error_tables: up to 20 checkpoints
     (5 for large tables) and the seed-mean of |Q_k - Q*| there (E, S, A).   visits: (S, A) of all chains, None for
     synchronous sampling.   diverged: seed index -> first iteration k at which a parameter was not finite or above 1e100.
@@ -93,11 +93,12 @@ def run(
     `n_seeds`, and runs with different `seed` share no random stream.
 
     iterations: T >= 0.   step_size: alpha_k, by default the rule's own (harmonic).   sampling: Synchronous (default),
-    Markovian, Replay or IID.   features: a `Features` of the MDP, None for tables.   checkpoints: "log" or "linear",
-    `n_checkpoints` of them at most; T/4 and T/2 are added with one sample an iteration.   n_workers: threads, by default
-    the processor's cores.   reward: "mean" R(x, u) or "sampled" r(x, u, y) in the target; "auto" is mean for synchronous
-    sampling, else sampled.   q0, theta0: a constant or a range (low, high) of uniform values.   metrics: name -> function
-    of (tables (n, S, A), mdp) that returns (n,).   Raises SettingError for a value that is not admissible.
+    Markovian, Replay or IID.   features: `Features` of the MDP, or a `BoxMap` of a simulator; None for tables.
+    checkpoints: "log" or "linear", `n_checkpoints` of them at most; T/4 and T/2 are added with one sample an iteration.
+    n_workers: threads, by default the processor's cores.   reward: "mean" R(x, u) or "sampled" r(x, u, y) in the
+    target; "auto" is mean for synchronous sampling, else sampled.   q0, theta0: a constant or a range (low, high) of
+    uniform values.   metrics: name -> function of (tables (n, S, A), mdp) that returns (n,).   progress: called with
+    (k, mean q_error) at every checkpoint.   Raises SettingError for a value that is not admissible.
     """
     _whole("iterations", iterations, 0)
     _whole("n_seeds", n_seeds, 1)
@@ -300,7 +301,7 @@ class _Recorder:
         warnings: tuple[str, ...],
         reward: str,
     ) -> Result:
-        last = [*learners, *(gone.learner for gone in self.ended)]
+        last: list[Any] = [*learners, *(gone.learner for gone in self.ended)]
 
         def gather(name: str) -> np.ndarray | None:
             parts = {
@@ -310,7 +311,9 @@ class _Recorder:
 
         linear = hasattr(last[0], "theta")
         chains = [learner.chain for learner in last if hasattr(learner, "chain")]
-        visits = sum(chain.visits.sum(axis=0, dtype=np.int64) for chain in chains) if chains else None
+        visits = None
+        if chains and isinstance(self.mdp, FiniteMDP):
+            visits = table_of_pairs(self.mdp, np.sum([chain.visits.sum(axis=0) for chain in chains], axis=0))
         return Result(
             iteration=self.iteration,
             curves=self.curves,
@@ -319,7 +322,7 @@ class _Recorder:
             theta_average=gather("average") if linear else None,
             error_iteration=self.iteration[self.error_columns],
             error_tables=np.stack(self.error_tables) if self.error_tables else None,
-            visits=None if visits is None else table_of_pairs(self.mdp, visits),
+            visits=visits,
             diverged={gone.lane: gone.step for gone in sorted(self.ended, key=lambda gone: gone.lane)},
             seconds=seconds,
             facts=facts,

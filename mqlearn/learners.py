@@ -33,8 +33,8 @@ Initial = float | tuple[float, float]
 class Learner(Protocol):
     """The methods that the loop calls; see the module's docstring."""
 
-    lanes: np.ndarray
-
+    @property
+    def lanes(self) -> np.ndarray: ...
     def rows(self, k: int, n: int) -> tuple[int, int]: ...
     def advance(self, k: int, n: int, weights: np.ndarray) -> None: ...
     def tables(self) -> np.ndarray: ...
@@ -90,20 +90,18 @@ def start(
     return AsynchronousTable(chain, initial, sampling.clock == "local")
 
 
-class _State:
-    """Copying and dropping lanes, for learners that name the arrays whose first axis is the lane. Abstract."""
+def copied(learner: Any) -> Any:
+    """A copy that shares nothing but what never changes; `arrays` names the arrays whose first axis is the lane."""
+    other = copy.copy(learner)
+    for name in learner.arrays:
+        setattr(other, name, getattr(learner, name).copy())
+    return other
 
-    arrays: tuple[str, ...] = ()
 
-    def copy(self) -> Self:
-        other = copy.copy(self)
-        for name in self.arrays:
-            setattr(other, name, getattr(self, name).copy())
-        return other
-
-    def keep(self, mask: np.ndarray) -> None:
-        for name in self.arrays:
-            setattr(self, name, np.ascontiguousarray(getattr(self, name)[mask]))
+def drop_lanes(learner: Any, mask: np.ndarray) -> None:
+    """Keep the lanes of the mask in the arrays that `arrays` names."""
+    for name in learner.arrays:
+        setattr(learner, name, np.ascontiguousarray(getattr(learner, name)[mask]))
 
 
 class SynchronousTable:
@@ -150,7 +148,7 @@ class SynchronousTable:
         self.q_prev = np.ascontiguousarray(self.q_prev[:, mask])
 
 
-class Chain(_State):
+class Chain:
     """The sampling chains of some lanes, and what they have seen.
 
     states (L, 6): state, moves of this episode, steps, episodes ended, goals entered, transitions with a reward.
@@ -197,9 +195,10 @@ class Chain(_State):
                 )  # fmt: skip
 
 
-class _OnChain(_State):
+class _OnChain:
     """A learner that is fed by chains. Abstract."""
 
+    arrays: tuple[str, ...] = ()
     chain: Chain
 
     @property
@@ -207,13 +206,13 @@ class _OnChain(_State):
         return self.chain.lanes
 
     def copy(self) -> Self:
-        other = _State.copy(self)
-        other.chain = self.chain.copy()
+        other = copied(self)
+        other.chain = copied(self.chain)
         return other
 
     def keep(self, mask: np.ndarray) -> None:
-        _State.keep(self, mask)
-        self.chain.keep(mask)
+        drop_lanes(self, mask)
+        drop_lanes(self.chain, mask)
 
 
 class AsynchronousTable(_OnChain):
@@ -361,10 +360,9 @@ def synchronous_model(mdp: FiniteMDP, mean_reward: bool) -> tuple:
     digits: each digit is uniform to 2^-32, and the digits of one word are jointly uniform to a relative 2^-16.
     """
     y, r, edges = outcome_tables(mdp, mean_reward)
-    n_successors = y.shape[1]
-    equal = equally_likely(mdp)
+    n_successors, reuse, base = y.shape[1], 1, 1
     if n_successors == 1:
         reuse = 0
-    else:
-        reuse = max(1, int(16 / np.log2(n_successors))) if equal else 1
-    return mdp.pair_offsets.astype(np.uint64), y, r, edges, reuse, np.uint32(n_successors if equal else 1)
+    elif equally_likely(mdp):
+        reuse, base = max(1, int(16 / np.log2(n_successors))), n_successors
+    return mdp.pair_offsets.astype(np.uint64), y, r, edges, reuse, np.uint32(base)

@@ -1,4 +1,4 @@
-"""What is measured at a checkpoint: errors against the exact optimum, exact policy values, returns of greedy episodes."""
+"""What is measured at a checkpoint: errors against the exact optimum, exact policy values, greedy episodes."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from mqlearn.errors import SettingError
-from mqlearn.learners import Learner
 from mqlearn.mdp import FiniteMDP, bellman
 from mqlearn.sampling import alias_table, transition_model
 from mqlearn.solvers import Optimum, policy_values_at_start
@@ -27,7 +26,7 @@ class Evaluation:
 
     episodes: None is 150 for one sample an iteration, 0 for synchronous tables.   start: "uniform" over non-terminal
     states, "start" from the MDP's distribution, or "both".   time_limit: moves of an episode, None is 16 times the
-    longer side of a grid map and at least 100.   Equal best actions are chosen uniformly at random, anew at every visit.
+    longer side of a grid map and at least 100.   Equal best actions are chosen uniformly, anew at every visit.
     """
 
     episodes: int | None = None
@@ -67,11 +66,11 @@ class Measure:
     Over the counted pairs: q_error, sup norm of Q_k - Q*; q_error_l2, its Euclidean norm; bellman_error, sup norm of
     T Q_k - Q_k, T with exact expectations. At the start (mean over the start distribution): policy_value, the exact
     discounted value of the greedy policy, which chooses uniformly among equal best actions; value_gap, the optimal
-    value minus that. theta_error: ||theta_k - theta*||/||theta*||; theta_error_average: of the mean of theta_1 .. theta_k.
-    return_uniform, return_start: total return of the greedy episodes. success_probability, success_uniform: exact
-    probability of a goal within the step limit, from the start and from uniform non-terminal states. On more than
-    128 states bellman_error and the exact values are measured at `exact` columns only. More metrics: functions of (tables (n, S, A), mdp)
-    that return (n,).
+    value minus that. theta_error: ||theta_k - theta*||/||theta*||; theta_error_average: of the mean of theta_1, ...,
+    theta_k. return_uniform, return_start: total return of the greedy episodes. success_probability, success_uniform:
+    exact probability of a goal within the step limit, from the start and from uniform non-terminal states. On more
+    than 128 states bellman_error and the exact values are measured at the columns `exact` only, and the probabilities
+    there in any case. More metrics: functions of (tables (n, S, A), mdp) that return (n,).
     """
 
     def __init__(
@@ -97,7 +96,7 @@ class Measure:
             if name in BUILT_IN:
                 raise SettingError("metrics", name, "is the name of a built-in metric")
 
-    def __call__(self, column: int, learner: Learner) -> dict[str, np.ndarray]:
+    def __call__(self, column: int, learner: Any) -> dict[str, np.ndarray]:
         """Metric name -> (lanes,) at checkpoint number `column`."""
         q = learner.tables()
         measured = self.errors(q)

@@ -1,5 +1,6 @@
 """The cells of an experiment yaml: its overrides, times a grid of panels, times labelled curves."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,8 +37,8 @@ class Plan:
     @property
     def stem(self) -> str:
         """File name of the figure: the plain name is the default settings only."""
-        words = "_".join(self.variant)
-        return "_".join([self.name, *("".join(c if c.isalnum() or c in "=.,+-_" else "-" for c in words),) * bool(words)])
+        words = "_".join([self.name, *self.variant])
+        return "".join(c if c.isalnum() or c in "=.,+-_" else "-" for c in words)
 
 
 def plan(name: str, overrides: Sequence[str], config_dir: str | None = None) -> Plan:
@@ -58,7 +59,7 @@ def plan(name: str, overrides: Sequence[str], config_dir: str | None = None) -> 
     lists = [_last_choices([*base, *grid[panel], *of[panel, label]]) for panel, label in places]
     cells = [config.build(composed) for composed in compose.compose_all(lists, config_dir)]
     planned = tuple(Planned(panel, label, cell) for (panel, label), cell in zip(places, cells, strict=True))
-    variant = tuple(o for o in overrides if o.lstrip("+~").split("=")[0].split(".")[0].split("/")[0] not in _UNSCIENTIFIC)
+    variant = tuple(o for o in overrides if re.split(r"[=./]", o.lstrip("+~"))[0] not in _UNSCIENTIFIC)
     return Plan(name, settings, spec, planned, variant)
 
 

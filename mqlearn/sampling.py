@@ -1,4 +1,4 @@
-"""Where the samples come from. A sampling mode is immutable settings plus `learner`, which starts the lanes of a run."""
+"""Where the samples come from: sampling modes as immutable settings, and the tables that the kernels draw from."""
 
 import math
 from collections.abc import Callable
@@ -27,12 +27,13 @@ class _Chain:
     """The sampling chain: episodes under a behaviour policy, with restarts. Abstract.
 
     behaviour: "uniform" over admissible actions, "epsilon_greedy" in the current estimate (ties uniformly at random),
-    or a stochastic policy (S, A), as an array or as a function of the MDP.   epsilon: exploration rate of epsilon_greedy,
-    a number or [first, last, iterations], linear in the iteration k and constant afterwards.   start: of an episode,
-    "start" (the MDP's distribution) or "uniform" over non-terminal states.   restart_probability: of ending an episode
-    after any step.   time_limit: moves of an episode; neither it nor a restart is a terminal state, the target
-    bootstraps.   clock: the k of a table's step size, "global" iterations or "local" visits of the pair.
-    update: "pair", the visited pair moves at once, or "rounds", all pairs move when each was visited (Azar et al. 2011).
+    or a stochastic policy (S, A), as an array or as a function of the MDP.   epsilon: exploration rate of
+    epsilon_greedy, a number or [first, last, iterations], linear in the iteration k and constant afterwards.
+    start: of an episode, "start" (the MDP's distribution) or "uniform" over non-terminal states.
+    restart_probability: of ending an episode after any step.   time_limit: moves of an episode; neither it nor a
+    restart is a terminal state, the target bootstraps.   clock: the k of a table's step size, "global" iterations or
+    "local" visits of the pair.   update: "pair", the visited pair moves at once, or "rounds", all pairs move when
+    each was visited (Azar et al. 2011).
     """
 
     behaviour: str | Policy = "uniform"
@@ -151,10 +152,6 @@ class IID(_Chain):
             )
             raise SettingError("sampling.behaviour", self.behaviour, expected)
 
-    def stationary(self, mdp: FiniteMDP) -> np.ndarray:
-        """(S, A): the distribution that pairs are drawn from."""
-        return stationary(self, mdp)
-
 
 Sampling = Synchronous | Markovian | Replay | IID
 
@@ -173,6 +170,11 @@ def stationary(sampling: Any, mdp: FiniteMDP) -> np.ndarray | None:
         restart_probability=sampling.restart_probability,
         time_limit=sampling.time_limit,
     )
+
+
+def _fixed(distribution: np.ndarray | None) -> np.ndarray:
+    assert distribution is not None  # IID refuses the behaviour that has none
+    return distribution
 
 
 def transition_model(mdp: FiniteMDP, mean_reward: bool) -> tuple:
@@ -235,7 +237,7 @@ def chain_tables(sampling: Any, mdp: FiniteMDP, mode: int) -> tuple:
     keep, alias = alias_table(distribution[starts])
     pair_keep, pair_alias = np.zeros(1, np.uint64), np.zeros(1, np.uint32)
     if mode == kernels.IID:
-        pair_keep, pair_alias = alias_table(sampling.stationary(mdp)[x, u])
+        pair_keep, pair_alias = alias_table(_fixed(stationary(sampling, mdp))[x, u])
     return (
         mode,
         getattr(sampling, "draws", 1),

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mqlearn.errors import SettingError
-from mqlearn.learners import Initial, Linear, initial_values, uniform_words
+from mqlearn.learners import Initial, Linear, copied, drop_lanes, initial_values, uniform_words
 from mqlearn.sampling import Markovian, Replay
 
 if TYPE_CHECKING:
@@ -61,8 +61,8 @@ class SimulatedLearner:
     def __init__(
         self,
         simulator: Simulator,
-        sampling: Markovian | Replay,
-        features: "BoxMap",
+        sampling: Any,
+        features: Any,
         linear: Linear,
         lanes: np.ndarray,
         seed: int,
@@ -163,15 +163,12 @@ class SimulatedLearner:
         return np.abs(self.theta).max(axis=1)
 
     def copy(self) -> "SimulatedLearner":
-        other = copy.copy(self)
-        for name in self.arrays:
-            setattr(other, name, getattr(self, name).copy())
+        other = copied(self)
         other.walks = [walk.copy() for walk in self.walks]
         return other
 
     def keep(self, mask: np.ndarray) -> None:
-        for name in self.arrays:
-            setattr(self, name, np.ascontiguousarray(getattr(self, name)[mask]))
+        drop_lanes(self, mask)
         self.walks = [walk for walk, kept in zip(self.walks, mask, strict=True) if kept]
 
     def returns(self, episodes: int, limit: int | None) -> dict[str, np.ndarray]:

@@ -93,7 +93,7 @@ class InverseSqrt:
 
 @dataclass(frozen=True)
 class Matched:
-    """alpha_k = base_k/(1 - beta lam^k): the vanilla schedule that moves as far as momentum beta lam^k with `base` does.
+    """alpha_k = base_k/(1 - beta lam^k): the vanilla schedule that moves as far as momentum beta lam^k with base_k.
 
     With one-hot or aggregated features one gradient of MomentumQ finally moves theta by a_k/(1 - beta_k) for slowly
     varying schedules, so a comparison of MomentumQ with vanilla Q-learning has to include this schedule.

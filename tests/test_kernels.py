@@ -125,8 +125,8 @@ def test_synchronous_is_its_numpy_twin(name, mean_reward):
     q = q_prev = learner.tables()[:, x, u].T
     assert np.ptp(q) > 1
     twins.advance(learner, rule, 1, 6, 0, 1, 30)  # even and odd blocks
-    for k, (w_q, w_prev, s, t) in enumerate(rule.weights(0, 38)):
-        outcomes = twins.synchronous_outcomes(mdp, seed, lanes, k)
+    steps = zip(rule.weights(0, 38), twins.synchronous_outcomes(mdp, seed, lanes, 38), strict=True)
+    for (w_q, w_prev, s, t), outcomes in steps:
         target, target_prev = (twins.sampled_operator(mdp, table, outcomes, mean_reward) for table in (q, q_prev))
         q, q_prev = w_q * q + w_prev * q_prev + s * target + t * target_prev, q
     np.testing.assert_allclose(learner.tables()[:, x, u].T, q, rtol=1e-12, atol=1e-13)

@@ -38,11 +38,14 @@ def below(word, n: int) -> int:
     return int(word) * n // WORD
 
 
-def chosen(probabilities: np.ndarray, word) -> np.ndarray:
-    """The outcomes whose share of [0, 1) holds word / 2^32."""
-    last = int(np.flatnonzero(probabilities)[-1])
-    position = np.asarray(word, np.float64) / WORD
-    return np.minimum(np.searchsorted(np.cumsum(probabilities), position, side="right"), last)
+def chosen(probabilities: list[float], word: int) -> int:
+    """The outcome whose share of [0, 1) holds word / 2^32."""
+    total = 0.0
+    for b, share in enumerate(probabilities):
+        total += share
+        if word < total * WORD:
+            return b
+    return max(b for b, share in enumerate(probabilities) if share > 0)
 
 
 def value(mdp: FiniteMDP, table: np.ndarray, y: int) -> float:
@@ -59,33 +62,34 @@ def initial_values(n: int, low: float, high: float, seed: int, lane: int) -> np.
 # --- synchronous ----------------------------------------------------------------------------------------------------
 
 
-def synchronous_outcomes(mdp: FiniteMDP, seed: int, lanes: np.ndarray, k: int) -> np.ndarray:
-    """(n, L): the outcome of each pair and lane at iteration k."""
+def synchronous_outcomes(mdp: FiniteMDP, seed: int, lanes: np.ndarray, n: int) -> np.ndarray:
+    """(n, pairs, L): the outcome of each pair and lane in iterations 0 .. n - 1."""
     x, u = mdp.pairs.T
-    p, n, base = mdp.probabilities[x, u], len(x), mdp.n_successors
+    p, base = mdp.probabilities[x, u], mdp.n_successors
     if base == 1:
-        return np.zeros((n, len(lanes)), int)
+        return np.zeros((n, len(x), len(lanes)), int)
     equal = np.allclose(p, 1 / base, rtol=0, atol=1e-12)
     pairs_of_a_word = max(1, int(16 / np.log2(base))) if equal else 1
-    number, digit = np.arange(n) // pairs_of_a_word, np.arange(n) % pairs_of_a_word
-    four = words("synchronous", seed, lanes[None, :], k, (number // 4)[:, None])
-    word = four[number % 4, np.arange(n)].astype(object)  # Python's whole numbers
+    number, digit = np.arange(len(x)) // pairs_of_a_word, np.arange(len(x)) % pairs_of_a_word
+    four = words("synchronous", seed, lanes, np.arange(n)[:, None, None], (number // 4)[:, None])
+    word = np.stack([four[i % 4, :, pair] for pair, i in enumerate(number)], axis=1)
     if equal:
-        return np.array([[w * base ** int(d) % WORD * base // WORD for w in row] for row, d in zip(word, digit)], int)
-    return np.stack([chosen(share, row) for share, row in zip(p, word, strict=True)])
+        moved = word * np.uint64(base) ** digit.astype(np.uint64)[:, None] & _LOW
+        return (moved * np.uint64(base) >> _HALF).astype(int)
+    shares = np.cumsum(p, axis=1)
+    last = p.shape[1] - 1 - (p[:, ::-1] > 0).argmax(axis=1)
+    outcome = (word[..., None] / WORD >= shares[:, None, :]).sum(axis=-1)
+    return np.minimum(outcome, last[:, None])
 
 
 def sampled_operator(mdp: FiniteMDP, q: np.ndarray, outcomes: np.ndarray, mean_reward: bool) -> np.ndarray:
     """T_k q (n, L) for tables q (n, L) and outcomes (n, L)."""
     x, u = mdp.pairs.T
-    y = np.take_along_axis(mdp.successors[x, u], outcomes, axis=1)
-    r = np.take_along_axis(mdp.rewards[x, u], outcomes, axis=1)
-    if mean_reward:
-        r = np.broadcast_to(mdp.mean_rewards[x, u][:, None], y.shape)
+    y = mdp.successors[x[:, None], u[:, None], outcomes]
+    r = mdp.mean_rewards[x, u][:, None] if mean_reward else mdp.rewards[x[:, None], u[:, None], outcomes]
     v = np.zeros((mdp.n_states, q.shape[1]))
-    for state in np.flatnonzero(~mdp.terminal):
-        v[state] = q[x == state].max(axis=0)
-    return r + mdp.discount * np.take_along_axis(v, y, axis=0)
+    v[~mdp.terminal] = np.maximum.reduceat(q, mdp.pair_offsets[:-1][~mdp.terminal])  # over the pairs of each state
+    return r + mdp.discount * v[y, np.arange(q.shape[1])]
 
 
 def exact_operator(mdp: FiniteMDP, q: np.ndarray) -> np.ndarray:
@@ -106,7 +110,9 @@ class ChainTwin:
 
     def __init__(self, mdp: FiniteMDP, sampling, lane: int, seed: int, n: int) -> None:
         self.mdp, self.sampling, self.n = mdp, sampling, n
-        self.policy = sampling.policy(mdp)
+        policy = sampling.policy(mdp)
+        self.policy = None if policy is None else policy[mdp.learned].tolist()
+        self.outcomes = mdp.probabilities[mdp.learned].tolist()
         self.starts = np.flatnonzero(sampling.episode_starts(mdp))
         self.start_alias = alias_table(sampling.episode_starts(mdp)[self.starts])
         x, u = mdp.pairs.T
@@ -148,9 +154,9 @@ class ChainTwin:
         elif isinstance(sampling.behaviour, str):
             pair = first + below(main[0], end - first)
         else:
-            pair = first + int(chosen(self.policy[mdp.learned][first:end], main[0]))
+            pair = first + chosen(self.policy[first:end], main[0])
         x, u = mdp.pairs[pair]
-        b = int(chosen(mdp.probabilities[x, u], main[1]))
+        b = chosen(self.outcomes[pair], main[1])
         y = int(mdp.successors[x, u, b])
         self.visits[pair] += 1
         self.steps += 1

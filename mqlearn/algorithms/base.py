@@ -53,10 +53,10 @@ def check_rule(rule: Rule) -> None:
     """
     name = type(rule).__name__
     k = np.concatenate([np.arange(20.0), [1e3, 1e6]])
-    probe = np.array([0.3, -1.7, 2.9, 0.6])
+    probes = np.array([[0.3, -1.7, 2.9, 0.6], [-0.8, 1.1, -0.4, -2.3]])  # each argument with both signs
     try:
         weights = np.stack([np.broadcast_to(rule.update(k, *unit), k.shape) for unit in np.eye(4)], axis=1)
-        value = np.broadcast_to(rule.update(k, *probe), k.shape)
+        values = np.stack([np.broadcast_to(rule.update(k, *probe), k.shape) for probe in probes])
     except (ValueError, TypeError) as error:
         if isinstance(error, SettingError):
             raise
@@ -66,7 +66,7 @@ def check_rule(rule: Rule) -> None:
             "algorithm", name, f"update() is not finite at k = {k[~np.isfinite(weights).all(1)][0]:g}"
         )
     scale = np.abs(weights).sum(axis=1)
-    if (np.abs(weights @ probe - value) > 1e-9 * scale).any():
+    if not (np.abs(probes @ weights.T - values) <= 1e-9 * scale).all():
         raise SettingError("algorithm", name, "update() must be linear in q, q_prev, target and target_prev")
     if (np.abs(weights.sum(axis=1) - 1.0) > 1e-9 * scale).any():
         raise SettingError(

@@ -1,7 +1,7 @@
-"""Functions that return a FiniteMDP: FrozenLake in its forms, and Gymnasium environments with a model."""
+"""FrozenLake in its forms and Gymnasium environments, as a FiniteMDP; those without a model as a Simulator."""
 
 from mqlearn.environments.frozen_lake import frozen_lake, frozen_lake_blocks, frozen_lake_random
-from mqlearn.environments.gymnasium import cliff_walking, from_gymnasium, taxi
+from mqlearn.environments.gymnasium import cliff_walking, from_gymnasium, simulator, taxi
 
 __all__ = [
     "cliff_walking",
@@ -9,5 +9,6 @@ __all__ = [
     "frozen_lake",
     "frozen_lake_blocks",
     "frozen_lake_random",
+    "simulator",
     "taxi",
 ]

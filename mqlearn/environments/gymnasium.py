@@ -23,10 +23,8 @@ _STEPS = 300  # for comparing the environment with its model
 _RESETS = 100  # for finding the first states
 
 
-def from_gymnasium(
-    id: "gymnasium.Env | str", *, discount: float = 0.9, **make_kwargs: Any
-) -> "FiniteMDP | Simulator":
-    """The model of an environment, or of gymnasium.make(id, **make_kwargs); a `Simulator` for a Box observation.
+def from_gymnasium(id: "gymnasium.Env | str", *, discount: float = 0.9, **make_kwargs: Any) -> FiniteMDP:
+    """The model of an environment, or of gymnasium.make(id, **make_kwargs).
 
     States and actions are numbered from 0, whatever number the spaces start at.
     Start distribution: the environment's `initial_state_distrib`; without one, uniform over the states that
@@ -37,36 +35,56 @@ def from_gymnasium(
     The environment is reset and stepped to see that it agrees with its model, and left in an arbitrary state.
     Raises SettingError: no model, spaces that are not Discrete, unknown and old ids, the old four-value step.
     """
+    env, name = _environment(id, make_kwargs)
+    return _read(env, name, discount)
+
+
+def simulator(id: "gymnasium.Env | str", *, discount: float = 0.9, **make_kwargs: Any) -> Simulator:
+    """An environment without a model and with a Box observation, to be stepped by Gymnasium itself.
+
+    Raises SettingError for other spaces, unknown and old ids, the old four-value step.
+    """
+    from gymnasium.spaces import Box, Discrete
+
+    env, name = _environment(id, make_kwargs)
+    _check_interface(env.unwrapped, name, None)
+    if not isinstance(env.observation_space, Box) or not isinstance(env.action_space, Discrete):
+        expected = "must have a Box observation and Discrete actions; for a model P use from_gymnasium"
+        raise SettingError("env.id", name, expected)
+    return Simulator(name, partial(copy.deepcopy, env), check_discount(discount))
+
+
+def by_id(id: str, kwargs: Mapping[str, Any] | None = None, *, discount: float = 0.9) -> FiniteMDP | Simulator:
+    """`simulator` for a Box observation, else `from_gymnasium`, as a configuration file names them."""
+    from gymnasium.spaces import Box
+
+    env, _ = _environment(id, dict(kwargs or {}))
+    make = simulator if isinstance(env.observation_space, Box) else from_gymnasium
+    return make(id, discount=discount, **dict(kwargs or {}))
+
+
+def _environment(id: "gymnasium.Env | str", make_kwargs: dict[str, Any]) -> "tuple[gymnasium.Env, str]":
+    """The environment and its name. Raises SettingError."""
     import gymnasium
 
     if isinstance(id, str):
-        env = _make(id, make_kwargs)
         settings = (f"{key}={value}" for key, value in make_kwargs.items() if len(str(value)) < 20)
-        return _read(env, " ".join([id, *settings]), discount)
+        return _make(id, make_kwargs), " ".join([id, *settings])
     if not isinstance(id, gymnasium.Env) or make_kwargs:
         expected = "must be the id of a Gymnasium environment, or a gymnasium.Env without further settings"
         raise SettingError("env.id", id, expected)
-    name = id.spec.id if id.spec else type(id.unwrapped).__name__
-    return _read(id, name, discount)
-
-
-def by_id(id: str, kwargs: Mapping[str, Any] | None = None, *, discount: float = 0.9) -> FiniteMDP:
-    """`from_gymnasium` of an id and the settings of gymnasium.make, as a configuration file has them."""
-    return from_gymnasium(id, discount=discount, **dict(kwargs or {}))
+    return id, id.spec.id if id.spec else type(id.unwrapped).__name__
 
 
 def cliff_walking(*, discount: float = 0.9, slippery: bool = False) -> FiniteMDP:
     """CliffWalking-v1 (Sutton and Barto, example 6.6): 48 tiles, of which 37 and the goal can be reached."""
     mdp = from_gymnasium("CliffWalking-v1", discount=discount, is_slippery=slippery)
-    assert isinstance(mdp, FiniteMDP)
     return replace(mdp, layout=(*["F" * 12] * 3, "S" + "C" * 10 + "G"))
 
 
 def taxi(*, discount: float = 0.9, rainy: bool = False) -> FiniteMDP:
     """Taxi-v4 (Dietterich 2000): 500 states, of which 404 can be reached."""
-    mdp = from_gymnasium("Taxi-v4", discount=discount, is_rainy=rainy)
-    assert isinstance(mdp, FiniteMDP)
-    return mdp
+    return from_gymnasium("Taxi-v4", discount=discount, is_rainy=rainy)
 
 
 def _make(env_id: str, make_kwargs: dict[str, Any]) -> "gymnasium.Env":
@@ -83,7 +101,7 @@ def _make(env_id: str, make_kwargs: dict[str, Any]) -> "gymnasium.Env":
         key = re.search(r"unexpected keyword argument '(\w+)'", str(error))
         if key is None or key[1] not in make_kwargs:
             raise
-        raise SettingError(f"env.{key[1]}", make_kwargs[key[1]], f"is no setting of {env_id}") from None
+        raise SettingError(f"env.kwargs.{key[1]}", make_kwargs[key[1]], f"is no setting of {env_id}") from None
 
 
 def _unknown(env_id: str, registered: list[str]) -> str:
@@ -108,17 +126,14 @@ class _Table:
     listed: np.ndarray
 
 
-def _read(env: "gymnasium.Env", name: str, discount: float) -> "FiniteMDP | Simulator":
+def _read(env: "gymnasium.Env", name: str, discount: float) -> FiniteMDP:
     from gymnasium.envs.toy_text.frozen_lake import FrozenLakeEnv
-    from gymnasium.spaces import Box, Discrete
 
     base: Any = env.unwrapped
     lack = _lack(env)
     table = None if lack else _read_table(env.get_wrapper_attr("P"), base, name)
     runs = _check_interface(base, name, table)
     if table is None:
-        if isinstance(base.observation_space, Box) and isinstance(base.action_space, Discrete):
-            return Simulator(name, partial(copy.deepcopy, env), check_discount(discount))
         absent = f"no exact model: errors against the optimum are not available ({lack})"
         raise SettingError("env.id", name, absent)
     start = _start(base, name, runs, table)

@@ -1,6 +1,6 @@
 """Return, error of theta and exact value over the updates, on linear axes: the figure of the linear rules.
 
-A column of panels is a setting (step size and sampling), a row is a metric, and all rivals of a setting share a panel.
+A column of panels is a setting (step size and sampling), a row is a metric; the rivals of a setting share its panels.
 """
 
 import json
@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mqlearn.errors import SettingError
-from mqlearn.figures import error_curves, parts, style
-from mqlearn.figures.error_curves import Curve
-from mqlearn.fixed_points import mean_gradient, theta_star
+from mqlearn.figures import error_curves, exact_lines, parts, style
+from mqlearn.figures.error_curves import Curve, Panel
+from mqlearn.figures.exact_lines import Lines
 from mqlearn.mdp import FiniteMDP
-from mqlearn.sampling import Synchronous, stationary
-from mqlearn.solvers import _chain, optimal, policy_values_at_start
+from mqlearn.runs import plain
 from mqlearn.statistics import Band, Interval, mean_interval
 
 if TYPE_CHECKING:
@@ -28,40 +27,37 @@ if TYPE_CHECKING:
     from mqlearn.runs import Run
 
 ROWS = {  # metric: what its axis says
-    "return_uniform": "return, greedy episodes\nfrom uniform starts",
-    "theta_error": "relative error\n" + r"$\Vert\theta_k-\theta^*\Vert\,/\,\Vert\theta^*\Vert$",
+    "return_uniform": "total return of\ngreedy episodes",
+    "theta_error": "relative error\n" + r"$\Vert\theta_k-\theta^{*}\Vert\,/\,\Vert\theta^{*}\Vert$",
     "policy_value": "exact value of the\ngreedy policy at start",
 }
-POINTS = "policy_value"  # measured at T/4, T/2 and T only: markers, side by side
-ROW_HEIGHT, COLUMNS = 1.3, 4
-Q_STAR, THETA_STAR, RANDOM = "$Q^*$", r"$\theta^*$", "random actions"
-_TIE = 1e-9  # actions this near to the best are equal: rounding must not choose between them
-_CHAIN = ("name", "behaviour", "start", "restart_probability", "time_limit")  # what theta* depends on
+POINTS, FEW = "policy_value", 4  # at so few checkpoints it is points with intervals, side by side, and not a curve
+COLUMNS, ROW_HEIGHT = 4, 1.3  # of panels; inches
+# The settings that the reference lines depend on, of the sampling chain and others.
+_OF_CHAIN = ("behaviour", "start", "restart_probability", "time_limit")
+_OF_CELL = ("env", "discount", "features", "evaluation")
 
 
 @dataclass(frozen=True, eq=False)
 class Setting:
-    """A column of panels: metric -> curves, and metric -> name -> height of its reference lines."""
+    """A column of panels: its curves by metric, and the reference lines that all of them share."""
 
     title: str
     curves: Mapping[str, Sequence[Curve]]
-    references: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
-
-    def panel(self, metric: str) -> error_curves.Panel:
-        return error_curves.Panel(f"{self.title} | {metric}", self.curves.get(metric, ()))
+    lines: Lines = field(default_factory=dict)
 
 
 def data(settings: Sequence[Setting], band: Band = "ci95") -> dict[str, np.ndarray]:
     """The numbers that `draw` shows, for digests and comparisons with a reference.
 
     Keys are ``title | metric | label | name`` with the names of `error_curves.data`, and
-    ``title | metric | reference | name`` for the lines (1,).
+    ``title | metric | line | name`` (1,).
     """
-    numbers = error_curves.data([setting.panel(metric) for setting in settings for metric in ROWS], band)
-    for setting in settings:
-        for metric, lines in setting.references.items():
-            for name, value in lines.items():
-                numbers[f"{setting.title} | {metric} | reference | {name}"] = np.array([value])
+    panels = [Panel(f"{one.title} | {metric}", one.curves.get(metric, ())) for one in settings for metric in ROWS]
+    numbers = error_curves.data(panels, band)
+    for one in settings:
+        for metric, lines in one.lines.items():
+            numbers |= {f"{one.title} | {metric} | line | {name}": np.array([y]) for name, y in lines.items()}
     return numbers
 
 
@@ -70,194 +66,185 @@ def draw(settings: Sequence[Setting], *, band: Band = "ci95", notes: Sequence[st
 
     A mean is over the finite seeds; where a seed diverges the curve has a cross, the legend a dagger and a note the
     count. A metric that no run has is left out, with a note. Raises SettingError for an unknown band, a text that
-    cannot be typeset, or when there is nothing to draw.
+    cannot be typeset, or when there is nothing to draw. `notes` are sentences of the caption.
     """
-    rows = {metric: [setting.panel(metric) for setting in settings] for metric in ROWS}
-    rows = {metric: panels for metric, panels in rows.items() if any(panel.curves for panel in panels)}
-    curves = {id(curve): curve for panels in rows.values() for panel in panels for curve in panel.curves}
+    rows = [metric for metric in ROWS if any(one.curves.get(metric) for one in settings)]
+    curves = [curve for metric in rows for curve in _curves(metric, settings)]
     if not curves:
         raise SettingError("curves", "[]", f"at least one curve of {', '.join(ROWS)}")
-    looks = style.looks({curve.label: curve.family or curve.label for curve in curves.values()})
-    intervals = {key: mean_interval(curve.values, band) for key, curve in curves.items()}
-    last = max(int(curve.iteration[-1]) for curve in curves.values())
-    unit = 1e6 if last >= 1e5 else 1.0
-    notes, marked = list(notes), set()
+    families = {curve.label: curve.family or curve.label for curve in curves}
+    looks = style.looks(families)
+    intervals = {id(curve): mean_interval(curve.values, band) for curve in curves}
+    lost, marked = error_curves._divergence([Panel(one.title, one.curves.get(rows[0], ())) for one in settings])
+    measured = [int(np.count_nonzero(intervals[id(curve)].n_finite)) for curve in _curves(POINTS, settings)]
+    points = 0 < max(measured, default=0) <= FEW
+    absent = ", ".join(metric for metric in ROWS if metric not in rows)
+    notes = [*notes, *["Exact values are known at a few updates only: the rivals stand side by side there."] * points]
+    notes = [*lost, " ".join([*notes, *[f"Not measured: {absent}."] * bool(absent)])]
+    last = max(1, *(int(curve.iteration[-1]) for curve in curves))
+    unit, name = next((u, n) for u, n in ((1e6, " (millions)"), (1e3, " (thousands)"), (1, "")) if last >= u)
+    ticks = np.linspace(0, last / unit, 5)
+    columns = min(len(settings), COLUMNS)
+    blocks = -(-len(settings) // columns)
     with style.context():
-        for text in [setting.title for setting in settings] + list(looks):
+        for text in [one.title for one in settings] + list(looks):
             style.check_text("curves", text)
-        columns = min(len(settings), COLUMNS)
-        blocks = -(-len(settings) // columns)
         figure, axes = parts.sheet(blocks * len(rows), columns)
-        for number, (metric, panels) in enumerate(rows.items()):
-            limits = _limits(metric, panels, settings, intervals)
-            for i, panel in enumerate(panels):
-                one = axes[i // columns * len(rows) + number, i % columns]
-                one.set(xlim=(-0.02 * last / unit, 1.06 * last / unit), ylim=limits)
-                _fill(one, panel, metric == POINTS, looks, intervals, unit)
-                one.tick_params(labelsize=8, labelbottom=number == len(rows) - 1, labelleft=i % columns == 0)
-            for one in axes[number :: len(rows), 0]:
-                one.set_ylabel(ROWS[metric], fontsize=8.6)
-            lines = [setting.references.get(metric, {}) for setting in settings]
-            for i, here in enumerate(lines):
-                known = i % columns and here.items() <= lines[i - 1].items()
-                _reference_lines(axes[i // columns * len(rows) + number, i % columns], here, named=not known)
-        for one in axes[len(rows) - 1 :: len(rows)].flat:
-            one.set_xlabel("updates $k$ (millions)" if unit > 1 else "updates $k$", fontsize=9)
-        for i in range(len(settings), blocks * columns):
-            for one in axes[i // columns * len(rows) :, i % columns]:
-                one.set_visible(False)
-        lost, marked = _divergence(settings)
-        named = parts.band_name(band, [curve.n_seeds for curve in curves.values()])
-        families = {curve.label: curve.family for curve in curves.values()}
-        footer = parts.legend(figure, looks, style.groups(families), named, [*lost, *notes], marked)
+        for one in axes.flat:
+            one.set_visible(False)
+        for row, metric in enumerate(rows):
+            ylim = _limits(metric, settings, intervals)
+            for i, setting in enumerate(settings):
+                one, first = axes[i // columns * len(rows) + row, i % columns], i % columns == 0
+                one.set(visible=True, xlim=(-0.02 * ticks[-1], 1.1 * ticks[-1]), ylim=ylim, xticks=ticks)
+                one.set_xticklabels([f"{tick:.3g}" for tick in ticks])
+                one.tick_params(labelsize=8, labelbottom=metric == rows[-1], labelleft=first)
+                one.set_xlabel(f"updates $k${name}" if metric == rows[-1] else "", fontsize=9)
+                one.set_ylabel(ROWS[metric] if first else "", fontsize=9)
+                _fill(one, setting.curves.get(metric, ()), points and metric == POINTS, looks, intervals, unit)
+                lines, before = setting.lines.get(metric, {}), settings[i - 1].lines.get(metric)
+                _reference_lines(one, lines, named=first or lines != before)
+        named = parts.band_name(band, [curve.n_seeds for curve in curves])
+        has_band = any(np.any(interval.high > interval.low) for interval in intervals.values())
+        footer = parts.legend(figure, looks, style.groups(families), named, notes, marked, has_band)
         gap = 0.16 if blocks == 1 else 0.62
-        parts.arrange(figure, axes, footer=footer, row_height=ROW_HEIGHT, right=0.04, row_gap=gap)
-        _titles(figure, axes, settings, len(rows))
+        parts.arrange(figure, axes, footer=footer, row_height=ROW_HEIGHT, right=0.06, row_gap=gap)
+        texts = [f"({'abcdefgh'[i % 8]}) {one.title}" for i, one in enumerate(settings)]
+        room = axes[0, 0].get_position().width * style.WIDTH
+        size = min(9.5, max(6.0, 9.5 * room / (1.12 * parts.text_width(figure, texts, 9.5))))
+        for i, text in enumerate(texts):
+            axes[i // columns * len(rows), i % columns].set_title(text, fontsize=size, pad=5)
     return figure
 
 
-def _limits(
-    metric: str, panels: Sequence[error_curves.Panel], settings: Sequence[Setting], intervals: Mapping[int, Interval]
-) -> tuple[float, float]:
+def _curves(metric: str, settings: Sequence[Setting]) -> list[Curve]:
+    return [curve for one in settings for curve in one.curves.get(metric, ())]
+
+
+def _limits(metric: str, settings: Sequence[Setting], intervals: Mapping[int, Interval]) -> tuple[float, float]:
     """Common limits of a row, zero included; curves with diverged seeds count only if there are no others."""
-    curves = [curve for panel in panels for curve in panel.curves]
+    curves = _curves(metric, settings)
     steady = [curve for curve in curves if not curve.diverged] or curves
-    y = np.concatenate([np.concatenate(intervals[id(curve)][:3]) for curve in steady])
-    lines = [value for setting in settings for value in setting.references.get(metric, {}).values()]
-    y = np.concatenate([[0.0], y[np.isfinite(y) & (np.abs(y) < 1e100)], lines])
-    low, high = y.min(), y.max() if y.max() > y.min() else y.min() + 1
-    return low - 0.04 * (high - low), high + 0.14 * (high - low)
+    y = np.concatenate([row for curve in steady for row in intervals[id(curve)][:3]])
+    lines = [height for one in settings for height in one.lines.get(metric, {}).values()]
+    y = np.concatenate([[0.0], lines, y[np.abs(y) < 1e100]])
+    span = float(np.ptp(y)) or 1.0
+    return y.min() - 0.04 * span, y.max() + 0.14 * span
 
 
 def _fill(
     axes: "Axes",
-    panel: error_curves.Panel,
+    curves: Sequence[Curve],
     points: bool,
     looks: Mapping[str, style.Look],
     intervals: Mapping[int, Interval],
     unit: float,
 ) -> None:
-    """Draw the curves of a panel, or the few points of each, side by side with their intervals."""
-    for i, curve in enumerate(panel.curves):
-        look, interval, x = looks[curve.label], intervals[id(curve)], curve.iteration / unit
+    """Draw curves, or the few points of each with their intervals, side by side."""
+    bottom, top = axes.get_ylim()
+    far = 1e3 * (top - bottom)
+    for i, curve in enumerate(curves):
+        look, x = looks[curve.label], curve.iteration / unit
+        mean, low, high, n_finite = intervals[id(curve)]
+        mean, low, high = (np.clip(row, bottom - far, top + far) for row in (mean, low, high))  # out of sight
         if not points:
-            lost = [step / unit for step in curve.diverged.values()]
-            parts.curve(axes, look, x, interval, diverged=lost, phase=(0.05 + 0.618 * i) % 1)
+            steps: list[Any] = [step / unit for step in curve.diverged.values()]
+            interval = Interval(mean, low, high, n_finite)
+            parts.curve(axes, look, x, interval, diverged=steps, phase=(0.05 + 0.618 * i) % 1)
             continue
-        have = interval.n_finite > 0
-        place = x[have] + (i - (len(panel.curves) - 1) / 2) * 0.038 * x[-1]
-        mean, low, high = (row[have] for row in interval[:3])
-        axes.vlines(place, low, high, color=look.color, linewidth=1.1, zorder=3)
-        axes.plot(place, mean, linestyle="none", zorder=4, **style.marker(look))
-        fewer = interval.n_finite[have] < curve.n_seeds
-        axes.plot(place[fewer], mean[fewer], "x", color=look.color, markersize=5.5, markeredgewidth=1.3, zorder=5)
+        x = x + (i - (len(curves) - 1) / 2) * 0.038 * x[-1]
+        known = np.isfinite(low)
+        axes.vlines(x[known], low[known], high[known], color=look.color, linewidth=1.1, zorder=3)
+        axes.plot(x, mean, linestyle="none", zorder=4, **style.marker(look))
+        fewer = (n_finite > 0) & (n_finite < curve.n_seeds)
+        axes.plot(x[fewer], mean[fewer], "x", color=look.color, markersize=5.5, markeredgewidth=1.3, zorder=5)
 
 
 def _reference_lines(axes: "Axes", lines: Mapping[str, float], *, named: bool) -> None:
     """Dotted lines; the names of lines that nearly coincide stand together above the upper one."""
     bottom, top = axes.get_ylim()
-    names: list[str] = []
-    ordered = sorted(lines, key=lambda name: lines[name])
-    for name, above in zip(ordered, [*ordered[1:], None], strict=True):
-        names.append(name)
-        apart = above is None or lines[above] - lines[name] > 0.13 * (top - bottom)
-        parts.reference_line(axes, lines[name], ", ".join(n for n in lines if n in names) if named and apart else "")
-        if apart:
-            names = []
-
-
-def _titles(figure: "Figure", axes: np.ndarray, settings: Sequence[Setting], rows: int) -> None:
-    """The title of each column, in the largest type in which all fit."""
-    columns = axes.shape[1]
-    texts = [f"({'abcdefgh'[i % 8]}) {setting.title}" for i, setting in enumerate(settings)]
-    room = axes[0, 0].get_position().width * style.WIDTH
-    size = min(9.5, max(6.0, 9.5 * room / (1.06 * parts.text_width(figure, texts, 9.5))))
-    for i, text in enumerate(texts):
-        axes[i // columns * rows, i % columns].set_title(text, fontsize=size, pad=5)
-
-
-def _divergence(settings: Sequence[Setting]) -> tuple[list[str], set[str]]:
-    """A note for each label with seeds that do not stay finite, and these labels."""
-    first = [next(iter(setting.curves.values()), ()) for setting in settings]
-    return error_curves._divergence(
-        [error_curves.Panel(setting.title, curves) for setting, curves in zip(settings, first, strict=True)]
-    )
-
-
-def references(cell: "Cell") -> dict[str, dict[str, float]]:
-    """Metric -> name -> height of the reference lines: exact expectations, nothing is simulated.
-
-    return_uniform: of the greedy policies of Q* and of theta*, and of uniformly random actions, within the step limit
-    from uniform non-terminal states.   policy_value: the optimal value at the start. Best actions are chosen uniformly
-    among equal ones. Empty without a model; without theta* its line is left out.
-    """
-    mdp, arguments = cell.mdp, cell.run_arguments
-    if not isinstance(mdp, FiniteMDP):
-        return {}
-    optimum, evaluation = optimal(mdp), arguments["evaluation"]
-    tables = {Q_STAR: optimum.q}
-    theta = _theta_star(cell)
-    if theta is not None:
-        tables[THETA_STAR] = arguments["features"].table(mdp, theta)
-    tables[RANDOM] = np.zeros_like(optimum.q)
-    episodes = 150 if evaluation.episodes is None else evaluation.episodes
-    limit = evaluation.limit(mdp)
-    returns = {name: episodes * _return_within(mdp, _greedy(mdp, q), limit) for name, q in tables.items()}
-    value = float(policy_values_at_start(mdp, _greedy(mdp, optimum.q)[None])[0])
-    return {"return_uniform": returns, "policy_value": {"optimal": value}}
-
-
-def _theta_star(cell: "Cell") -> np.ndarray | None:
-    """theta* of the very chain that is sampled, None where there is none."""
-    mdp, sampling, features = cell.mdp, cell.run_arguments["sampling"], cell.run_arguments["features"]
-    if features is None or isinstance(sampling, Synchronous):
-        return None
-    mu = stationary(sampling, mdp)
-    point = None if mu is None else theta_star(mdp, features, mu)
-    return point.theta if point is not None and point.exists else None
-
-
-def _greedy(mdp: FiniteMDP, q: np.ndarray) -> np.ndarray:
-    """(S, A): uniform over the actions that are best up to rounding."""
-    allowed = np.where(mdp.learned, q, -np.inf)
-    best = allowed.max(axis=1, keepdims=True)
-    chosen = mdp.learned & (allowed >= best - _TIE * np.abs(best))
-    return chosen / np.maximum(chosen.sum(axis=1, keepdims=True), 1)
-
-
-def _return_within(mdp: FiniteMDP, policy: np.ndarray, limit: int) -> float:
-    """Expected undiscounted return of an episode of at most `limit` moves from a uniform non-terminal state."""
-    p, r = _chain(mdp, policy)
-    p.eliminate_zeros()
-    v = np.zeros(mdp.n_states)
-    for _ in range(limit):
-        v = r + p @ v
-    return float(v[~mdp.terminal].mean())
-
-
-def breaks_assumption_2(cell: "Cell") -> bool:
-    """Whether a theta with (theta - theta*)' gbar(theta) < 0 was found, which Assumption 2 of the paper excludes.
-
-    Tried is theta* plus much of one table: in every state one action is worth 1 and the others (sqrt(A)-1)/(A-1). For
-    one-hot features and uniform actions that is enough when the discount is above about 2/(sqrt(A)+1) (2/3 for A = 4):
-    max_v takes the 1, the behaviour seldom does.
-    """
-    theta = _theta_star(cell)
-    if theta is None:
-        return False
-    mdp, features, n = cell.mdp, cell.run_arguments["features"], cell.mdp.n_actions
-    mu = stationary(cell.run_arguments["sampling"], mdp)
-    x, u = mdp.pairs.T
-    table = np.where(u == mdp.admissible.argmax(axis=1)[x], 1.0, (np.sqrt(n) - 1) / max(n - 1, 1))
-    phi = features.matrix()
-    step = 1e6 * (1 + np.abs(theta).max()) * (phi.T @ table) / np.maximum(phi.T @ np.ones(len(x)), 1)
-    return bool(step @ mean_gradient(mdp, features, mu, theta + step) < 0)
+    together: list[str] = []
+    for name in sorted(lines, key=lambda name: lines[name]):
+        together.append(name)
+        above = [height - lines[name] for other, height in lines.items() if other not in together]
+        apart = not any(0 <= distance < 0.13 * (top - bottom) for distance in above)
+        text = ", ".join(other for other in lines if other in together) if named and apart else ""
+        parts.reference_line(axes, lines[name], text)
+        together = [] if apart else together
 
 
 def from_runs(
     planned: "Sequence[Planned]", finished: "Sequence[Run]", spec: Mapping[str, Any], band: Band
 ) -> "tuple[Figure, dict[str, np.ndarray]]":
     """The figure of an experiment's finished runs, one for each planned cell, and the numbers that it shows."""
-    panels: dict[str, dict[str, list[Curve]]] = {}
-    lines: dict[str, dict[str, dict[str, float]]] = {}
-    known: dict[str, dict[str, dict[str, float]]] = {}
+    curves: dict[str, dict[str, list[Curve]]] = {}
+    lines: dict[str, Lines] = {}
+    known: dict[str, tuple[Lines, list[str]]] = {}
+    for one, run in zip(planned, finished, strict=True):
+        settings = one.cell.settings
+        panel = curves.setdefault(one.panel, {metric: [] for metric in ROWS})
+        for metric in [metric for metric in ROWS if metric in run.curves]:
+            family = _family(settings["algorithm"]["name"], panel[metric])
+            numbers = run.curves["iteration"], run.curves[metric], run.diverged
+            panel[metric].append(Curve(one.label, *numbers, family))
+        chain = [settings["sampling"]["name"] == "synchronous", *map(settings["sampling"].get, _OF_CHAIN)]
+        key = json.dumps([chain, *(settings[name] for name in _OF_CELL)], sort_keys=True)
+        new, _ = known[key] = known[key] if key in known else exact_lines.lines(one.cell)
+        old = lines.get(one.panel, new)
+        lines[one.panel] = {m: {n: y for n, y in old[m].items() if new.get(m, {}).get(n) == y} for m in old}
+    captions = [_caption(one.cell) for one in planned]
+    notes = ["; ".join(piece for piece in captions[0] if all(piece in other for other in captions)) + "."]
+    notes += dict.fromkeys(note for _, found in known.values() for note in found)
+    columns = [Setting(title, metrics, lines[title]) for title, metrics in curves.items()]
+    return draw(columns, band=band, notes=notes), data(columns, band)
+
+
+def _family(algorithm: str, before: Sequence[Curve]) -> str:
+    """The first curve of a rival stands alone, its other step sizes share a hue; MomentumQ is a ramp."""
+    again = algorithm != "momentum_q" and any(curve.family == algorithm for curve in before)
+    return f"{algorithm}, other steps" if again else algorithm
+
+
+def _caption(cell: "Cell") -> list[str]:
+    """What a reader must know of the cell, piece by piece."""
+    settings, sampling, evaluation = cell.settings, cell.settings["sampling"], cell.run_arguments["evaluation"]
+    env = _words(settings["env"], hidden=("map", "rewards", "slippery", "kwargs"))
+    layout = getattr(cell.mdp, "layout", None)
+    size = f"{len(layout)}x{len(layout[0])}" if layout else ""
+    limit = f" of at most {evaluation.limit(cell.mdp)} moves" if isinstance(cell.mdp, FiniteMDP) else ""
+    return [
+        env if size in env else f"{size} {env}",
+        f"discount {settings['discount']:g}",
+        f"{_words(settings['features'])} features",
+        rf"$\theta_0=${settings['theta0']}",
+        f"{settings['reward']} reward",
+        f"{str(sampling.get('behaviour')).replace('_', ' ')} behaviour from {sampling.get('start')} states",
+        f"$T=${settings['iterations']:,}",
+        f"return: {evaluation.episodes or 150} greedy episodes{limit} from uniform states",
+    ]
+
+
+def _words(node: Mapping[str, Any], hidden: Sequence[str] = ()) -> str:
+    named = [f"{key} {value}" for key, value in node.items() if key not in ("_target_", "name", *hidden) and value]
+    text = f"{node['name']} ({', '.join(named)})" if named else str(node["name"])
+    return text.replace("_", " ")
+
+
+def summary(run: "Run") -> dict[str, Any]:
+    """For the sidecar: mean over the finite seeds of each metric at T/4, T/2 and T (null where not measured).
+
+    n_finite counts these seeds; area_under_return_uniform is the trapezoid sum over the updates 0 .. T, mean over the
+    seeds that stay finite.
+    """
+    iteration, last = run.curves["iteration"], int(run.curves["iteration"][-1])
+    places = {"T/4": last // 4, "T/2": last // 2, "T": last}
+    columns = {name: int(np.flatnonzero(iteration == k)[0]) for name, k in places.items() if k in iteration}
+    intervals = {m: mean_interval(run.curves[m]) for m in sorted(run.curves.keys() - {"iteration"})}
+    result: dict[str, Any] = {
+        "mean": {m: {name: one.mean[c] for name, c in columns.items()} for m, one in intervals.items()},
+        "n_finite": {m: {name: one.n_finite[c] for name, c in columns.items()} for m, one in intervals.items()},
+    }
+    if "return_uniform" in run.curves:
+        areas = np.trapezoid(run.curves["return_uniform"], iteration, axis=1)
+        result["area_under_return_uniform"] = mean_interval(areas[:, None]).mean[0]
+    return plain(result, finite=True)
