@@ -26,8 +26,8 @@ Settings (with their defaults):
 Spelling: iterations=1e5   'env.map=[SFFF,FHFH,FFFH,HFFG]' or env.map=FILE.txt   q0=[-1,1] in quotes
   a sweep over values: algorithm.m=2,5,10   a free text: "experiment.name='two words'"
 Own files: --config-dir DIR adds a folder of config groups, plugins=[my_module] your Python module.
-Hydra's flags: --cfg job prints the composed settings, --info, -sc install=bash for shell completion,
-  hydra.run.dir=DIR chooses the run folder (by default outputs/runs/EXPERIMENT/DIGEST).""",
+Hydra's: --cfg job prints the composed settings, --info what was found where; hydra.run.dir=DIR chooses the run
+  folder (by default outputs/runs/EXPERIMENT/DIGEST); eval "$(mqlearn -sc install=bash)" completes in the shell.""",
     "figure": """mqlearn figure NAME [--check] [band=ci95|std] [overrides]
 
   mqlearn figure figure1                  runs what is missing, then draws outputs/figures/figure1.{png,pdf,svg}
@@ -42,7 +42,7 @@ Figures: {figures}""",
 
 Prints states, counted pairs, certified error, value at the start (mean over the start distribution), best success
 probability, shortest path and number of optimal actions.""",
-    "rerun": """mqlearn rerun FOLDER|RUN_ID [overrides of tracking, n_workers, hydra.run.dir]
+    "rerun": """mqlearn rerun FOLDER|RUN_ID [n_workers=N] [tracking.uri=URI]
 
 Repeats a run from its record alone and says whether the numbers are the same (exit code 1 if not).""",
     "upload": """mqlearn upload FOLDER [FOLDER ...] [tracking.uri=URI]
@@ -62,8 +62,6 @@ def main(argv: list[str] | None = None) -> None:
         print("\n".join(f"  {verb:8} {text}" for verb, text in VERBS.items()))
         return
     verb, *rest = arguments
-    if verb in ("-sc", "--shell-completion"):
-        sys.exit(_complete(arguments))
     if verb == "--version":
         from importlib.metadata import version
 
@@ -75,11 +73,14 @@ def main(argv: list[str] | None = None) -> None:
     from mqlearn.errors import SettingError, nearest
 
     try:
-        if verb not in VERBS:
-            raise SettingError("verb", verb, f"must be one of {', '.join(VERBS)}{nearest(verb, VERBS)}")
-        from mqlearn import commands
+        if {"-sc", "--shell-completion"} & {*arguments}:
+            code = _complete([argument for argument in arguments if argument not in VERBS])
+        elif verb in VERBS:
+            from mqlearn import commands
 
-        code = getattr(commands, verb)(rest)
+            code = getattr(commands, verb)(rest)
+        else:
+            raise SettingError("verb", verb, f"must be one of {', '.join(VERBS)}{nearest(verb, VERBS)}")
         sys.stdout.flush()
     except SettingError as error:
         sys.stderr.write(f"mqlearn: {error}\n")
@@ -94,29 +95,43 @@ def main(argv: list[str] | None = None) -> None:
 
 
 def _help(verb: str) -> str:
-    package = Path(__file__).resolve().parent
-    conf = package / "conf" if (package / "conf").is_dir() else package.parent / "conf"
+    conf = _conf()
     groups = ""
     for folder in sorted(path for path in conf.iterdir() if path.is_dir() and path.name != "hydra"):
         options = sorted(path.stem for path in folder.glob("*.yaml"))
         groups += f"  {folder.name:11} {' | '.join(options)}\n"
-    figures = sorted(path.stem for path in (conf / "experiment").glob("figure*.yaml"))
     lines = (conf / "config.yaml").read_text(encoding="utf-8").split("\n\n")
     settings = "".join(
         f"  {line}\n" for block in lines[1:] if not block.startswith("hydra") for line in block.splitlines()
     )
     text = USAGE[verb].replace("{groups}", groups).replace("{settings}", settings)
-    return text.replace("{figures}", ", ".join(figures))
+    return text.replace("{figures}", ", ".join(_figures()))
 
 
 def _complete(arguments: list[str]) -> int:
     """Hydra's own shell completion, on the command line without its verb."""
+    from mqlearn.errors import SettingError
+
+    commands = ("install", "uninstall", "query")
+    if not any(argument.partition("=")[0] in commands for argument in arguments):
+        value = " ".join(arguments[1:])
+        raise SettingError(arguments[0], value, f"must be {', '.join(commands)} with a shell, as in install=bash")
     words = os.environ.get("COMP_LINE", "").split(" ")
     if any(argument.startswith("query=") for argument in arguments):
-        if len(words) <= 2:
-            print(" ".join(VERBS))
+        names = [*VERBS] if len(words) <= 2 else _figures() if words[1] == "figure" and len(words) == 3 else []
+        if names:
+            print(" ".join(name for name in names if name.startswith(words[-1])))
             return 0
         os.environ["COMP_LINE"] = " ".join([words[0], *words[2:]])
-    from mqlearn import commands
+    from mqlearn.commands import hydra_main
 
-    return commands.hydra_main(arguments)
+    return hydra_main(arguments)
+
+
+def _conf() -> Path:
+    package = Path(__file__).resolve().parent
+    return package / "conf" if (package / "conf").is_dir() else package.parent / "conf"
+
+
+def _figures() -> list[str]:
+    return sorted(path.stem for path in (_conf() / "experiment").glob("figure*.yaml"))

@@ -129,7 +129,7 @@ def _job(configuration: Any) -> None:
     try:
         cell = config.build(compose.plain(configuration))
         track = tracker(cell.settings)
-        run_done = track.log(perform(cell, folder, track))
+        run_done = track.log(perform(cell, folder, track, known=_prospects(cell)))
     except SettingError as error:
         if os.getpid() not in _refused:  # a worker
             raise
@@ -140,6 +140,23 @@ def _job(configuration: Any) -> None:
     finally:
         if folder.is_dir() and not any(folder.iterdir()):  # Hydra made it; nothing came of it
             folder.rmdir()
+
+
+def _prospects(cell: Cell) -> dict[str, Any]:
+    """Say before a run what can be reached at best, and warn if that is next to nothing (FL-08); for the summary."""
+    from mqlearn.mdp import FiniteMDP
+    from mqlearn.truth import prospects
+
+    if not isinstance(cell.mdp, FiniteMDP):
+        return {}
+    facts, warned = prospects(cell.mdp)
+    success = facts["success_probability"]
+    goal = "" if success is None else f", probability of reaching a goal {success:.6g}"
+    print(f"{cell.mdp.name}, discount {cell.mdp.discount:g}: at best value {facts['start_value']:.6g} at the start{goal}")
+    for text in warned:
+        sys.stderr.write(f"warning: {text}\n")
+    sys.stdout.flush()
+    return {"optimum": facts, "warnings": warned}
 
 
 # --- one cell -----------------------------------------------------------------------------------------------------
@@ -190,8 +207,13 @@ def tracker(settings: dict[str, Any]) -> Tracker:
     return Tracker(uri, name, node["per_seed"], node["uri"] is not None)
 
 
-def perform(cell: Cell, folder: Path, track: Tracker, label: str | None = None) -> Any:
-    """Run a cell and write its folder; the store is opened while the kernels run, the caller logs the run."""
+def perform(
+    cell: Cell, folder: Path, track: Tracker, label: str | None = None, known: dict[str, Any] | None = None
+) -> Any:
+    """Run a cell and write its folder; the store is opened while the kernels run, the caller logs the run.
+
+    `known` joins the summary; its warnings have been shown.
+    """
     from mqlearn import runs
     from mqlearn.progress import Progress
     from mqlearn.store import shown
@@ -212,7 +234,7 @@ def perform(cell: Cell, folder: Path, track: Tracker, label: str | None = None) 
             digest=cell.digest,
             name=cell.name,
             result=result,
-            extra=_circumstances(result),
+            extra=_circumstances(result, known or {}),
         )
         ready.result()
     return written
@@ -226,14 +248,15 @@ def _quietly(prepare: Callable[[], None]) -> None:
         prepare()
 
 
-def _circumstances(result: Any) -> dict[str, Any]:
+def _circumstances(result: Any, known: dict[str, Any]) -> dict[str, Any]:
     """What the summary records beside the numbers."""
     from mqlearn.experiment import NUMERICS_VERSION
 
     return {
         "reward": result.reward,
+        **known,
         **result.facts,
-        "warnings": list(result.warnings),
+        "warnings": [*known.get("warnings", []), *result.warnings],
         "numerics_version": NUMERICS_VERSION,
         "versions": versions(),
         "git_commit": git_commit(),

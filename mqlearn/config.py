@@ -9,6 +9,7 @@ import hashlib
 import json
 import math
 import os
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -64,6 +65,10 @@ def build(settings: Mapping[str, Any]) -> Cell:
     return _build(json.dumps(settings, sort_keys=True))
 
 
+# Cells on equal models share one, and with it what was solved for it.
+_models: weakref.WeakValueDictionary[tuple[str, str], Any] = weakref.WeakValueDictionary()
+
+
 @functools.lru_cache(maxsize=64)
 def _build(text: str) -> Cell:
     settings = json.loads(text)
@@ -94,8 +99,9 @@ def _build(text: str) -> Cell:
     settings["tracking"] = check(tracking, settings.get("tracking"))
     discount = 0.5 if settings["discount"] is None else settings["discount"]  # to see what else is wrong
     mdp = check(targets.make, "env", settings.get("env"), plugins, {"discount": discount})
-    if mdp is not None and mdp.discount != discount:
-        mdp = mdp.with_discount(discount)
+    if mdp is not None:
+        mdp = mdp if mdp.discount == discount else mdp.with_discount(discount)
+        mdp = _models.setdefault((mdp.name, mdp.digest()), mdp)
     rule = check(targets.make, "algorithm", settings.get("algorithm"), plugins)
     step_size = check(targets.make, "step_size", settings.get("step_size"), plugins)
     sampling = check(targets.make, "sampling", settings.get("sampling"), plugins)

@@ -30,6 +30,9 @@ _LANE_STEP = 4  # seeds are dealt to workers in whole vectors
 _ERROR_TABLES, _ERROR_TABLES_LARGE = 20, 5
 _LARGE = 10_000  # pairs: beyond, fewer error tables are kept
 
+_STARTS = 3  # of the search for theta*
+_fixed_points: dict[tuple, Any] = {}
+
 Progress = Callable[[int, float], None]
 
 
@@ -129,14 +132,14 @@ def run(
         optimal_q = optimum.q
         evaluation = resolve_evaluation(evaluation, 0 if synchronous else _EPISODES)
         warnings += evaluation.warnings(mdp)
-        theta_star = None
+        point = None
         if features is not None:
             warnings += features.warnings()
-            facts, theta_star = fixed_point(mdp, features, sampling, warnings)
+            facts, point = fixed_point(mdp, features, sampling, theta0, warnings)
         quarters = (iterations // 4, iterations // 2, iterations)
         exact = tuple(int(np.abs(iteration - point).argmin()) for point in quarters)
         episodes = evaluation if evaluation.episodes else None
-        measure = Measure(mdp, optimum, metrics, episodes, exact, theta_star, seed)
+        measure = Measure(mdp, optimum, metrics, episodes, exact, point, seed)
         initial = q0 if features is None else theta0
         learners = [start(mdp, sampling, features, linear, some, seed, initial, reward == "mean") for some in lanes]
     for learner in learners:  # compiles, where that has not been done: not learning time
@@ -180,7 +183,7 @@ def resolve_reward(reward: str, synchronous: bool) -> str:
 
 
 def fixed_point(
-    mdp: FiniteMDP, features: Any, sampling: Any, warnings: list[str]
+    mdp: FiniteMDP, features: Any, sampling: Any, theta0: Initial, warnings: list[str]
 ) -> tuple[dict[str, Any], Any]:
     """theta* of the very chain that is sampled, and what the summary says of it; None where there is none."""
     from mqlearn.fixed_points import theta_star
@@ -189,18 +192,23 @@ def fixed_point(
     if mu is None:
         warnings.append("epsilon-greedy behaviour has no stationary chain: theta_error is absent")
         return {}, None
-    point = theta_star(mdp, features, mu)
+    held = 0.0 if isinstance(theta0, tuple) else theta0
+    key = (mdp.digest(), features.digest(), mu.tobytes(), held)
+    if key not in _fixed_points:  # the rules of a comparison share it
+        _fixed_points[key] = theta_star(mdp, features, mu, starts=_STARTS, theta0=held)
+    point = _fixed_points[key]
     facts = {
         "theta_star": {
             "residual": point.residual,
             "n_roots": point.n_roots,
+            "starts": _STARTS,
             "distance_to_q_star": point.distance,
             "exists": point.exists,
         }
     }
     if not point.exists:
         warnings.append(f"no theta* was found (residual {point.residual:.3g}): theta_error is absent")
-    return facts, point.theta if point.exists else None
+    return facts, point if point.exists else None
 
 
 def checkpoint_iterations(iterations: int, spacing: str, n: int, *, quarters: bool = False) -> np.ndarray:

@@ -24,7 +24,6 @@ _SOLVES = 60  # Newton steps from one start,
 _DENSE_WORK = 3e11  # fewer when d^3 for each adds up to more, but at least 15
 _SHORTEST = 2.0**-10  # step length at which a start is given up
 _ROOT = 1e-9  # |gbar_j| / (sum of the sizes of its terms) of a root; solved ones have about 1e-15
-_DENSE = 0.05  # share of entries from which a dense solve is faster
 _NOISE = 1e-6  # share of the largest term that a term counts for at least: 0 comes out as 1e-17 of the others
 _SAME = 1e-6  # relative distance below which two roots are one
 
@@ -171,9 +170,8 @@ class _System:
         self.used = np.bincount(sampled.indices, minlength=features.n_features) > 0
         null = null_space(sampled)
         self.held = sparse.csr_array(null @ null.T) * self.gram.diagonal().mean()
-        d = features.n_features
-        dense = self.gram.nnz > _DENSE * d**2
-        self.solves = int(np.clip(_DENSE_WORK / d**3, 15, _SOLVES)) if dense else _SOLVES
+        few = int(np.clip(_DENSE_WORK / features.n_features**3, 15, _SOLVES))
+        self.solves = few if _dense(self.gram) else _SOLVES
 
     def newton(self, policy: np.ndarray) -> _Point:
         """The point of least share on the way from a policy (S,)."""
@@ -212,10 +210,7 @@ class _System:
         matrix = sparse.csc_array(slope + self.held)
         right = self.b - slope @ self.theta0
         try:
-            if matrix.nnz > _DENSE * len(right) ** 2:
-                step = np.linalg.solve(matrix.toarray(), right)
-            else:
-                step = splu(matrix).solve(right)
+            step = np.linalg.solve(matrix.toarray(), right) if _dense(matrix) else splu(matrix).solve(right)
         except (np.linalg.LinAlgError, RuntimeError):
             return None
         return self.theta0 + step if np.isfinite(step).all() else None
@@ -229,6 +224,11 @@ class _System:
         size = self.weighted_size @ (terms + _NOISE * terms.max())
         share = gradient[gradient > 0] / size[gradient > 0]
         return _Point(theta, float(gradient.max()), float(share.max(initial=0.0)))
+
+
+def _dense(matrix: Any) -> bool:
+    """Whether a dense solve is faster; for small ones the threads of the linear algebra are in each other's way."""
+    return matrix.shape[0] > 200 and matrix.nnz > 0.05 * matrix.shape[0] ** 2
 
 
 def _reached(p: Any, origin: np.ndarray) -> np.ndarray:

@@ -350,7 +350,7 @@ def uniform_words(n: int, lanes: np.ndarray, seed: int, stream: str) -> np.ndarr
         kernels.philox_lanes(
             np.uint32(i), 1 << 40, lanes, np.uint32(seed), np.uint32(kernels.STREAMS[stream]), four
         )
-    return words.reshape(-1, len(lanes))[:n].T
+    return np.ascontiguousarray(words.reshape(-1, len(lanes))[:n].T)  # other layouts would compile the kernels anew
 
 
 def synchronous_model(mdp: FiniteMDP, mean_reward: bool) -> tuple:

@@ -66,11 +66,12 @@ class Measure:
     Over the counted pairs: q_error, sup norm of Q_k - Q*; q_error_l2, its Euclidean norm; bellman_error, sup norm of
     T Q_k - Q_k, T with exact expectations. At the start (mean over the start distribution): policy_value, the exact
     discounted value of the greedy policy, which chooses uniformly among equal best actions; value_gap, the optimal
-    value minus that. theta_error: ||theta_k - theta*||/||theta*||; theta_error_average: of the mean of theta_1, ...,
-    theta_k. return_uniform, return_start: total return of the greedy episodes. success_probability, success_uniform:
-    exact probability of a goal within the step limit, from the start and from uniform non-terminal states. On more
-    than 128 states bellman_error and the exact values are measured at the columns `exact` only, and the probabilities
-    there in any case. More metrics: functions of (tables (n, S, A), mdp) that return (n,).
+    value minus that. theta_error: ||theta_k - theta*||/||theta*|| over the columns that are sampled, theta* in `point`,
+    a `FixedPoint`; theta_error_average: of the mean of theta_1, ..., theta_k. return_uniform, return_start: total
+    return of the greedy episodes. success_probability, success_uniform: exact probability of a goal within the step
+    limit, from the start and from uniform non-terminal states. On more than 128 states bellman_error and the exact
+    values are measured at the columns `exact` only, and these probabilities there in any case. More metrics:
+    functions of (tables (n, S, A), mdp) that return (n,).
     """
 
     def __init__(
@@ -80,7 +81,7 @@ class Measure:
         more: Mapping[str, Metric] | None = None,
         evaluation: Evaluation | None = None,
         exact: tuple[int, ...] = (),
-        theta_star: np.ndarray | None = None,
+        point: Any = None,
         seed: int = 0,
     ) -> None:
         self.mdp = mdp
@@ -88,7 +89,7 @@ class Measure:
         self.more = dict(more or {})
         self.evaluation = evaluation
         self.exact = exact
-        self.theta_star = theta_star
+        self.point = point
         self.seed = np.uint32(seed)
         self._values: dict[bytes, float] = {}
         self._model: Any = None if evaluation is None else transition_model(mdp, mean_reward=False)
@@ -104,10 +105,12 @@ class Measure:
             values = self.policy_values(q)
             measured |= {"policy_value": values, "value_gap": self.optimum.start_value - values}
             measured["bellman_error"] = np.abs(bellman(self.mdp, q) - q)[:, self.mdp.counted].max(axis=1)
-        if self.theta_star is not None:
-            size = np.linalg.norm(self.theta_star)
+        if self.point is not None:
+            used = self.point.used  # the other columns are never sampled and stay at theta_0
+            star = self.point.theta[used]
             for name, theta in (("theta_error", learner.theta), ("theta_error_average", learner.average)):
-                measured[name] = np.linalg.norm(theta - self.theta_star, axis=1) / size
+                difference = np.ascontiguousarray(theta[:, used] - star)
+                measured[name] = np.sqrt((difference**2).sum(axis=1) / ((star**2).sum() or 1.0))
         if self.evaluation is not None:
             measured |= self.returns(q, learner.lanes)
             if column in self.exact:

@@ -71,6 +71,8 @@ def test_a_function_and_a_matrix_give_the_same_features(mdp, d, norm, seed):
     by_matrix = from_matrix(mdp, matrix, norm=norm)
     by_function = from_function(mdp, lambda x, u: matrix[x, u], norm=norm)
     assert by_matrix.digest() == by_function.digest()
+    for active, entries in zip(by_matrix.active, matrix[tuple(mdp.pairs.T)], strict=True):
+        assert not entries.any() or set(active) == set(np.flatnonzero(entries))  # no columns that a row lacks
     row = np.linalg.norm(dense(by_matrix), axis=1)
     raw = np.linalg.norm(matrix[tuple(mdp.pairs.T)], axis=1)
     assert np.allclose(row[raw == 0], 0)

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_mdps import mdps
 
-from mqlearn.encodings import tile_coding
+from mqlearn.encodings import fourier, tile_coding
 from mqlearn.environments import frozen_lake, frozen_lake_blocks
 from mqlearn.errors import SettingError
 from mqlearn.features import Features, aggregation, from_matrix, one_hot
@@ -246,6 +246,16 @@ def test_where_there_is_no_root_none_is_given(next_state, reward, least):
     assert point.n_roots == 0
     assert np.isnan(point.theta).all() and np.isnan(point.distance)
     assert least <= point.residual < np.inf
+
+
+def test_shorter_steps_find_a_root_that_policy_iteration_circles():
+    lake = frozen_lake_blocks(repeat=2, success_rate=0.8, discount=0.95)
+    waves = fourier(lake, order=4)
+    assert isinstance(waves, Features)
+    mu = stationary_distribution(lake, uniform(lake), start=anywhere(lake))
+    point = theta_star(lake, waves, mu, starts=2)
+    assert point.exists
+    assert np.abs(mean_gradient(lake, waves, mu, point.theta)).max() == point.residual < 1e-14
 
 
 def test_columns_that_are_never_sampled_stay_and_are_seen_by_the_maximum():

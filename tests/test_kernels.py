@@ -386,6 +386,20 @@ def test_a_block_forgets_no_momentum(beta):
         np.testing.assert_allclose(learner.v, v * beta**n, rtol=1e-12, atol=1e-14)
 
 
+def test_huge_parameters_do_not_overflow_the_change_of_variables():
+    """On the way to divergence, theta up to 1e100: h/B and v/B must stay finite until B = 1 again."""
+    rule, phi = MomentumQ(beta=0.5, lam=1 - 1e-9).with_step_size(SLOW), dense_features(LAKE)
+    lazy, dense = (
+        twins.learner(LAKE, Markovian(), [0], features=phi, linear=linear, initial=1e98)
+        for linear in (Linear(), Linear(projection=1e300))
+    )
+    twins.advance(lazy, rule, 3000)
+    twins.advance(dense, rule, 3000)
+    assert np.abs(dense.theta).max() > 1e90
+    assert relative(lazy.theta, dense.theta) < 1e-12
+    assert relative(lazy.average, dense.average) < 1e-12
+
+
 @pytest.mark.parametrize("name", CHAINS)
 def test_linear_learning_follows_the_same_chain(name):
     mdp, sampling = CHAINS[name]

@@ -18,6 +18,7 @@ from mqlearn.learners import AsynchronousTable, Chain
 from mqlearn.mdp import FiniteMDP
 from mqlearn.metrics import Evaluation, greedy_policies
 from mqlearn.sampling import IID, Markovian, Replay, Synchronous, alias_table, stationary
+from mqlearn.solvers import optimal
 from mqlearn.step_sizes import Constant, Polynomial
 
 LAKE = frozen_lake("4x4")
@@ -66,8 +67,8 @@ def test_visits_of_a_long_chain_are_the_stationary_distribution(mdp, sampling):
     """Lanes are independent, so the spread of their shares gives each pair its standard error."""
     n = 40_000
     learner = twins.advance(twins.learner(mdp, sampling, range(48)), QLearning(), n)
+    assert (learner.chain.visits.sum(axis=1) == n).all()
     share = learner.chain.visits / n
-    np.testing.assert_array_equal(share.sum(axis=1), 1.0)
     x, u = mdp.pairs.T
     mu = stationary_distribution(
         mdp,
@@ -99,7 +100,7 @@ def test_visits_of_a_long_chain_are_the_stationary_distribution(mdp, sampling):
 def test_iid_draws_are_independent_and_stationary(mdp, sampling):
     pairs, b = twins.drawn(mdp, sampling, 60_000)
     x, u = mdp.pairs.T
-    mu = sampling.stationary(mdp)[x, u]
+    mu = stationary(sampling, mdp)[x, u]
     counts = np.bincount(pairs, minlength=len(mu))
     assert (counts[mu == 0] == 0).all()
     kept = mu * len(pairs) > 10
@@ -167,10 +168,12 @@ def test_no_transition_joins_two_episodes(sampling):
     x, u = LAKE.pairs[pairs].T
     y = LAKE.successors[x, u, b]
     starts = sampling.episode_starts(LAKE) > 0
-    moves = restarts = 0
+    moves = restarts = chances = 0
     for i in range(len(pairs) - 1):
         moves += 1
-        if LAKE.terminal[y[i]] or moves == sampling.time_limit:
+        ended = LAKE.terminal[y[i]] or moves == sampling.time_limit
+        chances += not ended and y[i] != 0  # where a restart shows
+        if ended:
             assert starts[x[i + 1]]
             moves = 0
         elif x[i + 1] != y[i]:
@@ -178,20 +181,20 @@ def test_no_transition_joins_two_episodes(sampling):
             assert starts[x[i + 1]]
             moves, restarts = 0, restarts + 1
     if sampling.restart_probability:
-        assert restarts == pytest.approx(0.2 * 6000, rel=0.3)
+        assert restarts / chances == pytest.approx(0.2, abs=0.03)
 
 
 def test_a_time_limit_is_not_a_terminal_state():
-    """With 5 moves an episode, the error goes to 0 as it does with 1000; a limit taken for an end would be a plateau."""
+    """With 5 moves an episode the error goes to 0 as with 1000. Were the limit an end, a fifth of the targets or more
+    would not bootstrap, which acts like a discount of 0.72 at most: a plateau at the difference of the two optima."""
+    plateau = np.abs(optimal(LAKE).q - optimal(LAKE.with_discount(0.72)).q).max()
     for limit in (5, 1000):
-        sampling = Markovian(start="uniform", time_limit=limit, clock="local")
         result = run(
-            LAKE, QLearning(), iterations=4_000_000, n_seeds=2, sampling=sampling, step_size=Polynomial(0.8),
-            n_checkpoints=4, evaluation=NO_EPISODES,
+            LAKE, QLearning(), iterations=1_000_000, n_seeds=2, step_size=Polynomial(0.8), n_checkpoints=4,
+            sampling=Markovian(start="uniform", time_limit=limit, clock="local"), evaluation=NO_EPISODES,
         )  # fmt: skip
-        error = result.curves["q_error"]
-        assert error[:, -1].max() < 0.01
-        assert result.q[:, 0].max(axis=1) == pytest.approx(0.0688909049, abs=0.004)
+        assert result.curves["q_error"][:, -1].max() < min(0.02, plateau / 5)
+        assert result.q[:, 0].max(axis=1) == pytest.approx(0.0688909049, abs=0.005)
 
 
 def test_every_way_of_sampling_learns_cliff_walking():
@@ -203,7 +206,7 @@ def test_every_way_of_sampling_learns_cliff_walking():
         IID(clock="local", restart_probability=0.01),
     ):
         result = run(
-            mdp, QLearning(), iterations=600_000, n_seeds=2, sampling=sampling, step_size=Constant(1.0),
+            mdp, QLearning(), iterations=300_000, n_seeds=2, sampling=sampling, step_size=Constant(1.0),
             n_checkpoints=3, evaluation=NO_EPISODES,
         )  # fmt: skip
         assert result.curves["q_error"][:, -1].max() < 1e-6
@@ -270,7 +273,7 @@ def test_an_all_zero_table_is_not_evaluated_as_always_left():
 
 def test_a_table_that_never_saw_a_reward_says_so():
     result = run(
-        frozen_lake("8x8"), QLearning(), iterations=2000, n_seeds=1, seed=0,
+        frozen_lake("8x8"), QLearning(), iterations=2000, n_seeds=1, seed=1,
         sampling=Markovian(behaviour="epsilon_greedy", epsilon=0.0),
     )  # fmt: skip
     assert not result.q.any()

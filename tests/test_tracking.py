@@ -54,14 +54,6 @@ def write(folder: Path, digest="d1", result: Outcome | None = Outcome(), setting
     )
 
 
-@pytest.fixture(scope="session")
-def migrated(tmp_path_factory) -> Path:
-    """An MLflow database with its schema, made once: the migration takes seconds."""
-    folder = tmp_path_factory.mktemp("migrated")
-    tracking.prepare(tracking.default_uri(folder), "first")
-    return folder / "mlflow.db"
-
-
 @pytest.fixture
 def uri(migrated: Path, tmp_path: Path, monkeypatch) -> Iterator[str]:
     """A fresh store in an outputs folder, seen from a directory with an old folder store (ML-12, ML-13)."""

@@ -9,7 +9,7 @@ import numpy as np
 from mqlearn import kernels
 from mqlearn.learners import Learner, Linear, start
 from mqlearn.mdp import FiniteMDP
-from mqlearn.sampling import IID, Replay, alias_table
+from mqlearn.sampling import IID, Replay, alias_table, stationary
 
 WORD = 2**32
 _LOW, _HALF = np.uint64(WORD - 1), np.uint64(32)
@@ -117,7 +117,7 @@ class ChainTwin:
         self.start_alias = alias_table(sampling.episode_starts(mdp)[self.starts])
         x, u = mdp.pairs.T
         if isinstance(sampling, IID):
-            self.pair_alias = alias_table(sampling.stationary(mdp)[x, u])
+            self.pair_alias = alias_table(stationary(sampling, mdp)[x, u])
         self.words, self.choices, self.ties = (
             words(stream, seed, lane, np.arange(n)).T.tolist() for stream in ("chain", "choices", "ties")
         )

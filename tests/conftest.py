@@ -1,0 +1,92 @@
+"""What several test files share: the command line inside this process, its folders, a ready MLflow database."""
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+from mqlearn import cli, tracking
+
+settings.register_profile("mqlearn", deadline=None)
+settings.load_profile("mqlearn")
+
+
+@dataclass(frozen=True)
+class Done:
+    """A command line that has ended."""
+
+    code: int
+    out: str
+    err: str
+
+
+@pytest.fixture(scope="session")
+def migrated(tmp_path_factory) -> Path:
+    """An MLflow database with its schema, made once: the migration takes seconds."""
+    folder = tmp_path_factory.mktemp("migrated")
+    tracking.prepare(tracking.default_uri(folder), "first")
+    return folder / "mlflow.db"
+
+
+@pytest.fixture
+def work(tmp_path: Path, monkeypatch) -> Path:
+    """The current directory of a user, with the outputs folder (not yet there) named beside it."""
+    folder = tmp_path / "work"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    for variable in ("MLFLOW_TRACKING_URI", "HYDRA_FULL_ERROR"):
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setenv("HYDRA_FULL_ERROR", "1")
+    monkeypatch.setenv("MQLEARN_OUTPUTS", str(tmp_path / "outputs"))
+    return folder
+
+
+@pytest.fixture
+def outputs(work: Path) -> Path:
+    """The outputs folder; it does not exist before something is written."""
+    return work.parent / "outputs"
+
+
+@pytest.fixture
+def stored(migrated: Path, outputs: Path) -> str:
+    """Address of a fresh MLflow store, the default one of the outputs folder."""
+    outputs.mkdir()
+    shutil.copy(migrated, outputs / "mlflow.db")
+    return tracking.default_uri(outputs)
+
+
+@pytest.fixture
+def mqlearn(work, capsys) -> Callable[..., Done]:
+    """`mqlearn(...)` runs a command line in this process, which knows the compiled kernels and MLflow already."""
+
+    def call(*arguments: object) -> Done:
+        capsys.readouterr()
+        code = 0
+        try:
+            cli.main([str(argument) for argument in arguments])
+        except SystemExit as end:
+            code = end.code if isinstance(end.code, int) else 0
+        printed = capsys.readouterr()
+        return Done(code, printed.out, printed.err)
+
+    return call
+
+
+@pytest.fixture
+def process(work) -> Callable[..., subprocess.Popen[str]]:
+    """`process(...)` starts a command line in a process of its own, with `before` executed first."""
+
+    def start(*arguments: object, before: str = "", **more) -> subprocess.Popen[str]:
+        code = f"{before}\nimport sys\nfrom mqlearn.cli import main\nsys.argv[0] = 'mqlearn'\nmain()"
+        command = [sys.executable, "-c", code, *map(str, arguments)]
+        environment = os.environ | more.pop("env", {})
+        pipe = subprocess.PIPE
+        return subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, env=environment, **more)
+
+    return start
