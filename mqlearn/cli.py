@@ -72,6 +72,7 @@ def main(argv: list[str] | None = None) -> None:
         return
     from mqlearn.errors import SettingError, nearest
 
+    given, sys.argv = sys.argv, ["mqlearn", *arguments]  # recorded as the command
     try:
         if {"-sc", "--shell-completion"} & {*arguments}:
             code = _complete([argument for argument in arguments if argument not in VERBS])
@@ -91,6 +92,8 @@ def main(argv: list[str] | None = None) -> None:
     except BrokenPipeError:  # the reader of a pipe has gone; keep the interpreter from complaining about it
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 0
+    finally:
+        sys.argv = given
     sys.exit(code)
 
 

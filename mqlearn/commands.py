@@ -4,26 +4,21 @@ import contextlib
 import functools
 import json
 import os
-import platform
-import shlex
-import subprocess
 import sys
-import warnings
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from mqlearn import compose, config
+from mqlearn.cells import COMMAND, command, describe, perform, tracker, versions
 from mqlearn.config import Cell
 from mqlearn.errors import SettingError, nearest
 from mqlearn.targets import SettingErrors
 
 _SHOWN_BY_HYDRA = ("-c", "--cfg", "-i", "--info", "--hydra-help")
 _CONFIG_DIR = ("--config-dir", "-cd")
-_COMMAND = "MQLEARN_COMMAND"  # environment variable: the command line, for workers
 _refused: dict[int, list[SettingError]] = {}  # by jobs in this process, whose id is the key
 
 
@@ -34,19 +29,21 @@ def run(arguments: Sequence[str]) -> int:
         folders += [text.partition("=")[2] for text in arguments if text.startswith("--config-dir=")]
         overrides = [text for text in arguments if "=" in text and not text.startswith("-")]
         compose.check(overrides, folders[0] if folders else None)
-        return hydra_main(arguments)
+        return hydra_main([*(text for text in arguments if text not in overrides), *overrides])
     options = _options(arguments, flags=("-m", "--multirun", "-r", "--run"), values=_CONFIG_DIR)
-    jobs = compose.jobs(options.overrides, options.config_dir, multirun=options.multirun)
+    overrides = options.overrides
+    jobs = compose.jobs(overrides, options.config_dir, multirun=options.multirun)
     named = [text for text in options.overrides if text.startswith(("hydra.run.dir=", "hydra.sweep.subdir="))]
     if named and any(_too_long(job.folder) for job in jobs):  # as with hydra.job.override_dirname and a large map
         names = " and ".join(text.partition("=")[0] for text in named)
         sys.stderr.write(f"mqlearn: {names}: too long for the name of a folder; named by digest instead\n")
-        arguments = [argument for argument in arguments if argument not in named]
         overrides = [text for text in options.overrides if text not in named]
         jobs = compose.jobs(overrides, options.config_dir, multirun=options.multirun)
     _refuse_repetitions(jobs, options.overrides)
     SettingErrors.collect(functools.partial(_check_place, job) for job in jobs)
-    code = hydra_main(arguments)
+    flags = ["--multirun"] if options.multirun else []
+    folder = [] if options.config_dir is None else ["--config-dir", options.config_dir]
+    code = hydra_main([*flags, *folder, *overrides])  # in this order: Hydra takes no flags between overrides
     _hide_passwords(jobs)
     return code
 
@@ -98,12 +95,10 @@ def hydra_main(arguments: Sequence[str]) -> int:
     """Hand over to Hydra; what Hydra or a job refuses is raised here, without a traceback."""
     import hydra
 
-    from mqlearn.store import shown
-
     compose.register_resolvers()
     os.environ["MQLEARN_OUTPUTS"] = str(config.outputs_folder())  # made absolute once, for all workers
     os.environ["HYDRA_FULL_ERROR"] = "1"  # else Hydra prints its errors itself, and exits with 1
-    os.environ[_COMMAND] = shlex.join(["mqlearn", "run", *map(shown, arguments)])
+    os.environ[COMMAND] = command()
     given, sys.argv = sys.argv, ["mqlearn", *arguments]
     _refused[os.getpid()] = refused = []
     start = hydra.main(config_path=str(config.CONF), config_name="config", version_base=compose.VERSION_BASE)
@@ -112,7 +107,7 @@ def hydra_main(arguments: Sequence[str]) -> int:
             start(_job)()
     finally:
         sys.argv = given
-        del os.environ[_COMMAND]
+        del os.environ[COMMAND]
     if refused:
         raise SettingErrors.one_of(refused)
     return 0
@@ -151,169 +146,13 @@ def _prospects(cell: Cell) -> dict[str, Any]:
         return {}
     facts, warned = prospects(cell.mdp)
     success = facts["success_probability"]
+    best = f"at best value {facts['start_value']:.6g} at the start"
     goal = "" if success is None else f", probability of reaching a goal {success:.6g}"
-    print(f"{cell.mdp.name}, discount {cell.mdp.discount:g}: at best value {facts['start_value']:.6g} at the start{goal}")
+    print(f"{cell.mdp.name}, discount {cell.mdp.discount:g}: {best}{goal}")
     for text in warned:
         sys.stderr.write(f"warning: {text}\n")
     sys.stdout.flush()
     return {"optimum": facts, "warnings": warned}
-
-
-# --- one cell -----------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Tracker:
-    """Where finished runs are tracked; uri None: nowhere."""
-
-    uri: str | None
-    experiment: str
-    per_seed: bool
-    named: bool = False  # by the setting tracking.uri
-
-    def prepare(self) -> None:
-        from mqlearn import tracking
-
-        if self.uri is not None:
-            tracking.prepare(self.uri, self.experiment, outputs=config.outputs_folder())
-
-    def log(self, run_done: Any) -> Any:
-        """The run with its id in the store; if the store fails, as it was, and a message says what to do."""
-        from mqlearn import runs, tracking
-
-        if self.uri is None:
-            return run_done
-        try:
-            tracking.log(run_done, self.uri, self.experiment, self.per_seed)
-        except (tracking.TrackingError, SettingError) as error:
-            uri = f" tracking.uri={shlex.quote(self.uri)}" if self.named else ""
-            sys.stderr.write(
-                f"mqlearn: not tracked: {error}\nThe run is complete in {run_done.folder}; deliver it with\n"
-                f"  mqlearn upload {shlex.quote(str(run_done.folder))}{tracking.shown(uri)}\n"
-            )
-        return runs.load(run_done.folder)
-
-
-def tracker(settings: dict[str, Any]) -> Tracker:
-    """The tracker that some settings name. Raises SettingError for an address that is no store's."""
-    node, name = config.tracking(settings["tracking"]), settings["experiment"]["name"]
-    if node["name"] == "none":
-        return Tracker(None, name, False)
-    from mqlearn import tracking
-
-    if name == "Default":
-        raise SettingError("experiment.name", name, "is MLflow's own, where stray runs land: choose another name")
-    uri = tracking.resolve_uri(node["uri"], os.environ.get("MLFLOW_TRACKING_URI"), config.outputs_folder())
-    return Tracker(uri, name, node["per_seed"], node["uri"] is not None)
-
-
-def perform(
-    cell: Cell, folder: Path, track: Tracker, label: str | None = None, known: dict[str, Any] | None = None
-) -> Any:
-    """Run a cell and write its folder; the store is opened while the kernels run, the caller logs the run.
-
-    `known` joins the summary; its warnings have been shown.
-    """
-    from mqlearn import runs
-    from mqlearn.progress import Progress
-    from mqlearn.store import shown
-
-    runs.check_target(folder, cell.digest)
-    # Shown when MLflow is imported beside another thread that handles warnings; no proxy is used here.
-    warnings.filterwarnings("ignore", "SOCKS support in urllib3")
-    with ThreadPoolExecutor(1) as pool:
-        ready = pool.submit(_quietly, track.prepare)
-        with Progress(label or cell.name, cell.settings["iterations"]) as progress:
-            result = cell.run(progress)
-        for warning in result.warnings:
-            sys.stderr.write(f"warning: {warning}\n")
-        tracked = cell.settings["tracking"]
-        written = runs.write(
-            folder,
-            settings=cell.settings | {"tracking": tracked | {"uri": tracked["uri"] and shown(tracked["uri"])}},
-            digest=cell.digest,
-            name=cell.name,
-            result=result,
-            extra=_circumstances(result, known or {}),
-        )
-        ready.result()
-    return written
-
-
-def _quietly(prepare: Callable[[], None]) -> None:
-    """A store that cannot be opened is met again, and reported, when the run is logged."""
-    from mqlearn.tracking import TrackingError
-
-    with contextlib.suppress(TrackingError, SettingError):
-        prepare()
-
-
-def _circumstances(result: Any, known: dict[str, Any]) -> dict[str, Any]:
-    """What the summary records beside the numbers."""
-    from mqlearn.experiment import NUMERICS_VERSION
-
-    return {
-        "reward": result.reward,
-        **known,
-        **result.facts,
-        "warnings": [*known.get("warnings", []), *result.warnings],
-        "numerics_version": NUMERICS_VERSION,
-        "versions": versions(),
-        "git_commit": git_commit(),
-        "command": command(),
-    }
-
-
-def versions() -> dict[str, str]:
-    """Versions of the interpreter and of what computes the numbers."""
-    from importlib.metadata import version
-
-    names = ("mqlearn", "numpy", "scipy", "numba", "gymnasium")
-    return {"python": platform.python_version(), **{name: version(name) for name in names}}
-
-
-def git_commit() -> str | None:
-    """Commit of the clone that this package runs from, with a mark if the tree has changes; None elsewhere."""
-    root = config.PACKAGE.parent
-    if not (root / ".git").exists():
-        return None
-    try:
-        call = ["git", "-C", str(root), "describe", "--always", "--abbrev=40", "--dirty", "--exclude=*"]
-        return subprocess.run(call, capture_output=True, text=True, timeout=10, check=True).stdout.strip()
-    except (OSError, subprocess.SubprocessError):
-        return None
-
-
-def command() -> str:
-    """The command line that led here, to be typed again; passwords are left out."""
-    from mqlearn.store import shown
-
-    return os.environ.get(_COMMAND) or shlex.join(["mqlearn", *map(shown, sys.argv[1:])])
-
-
-def describe(run_done: Any) -> str:
-    """What is printed when a run ends."""
-    summary = run_done.summary
-    outcome = f", {summary['outcome']}" if "outcome" in summary else ""
-    lines = [f"{run_done.name}: {run_done.status}{outcome}, {summary['seconds']:.2f} s of learning"]
-    n_seeds = run_done.settings["n_seeds"]
-    for metric, final in summary["final"].items():
-        if final["mean"] is None:
-            continue
-        interval = "no interval" if final["low"] is None else f"[{final['low']:.4g}, {final['high']:.4g}]"
-        lines.append(f"  {metric:14} {final['mean']:.6g}  {interval}")
-    if summary["final"]:
-        lines.append(
-            f"  at k = {run_done.settings['iterations']}: mean, 95 % interval of the mean, {n_seeds} seeds"
-        )
-    for seed, step in run_done.diverged.items():
-        lines.append(f"  seed {seed} diverged at step {step}")
-    lines.append(f"  folder {run_done.folder}")
-    if summary["mlflow_run_id"]:
-        uri = run_done.settings["tracking"]["uri"]
-        viewer = shlex.join(["mqlearn", "ui", *([f"tracking.uri={uri}"] if uri else [])])
-        lines.append(f"  MLflow run {summary['mlflow_run_id']}; `{viewer}` shows it")
-    return "\n".join(lines)
 
 
 # --- arguments ----------------------------------------------------------------------------------------------------
@@ -475,4 +314,4 @@ def figure(arguments: Sequence[str]) -> int:
     return make.figure(name, overrides, options.config_dir, check="--check" in options.given)
 
 
-__all__ = ["figure", "rerun", "run", "truth", "ui", "upload"]
+__all__ = ["figure", "perform", "rerun", "run", "tracker", "truth", "ui", "upload", "versions"]

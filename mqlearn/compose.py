@@ -245,7 +245,7 @@ def _translate(error: Exception, given: dict[str, str]) -> tuple[str, SettingErr
         if not options:
             return group or missing, None
         return group, SettingError(group, value, f"must be one of {', '.join(options)}{nearest(value, options)}")
-    full_key = next((part.full_key for part in chain if getattr(part, "full_key", None)), None)
+    full_key = next(filter(None, (getattr(part, "full_key", None) for part in chain)), None)
     for pattern, admissible in (
         (r"Could not override '([^']+)", None),
         (r"Key '([^']+)' is not in struct", None),

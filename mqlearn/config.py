@@ -115,8 +115,9 @@ def _build(text: str) -> Cell:
         check(check_rule, rule.with_step_size(step_size))
     if errors:
         raise SettingErrors.one_of(errors)
-    if getattr(mdp, "layout", None) is not None and "map" in settings["env"]:
-        settings["env"]["map"] = list(mdp.layout)
+    layout = getattr(mdp, "layout", None)
+    if layout is not None and "map" in settings["env"]:
+        settings["env"]["map"] = list(layout)  # a file is not needed again
     settings["reward"] = resolve_reward(settings["reward"], isinstance(sampling, Synchronous))
     initial = {name: tuple(value) if isinstance(value := settings[name], list) else value for name in ("q0", "theta0")}
     arguments = {

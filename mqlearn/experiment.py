@@ -26,7 +26,7 @@ NUMERICS_VERSION = 1
 
 DIVERGED = 1e100  # a parameter beyond this, or not finite, is divergence
 _EPISODES, _SIMULATED_EPISODES = 150, 10  # of an evaluation, unless set; Gymnasium's own steps are slow
-_LANE_STEP = 4  # seeds are dealt to workers in whole vectors
+_LANE_STEP = 4  # synchronous seeds are dealt to workers in whole vectors
 _ERROR_TABLES, _ERROR_TABLES_LARGE = 20, 5
 _LARGE = 10_000  # pairs: beyond, fewer error tables are kept
 
@@ -118,7 +118,7 @@ def run(
     if synchronous and features is not None:
         raise SettingError("sampling", sampling.name, "works with tables only; use markovian, replay or iid")
     iteration = checkpoint_iterations(iterations, checkpoints, n_checkpoints, quarters=not synchronous)
-    lanes = _deal(n_seeds, n_workers or len(os.sched_getaffinity(0)))
+    lanes = _deal(n_seeds, n_workers or len(os.sched_getaffinity(0)), _LANE_STEP if synchronous else 1)
     warnings = rule.warnings(mdp.discount)
     facts: dict[str, Any] = {}
     learners: list[Any]
@@ -148,9 +148,9 @@ def run(
     seconds = 0.0
     with ThreadPoolExecutor(len(learners)) as pool:
         for column, k in enumerate(iteration.tolist()):
-            if column:
+            previous = int(iteration[column - 1]) if column else 0
+            if k > previous:
                 started = time.perf_counter()
-                previous = int(iteration[column - 1])
                 ranges = [learner.rows(previous, k - previous) for learner in learners]
                 first = min((first for first, _ in ranges), default=0)
                 weights = rule.weights(first, max((stop for _, stop in ranges), default=0))
@@ -219,7 +219,7 @@ def checkpoint_iterations(iterations: int, spacing: str, n: int, *, quarters: bo
     if spacing == "linear":
         points = np.linspace(0, iterations, max(n, 2))
     elif spacing == "log":
-        points = np.concatenate([[0.0], np.geomspace(1, max(iterations, 1), max(n - 1, 1))])
+        points = np.concatenate([[0.0], np.geomspace(1, max(iterations, 1), n - 1) if n > 2 else [iterations]])
     else:
         raise SettingError("checkpoints", spacing, "must be log or linear")
     if quarters:
@@ -373,10 +373,9 @@ def _seen(learners: list[Any], iterations: int, sampling: Any, warnings: list[st
     return facts
 
 
-def _deal(n_seeds: int, n_workers: int) -> list[np.ndarray]:
-    """Seed indices for each worker."""
-    step = -(-n_seeds // n_workers)
-    step = -(-step // _LANE_STEP) * _LANE_STEP
+def _deal(n_seeds: int, n_workers: int, whole: int) -> list[np.ndarray]:
+    """Seed indices for each worker, in multiples of `whole`."""
+    step = -(-n_seeds // (n_workers * whole)) * whole
     return [np.arange(i, min(i + step, n_seeds), dtype=np.uint32) for i in range(0, n_seeds, step)]
 
 

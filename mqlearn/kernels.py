@@ -480,8 +480,8 @@ def momentum_segments(weights, same_sample, table, ends):
     """The change of variables for `weights` (n, 4): fills `table` (n, 6) and `ends` (n,), returns the number of segments.
 
     table[k]: B_k, D_k, 1/B_{k+1}, D_k/B_{k+1}, M_k (what a unit of h_k adds to theta_{k+1} + ... + theta_e), B_{k+1}.
-    A segment ends before B leaves [1e-250, 1e250] (h/B would overflow) or D grows beyond 1e4 (z - D w would lose digits).
-    Where |beta| stays below 1e-17, v is the last h alone: there B = 1 and D = 0, and w counts only its last addition.
+    A segment ends before B leaves [1e-190, 1e190] (h/B would overflow, and h may reach 1e100) or D grows beyond 1e4 (z - D w would lose digits).
+    Where |beta| stays below 1e-17, v is the last h alone: there D = 0 and w counts only its last addition; B = 0 marks it.
     """
     n = weights.shape[0]
     n_segments = 0
@@ -492,7 +492,7 @@ def momentum_segments(weights, same_sample, table, ends):
             end += 1
         if end > start:
             for k in range(start, end):
-                table[k, 0] = 1.0
+                table[k, 0] = 0.0
                 table[k, 1] = 0.0
                 table[k, 2] = 1.0 if k == end - 1 else 0.0
                 table[k, 3] = 1.0
@@ -507,7 +507,7 @@ def momentum_segments(weights, same_sample, table, ends):
                     beta = 1e-30  # forgets v all the same, and B stays invertible
                 following = b * beta
                 total += abs(following)
-                if end > start and (abs(following) < 1e-250 or abs(following) > 1e250 or total > 1e4):
+                if end > start and (abs(following) < 1e-190 or abs(following) > 1e190 or total > 1e4):
                     break
                 table[end, 0] = b
                 table[end, 5] = following
@@ -595,7 +595,9 @@ def asynchronous_linear(
             start = 0
             for segment in range(n_segments):
                 end = ends[segment]
-                _enter_segment(z, w, total, table[start, 1], table[start, 4] * table[start, 5], end - start)
+                _enter_segment(
+                    z, w, total, table[start, 0] == 0.0, table[start, 1], table[start, 4] * table[start, 5], end - start
+                )
                 for i in range(start, end):
                     d = table[i, 1]
                     if adaptive:
@@ -636,11 +638,11 @@ def asynchronous_linear(
 
 
 @_compiled
-def _enter_segment(z, w, total, d, m, length):
-    """From (theta, v) to (z, w) at the start of a segment, where B = 1; D = 0 marks a segment that forgets v."""
+def _enter_segment(z, w, total, forgets, d, m, length):
+    """From (theta, v) to (z, w) at the start of a segment, where B = 1 unless it `forgets` v."""
     for j in range(z.shape[0]):
         total[j] += length * z[j]
-    if d == 0.0:
+    if forgets:
         w[:] = 0.0
         return
     for j in range(z.shape[0]):

@@ -5,7 +5,7 @@ import hashlib
 import importlib
 import importlib.util
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -13,6 +13,7 @@ from typing import Any
 from mqlearn.errors import SettingError
 
 _INSTALLED = ("site-packages", "dist-packages")
+_PACKAGE = Path(__file__).resolve().parent
 
 
 def load(names: Any) -> dict[str, ModuleType]:
@@ -57,10 +58,8 @@ def _sources(module: ModuleType) -> set[Path]:
     while pending:
         one = pending.pop()
         file = Path(getattr(one, "__file__", None) or "").resolve()
-        own = file.suffix == ".py" and file.is_relative_to(place) and not set(_INSTALLED) & set(
-            file.relative_to(place).parts
-        )
-        if own and file not in found:
+        own = file.suffix == ".py" and file.is_relative_to(place) and not file.is_relative_to(_PACKAGE)
+        if own and file not in found and not set(_INSTALLED) & set(file.relative_to(place).parts):
             found.add(file)
             pending += [sys.modules[name] for name in _imported(file, one) if name in sys.modules]
     return found
@@ -91,6 +90,6 @@ def _place(error: Exception) -> str:
     return "?" if trace is None else f"{trace.tb_frame.f_code.co_filename}, line {trace.tb_lineno}"
 
 
-def is_own(module_name: str, plugins: Sequence[str] | dict[str, ModuleType]) -> bool:
+def is_own(module_name: str, plugins: Iterable[str]) -> bool:
     """Whether a module is mqlearn's or lies in one of the user's plugins."""
     return any(module_name == own or module_name.startswith(f"{own}.") for own in ("mqlearn", *plugins))

@@ -17,11 +17,11 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_mdps import random_mdp
+from twins import run
 
 from mqlearn.algorithms import MomentumQ, NeSA, QLearning, Rule, SpeedyQ, check_rule
 from mqlearn.environments import frozen_lake
 from mqlearn.errors import SettingError
-from mqlearn.experiment import run
 from mqlearn.mdp import bellman
 from mqlearn.sampling import Synchronous
 from mqlearn.solvers import optimal
@@ -270,8 +270,8 @@ fractions = st.fractions(min_value=-3, max_value=3, max_denominator=50)
 step_fractions = st.fractions(min_value=Fraction(1, 1000), max_value=1, max_denominator=1000)
 rules = st.one_of(
     st.just(QLearning()),
-    st.sampled_from(["azar", "printed"]).map(SpeedyQ),
-    st.fractions(min_value=Fraction(1, 99), max_value=2, max_denominator=99).map(NeSA),
+    st.sampled_from([SpeedyQ("azar"), SpeedyQ("printed")]),
+    st.builds(NeSA, zeta=st.fractions(min_value=Fraction(1, 99), max_value=2, max_denominator=99)),
     st.builds(MomentumQ, m=st.fractions(min_value=-5, max_value=120, max_denominator=6), shift=st.just("off")),
     st.builds(
         MomentumQ,
@@ -309,7 +309,9 @@ def test_the_shift_replaces_k_by_k_plus_m_everywhere(m, k, values):
     assert rule.update(k, *values) == offset.update(k, *values)
 
 
-@pytest.mark.parametrize(("m", "shifted"), [(None, False), (2, False), (10, False), (10.5, True), (11, True), (100, True)])
+@pytest.mark.parametrize(
+    ("m", "shifted"), [(None, False), (2, False), (10, False), (10.5, True), (11, True), (100, True)]
+)
 def test_auto_shifts_above_ten(m, shifted):
     assert MomentumQ(m=m).shifted is shifted
     expected = MomentumQ(m=m, shift="on" if shifted else "off")
@@ -318,7 +320,9 @@ def test_auto_shifts_above_ten(m, shifted):
 
 def test_an_offset_adds_to_the_shift():
     shifted = MomentumQ(m=20).with_step_size(Harmonic(5))
-    np.testing.assert_array_equal(shifted.weights(0, 20), MomentumQ(m=20, shift="off").with_step_size(Harmonic(25)).weights(0, 20))
+    np.testing.assert_array_equal(
+        shifted.weights(0, 20), MomentumQ(m=20, shift="off").with_step_size(Harmonic(25)).weights(0, 20)
+    )
 
 
 def test_momentum_q_without_momentum_is_q_learning():

@@ -72,7 +72,7 @@ def lines(axes) -> list[tuple[Any, np.ndarray, np.ndarray]]:
 
 def cell(mdp, *, sampling=None, features=None, evaluation=None) -> Any:
     """As much of a cell as the exact lines read."""
-    arguments = {"sampling": sampling or mq.Replay(start="uniform"), "features": features}
+    arguments = {"sampling": sampling or mq.Replay(start="uniform"), "features": features, "theta0": 0.05}
     return SimpleNamespace(mdp=mdp, run_arguments=arguments | {"evaluation": evaluation or mq.Evaluation()})
 
 
@@ -277,6 +277,14 @@ def test_without_a_stationary_chain_there_is_no_line_of_theta_star_and_one_hot_m
         assert not any("Assumption" in note for note in notes)
     drawn, _ = exact_lines.lines(cell(mdp, features=one_hot(mdp)))
     assert drawn["return_uniform"][r"$\theta^{*}$"] == pytest.approx(drawn["return_uniform"]["$Q^{*}$"], rel=1e-12)
+
+
+def test_features_without_a_fixed_point_have_no_line_but_a_note(monkeypatch):
+    mdp = mq.frozen_lake("4x4", discount=0.95)
+    monkeypatch.setattr(exact_lines, "fixed_point", lambda *_: ({"theta_star": {"exists": False}}, None))
+    drawn, notes = exact_lines.lines(cell(mdp, features=one_hot(mdp)))
+    assert list(drawn["return_uniform"]) == ["$Q^{*}$", "random actions"]
+    assert any(r"No $\theta^{*}$ was found" in note for note in notes)
 
 
 def test_equal_actions_are_chosen_uniformly_even_when_rounding_tells_them_apart():

@@ -7,11 +7,11 @@ import pytest
 import twins
 from random_mdps import random_mdp
 from scipy.stats import chisquare
+from twins import run
 
 from mqlearn.algorithms import QLearning
 from mqlearn.environments import cliff_walking, frozen_lake
 from mqlearn.errors import SettingError
-from mqlearn.experiment import run
 from mqlearn.features import one_hot
 from mqlearn.fixed_points import stationary_distribution
 from mqlearn.learners import AsynchronousTable, Chain
@@ -100,7 +100,9 @@ def test_visits_of_a_long_chain_are_the_stationary_distribution(mdp, sampling):
 def test_iid_draws_are_independent_and_stationary(mdp, sampling):
     pairs, b = twins.drawn(mdp, sampling, 60_000)
     x, u = mdp.pairs.T
-    mu = stationary(sampling, mdp)[x, u]
+    mu = stationary(sampling, mdp)
+    assert mu is not None
+    mu = mu[x, u]
     counts = np.bincount(pairs, minlength=len(mu))
     assert (counts[mu == 0] == 0).all()
     kept = mu * len(pairs) > 10
@@ -366,7 +368,7 @@ def test_without_warm_up_the_first_draw_is_the_first_transition():
         (lambda: Markovian(epsilon=math.nan), "epsilon"),
         (lambda: Markovian(epsilon=(0.1, 0.5, 100)), "epsilon"),
         (lambda: Markovian(epsilon=(0.5, 0.1, 0)), "epsilon"),
-        (lambda: Markovian(epsilon=(0.5, 0.1)), "epsilon"),
+        (lambda: Markovian(epsilon=(0.5, 0.1)), "epsilon"),  # pyright: ignore
         (lambda: IID(behaviour="epsilon_greedy"), "behaviour"),
     ],
 )

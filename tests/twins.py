@@ -4,14 +4,17 @@ Everything follows from the settings and from Philox4x32-10 alone, so a twin sha
 but for the alias tables, which have a test of their own.
 """
 
+from typing import Any
+
 import numpy as np
 
-from mqlearn import kernels
-from mqlearn.learners import Learner, Linear, start
+from mqlearn import experiment, kernels
+from mqlearn.learners import Chain, Linear, start
 from mqlearn.mdp import FiniteMDP
 from mqlearn.sampling import IID, Replay, alias_table, stationary
 
 WORD = 2**32
+run: Any = experiment.run  # on a model a result has tables: no need to ask each time
 _LOW, _HALF = np.uint64(WORD - 1), np.uint64(32)
 
 
@@ -27,7 +30,7 @@ def philox(counter: tuple, key: tuple[int, int]) -> np.ndarray:
     return np.stack(np.broadcast_arrays(c0, c1, c2, c3))
 
 
-def words(stream: str, seed: int, lane, k, word=0) -> np.ndarray:
+def words(stream: str, seed: int, lane: Any, k: Any, word: Any = 0) -> np.ndarray:
     """(4, ...) words of a named stream; lane, k and word may be arrays."""
     k = np.asarray(k, np.uint64)
     return philox((word, k & _LOW, k >> _HALF, lane), (seed, kernels.STREAMS[stream]))
@@ -108,16 +111,18 @@ def exact_operator(mdp: FiniteMDP, q: np.ndarray) -> np.ndarray:
 class ChainTwin:
     """One lane's sampling chain: `next` returns the pair and the outcome that iteration k learns from."""
 
-    def __init__(self, mdp: FiniteMDP, sampling, lane: int, seed: int, n: int) -> None:
+    def __init__(self, mdp: FiniteMDP, sampling: Any, lane: int, seed: int, n: int) -> None:
         self.mdp, self.sampling, self.n = mdp, sampling, n
         policy = sampling.policy(mdp)
-        self.policy = None if policy is None else policy[mdp.learned].tolist()
+        self.policy = [] if policy is None else policy[mdp.learned].tolist()
         self.outcomes = mdp.probabilities[mdp.learned].tolist()
         self.starts = np.flatnonzero(sampling.episode_starts(mdp))
         self.start_alias = alias_table(sampling.episode_starts(mdp)[self.starts])
         x, u = mdp.pairs.T
         if isinstance(sampling, IID):
-            self.pair_alias = alias_table(stationary(sampling, mdp)[x, u])
+            mu = stationary(sampling, mdp)
+            assert mu is not None
+            self.pair_alias = alias_table(mu[x, u])
         self.words, self.choices, self.ties = (
             words(stream, seed, lane, np.arange(n)).T.tolist() for stream in ("chain", "choices", "ties")
         )
@@ -276,7 +281,8 @@ def linear_twin(
 # --- driving the learners ---------------------------------------------------------------------------------------------
 
 
-def learner(mdp, sampling, lanes, *, seed=0, features=None, linear=None, initial=0.0, mean_reward=False) -> Learner:
+def learner(mdp, sampling, lanes, *, seed=0, features=None, linear=None, initial: Any = 0.0, mean_reward=False) -> Any:
+    """A fresh learner for some lanes."""
     lanes = np.asarray(lanes, np.uint32)
     return start(mdp, sampling, features, linear or Linear(), lanes, seed, initial, mean_reward)
 
@@ -292,8 +298,6 @@ def advance(learner, rule, *blocks: int):
 
 def drawn(mdp: FiniteMDP, sampling, n: int, lane: int = 0, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     """Pairs and outcomes (n,) that the kernel draws in iterations 0 .. n - 1; not for epsilon-greedy behaviour."""
-    from mqlearn.learners import Chain
-
     chain = Chain(mdp, sampling, np.array([lane], np.uint32), seed, False)
     scratch, out = np.empty((8, n), np.uint32), np.empty(n, np.uint64)
     kernels.draw(

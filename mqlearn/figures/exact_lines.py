@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from mqlearn.experiment import fixed_point
 from mqlearn.features import Features
-from mqlearn.fixed_points import mean_gradient, theta_star
+from mqlearn.fixed_points import mean_gradient
 from mqlearn.mdp import FiniteMDP
 from mqlearn.sampling import Synchronous, stationary
 from mqlearn.solvers import _chain, optimal
@@ -33,8 +34,8 @@ def lines(cell: "Cell") -> tuple[Lines, list[str]]:
     tables, notes = {"$Q^{*}$": optimum.q}, []
     mu = None if features is None or isinstance(sampling, Synchronous) else stationary(sampling, mdp)
     if features is not None and mu is not None:
-        point = theta_star(mdp, features, mu)
-        if not point.exists:
+        _, point = fixed_point(mdp, features, sampling, cell.run_arguments["theta0"], [])  # the one of the runs
+        if point is None:
             notes.append(r"No $\theta^{*}$ was found, so its line and the error are left out.")
         else:
             tables[r"$\theta^{*}$"] = features.table(mdp, point.theta)

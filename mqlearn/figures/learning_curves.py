@@ -35,7 +35,7 @@ POINTS, FEW = "policy_value", 4  # at so few checkpoints it is points with inter
 COLUMNS, ROW_HEIGHT = 4, 1.3  # of panels; inches
 # The settings that the reference lines depend on, of the sampling chain and others.
 _OF_CHAIN = ("behaviour", "start", "restart_probability", "time_limit")
-_OF_CELL = ("env", "discount", "features", "evaluation")
+_OF_CELL = ("env", "discount", "features", "theta0", "evaluation")
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,0 +1,409 @@
+"""Whole ways through the command line: run, track, read back, repeat, deliver, draw; also when something is missing."""
+
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import stat
+import subprocess
+import time
+import urllib.request
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from mqlearn import config, runs, store
+from mqlearn.figures import style
+
+SMALL = ("iterations=50", "n_seeds=3", "n_checkpoints=5")
+
+MODULE = """
+import numpy as np
+import mqlearn as mq
+
+class Wild(mq.Rule):
+    def __init__(self, gain: float = 1.0):
+        self.gain = gain
+
+    def update(self, k, q, q_prev, target, target_prev):
+        a = self.gain * self.step_size(k)
+        return (1 - a) * q + a * target
+
+def chain(length: int = 5, discount: float = 0.9):
+    step = np.minimum(np.arange(length) + 1, length - 1)
+    y = np.stack([np.maximum(np.arange(length) - 1, 0), step], axis=1)[:, :, None]
+    terminal = np.arange(length) == length - 1
+    y[terminal] = length - 1
+    enters = (y == length - 1) & ~terminal[:, None, None]
+    return mq.FiniteMDP(
+        successors=y, probabilities=np.ones(y.shape), rewards=enters.astype(float), terminal=terminal,
+        admissible=np.ones((length, 2), bool), start=np.eye(length)[0], discount=discount, goal=terminal,
+        name="my chain",
+    )
+
+def largest(q, mdp):
+    return np.abs(q).max(axis=(1, 2))
+"""
+
+
+def found(outputs: Path) -> list[runs.Run]:
+    """The runs of an outputs folder, by seed."""
+    all_runs = [runs.load(path.parent) for path in outputs.glob("runs/**/summary.json")]
+    return sorted(all_runs, key=lambda run: run.settings["seed"])
+
+
+def stored_runs(uri: str, experiment: str = "default") -> list:
+    client = store.connect(uri)
+    node = client.get_experiment_by_name(experiment)
+    return list(client.search_runs([node.experiment_id])) if node else []
+
+
+# --- tracking -----------------------------------------------------------------------------------------------------
+
+
+def test_a_tracked_run_reads_back_through_mlflow(mqlearn, outputs, work, stored):
+    """From a directory with an old folder store, which stays untouched (ML-12)."""
+    (work / "mlruns" / "0").mkdir(parents=True)
+    (work / "mlruns" / "0" / "meta.yaml").write_text("name: Default\n")
+    settings = ("algorithm=momentum_q", "algorithm.m=5", "env=frozen_lake_8x8", "discount=0.95")
+    done = mqlearn("run", *SMALL, *settings, "experiment.name='zwei Wörter'", "tracking.per_seed=on")
+    assert done.code == 0
+    assert not done.err
+    (run,) = found(outputs)
+    (logged,) = stored_runs(stored, "zwei Wörter")
+    assert logged.info.run_id == run.summary["mlflow_run_id"]
+    assert logged.info.run_id in done.out
+    assert logged.info.status == "FINISHED"
+    assert logged.info.run_name == run.name
+    assert [word for word in ("momentum_q m=5", "harmonic", "frozen_lake_8x8", "discount=0.95") if word in run.name]
+    client = store.connect(stored)
+    for metric in ("q_error", "policy_value"):
+        columns = runs.aggregate(run.curves[metric])
+        for suffix, key in (("", "mean"), ("_std", "std"), ("_low", "low"), ("_high", "high")):
+            history = client.get_metric_history(logged.info.run_id, f"{metric}{suffix}")
+            assert [point.step for point in history] == run.curves["iteration"].tolist()
+            assert [point.value for point in history] == columns[key].tolist()
+        seed = client.get_metric_history(logged.info.run_id, f"{metric}_seed_1")
+        assert [point.value for point in seed] == run.curves[metric][1].tolist()
+    tags = {key: value for key, value in logged.data.tags.items() if not key.startswith("mlflow.")}
+    assert tags.pop("git_commit", None) == run.summary["git_commit"]
+    assert tags == {
+        "algorithm": "momentum_q", "env": "frozen_lake_8x8", "sampling": "synchronous", "step_size": "harmonic",
+        "digest": run.digest, "status": "finished", "folder": str(run.folder),
+    }  # fmt: skip
+    assert logged.data.params["algorithm.m"] == "5"
+    assert logged.data.params["discount"] == "0.95"
+    assert sorted(item.path for item in client.list_artifacts(logged.info.run_id)) == sorted(runs.FILES)
+    assert [path.name for path in work.rglob("*")] == ["mlruns", "0", "meta.yaml"]
+
+
+def test_sweeps_from_three_directories_end_in_one_store(mqlearn, outputs, work, stored, monkeypatch):
+    """Whatever the current directory is, and with Hydra changing it for every job (ML-13)."""
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", "sqlite:///../../outputs/mlflow.db")  # relative to where the user is
+    for number, name in enumerate(("a", "b", "c d")):
+        (work / name).mkdir()
+        monkeypatch.chdir(work / name)
+        seeds = f"seed={2 * number},{2 * number + 1}"
+        assert mqlearn("run", "-m", *SMALL, seeds, "hydra.job.chdir=true").code == 0
+        assert Path.cwd() == work / name
+    local = found(outputs)
+    assert [run.settings["seed"] for run in local] == list(range(6))
+    assert {run.info.run_id for run in stored_runs(stored)} == {run.summary["mlflow_run_id"] for run in local}
+    assert not [path for path in work.rglob("*") if path.is_file()]
+
+
+def test_a_store_that_fails_loses_the_copy_only(mqlearn, outputs, stored):
+    done = mqlearn("run", *SMALL, "tracking.uri=sqlite:////dev/null/mlflow.db")
+    assert done.code == 0
+    (run,) = found(outputs)
+    assert runs.is_complete(run.folder)
+    assert run.summary["mlflow_run_id"] is None
+    command = re.search(r"^  mqlearn (upload .*)$", done.err, re.M)
+    assert command is not None
+    assert command[1] == f"upload {run.folder} tracking.uri=sqlite:////dev/null/mlflow.db"
+    assert mqlearn(*command[1].split()).code == 1  # still
+    for _ in range(2):
+        told = mqlearn("upload", run.folder)
+        assert told.code == 0
+        (logged,) = stored_runs(stored)
+        assert logged.info.run_id in told.out
+        assert logged.data.tags["digest"] == run.digest
+    assert runs.load(run.folder).summary["mlflow_run_id"] == logged.info.run_id
+
+
+def test_a_run_is_repeated_from_its_record_alone(mqlearn, outputs, work, stored):
+    """With a map of 16384 tiles whose file is gone; by folder, and by id when the folder is gone too."""
+    rows = ["S" + "F" * 127, *["F" * 64 + "H" + "F" * 63] * 126, "F" * 127 + "G"]
+    Path("lake.txt").write_text("\n".join(rows))
+    settings = ("env=frozen_lake", "env.map=lake.txt", "discount=0.999", "q0=[0,1]")
+    assert mqlearn("run", *settings, "iterations=10", "n_seeds=2", "n_checkpoints=2").code == 0
+    Path("lake.txt").unlink()
+    (run,) = found(outputs)
+    assert run.settings["env"]["map"] == rows
+    done = mqlearn("rerun", run.folder)
+    assert (done.code, done.err) == (0, "")
+    assert done.out.startswith("the same numbers, bit for bit: ")
+    run_id = run.summary["mlflow_run_id"]
+    shutil.rmtree(outputs / "runs")
+    done = mqlearn("rerun", run_id, "n_workers=1")
+    assert (done.code, done.err) == (0, "")
+    assert done.out.startswith("the same numbers, bit for bit: ")
+    assert not (outputs / "runs").exists()  # nothing new is written or tracked
+    assert len(stored_runs(stored)) == 1
+    missing = mqlearn("rerun", "0" * 32)
+    assert missing.code == 2
+    assert "no such run" in missing.err
+
+
+def test_rerun_tells_a_difference(mqlearn, outputs):
+    mqlearn("run", *SMALL, "tracking=none")
+    (run,) = found(outputs)
+    arrays = dict(run.curves)
+    arrays["q_error"] = arrays["q_error"].copy()
+    arrays["q_error"][1, -1] = np.nextafter(arrays["q_error"][1, -1], np.inf)
+    runs._save_arrays(run.folder / runs.CURVES, arrays)
+    done = mqlearn("rerun", run.folder)
+    assert done.code == 1
+    assert done.out.startswith("different: curve q_error of ")
+
+
+def test_a_divergent_rule_is_a_result(mqlearn, outputs, stored):
+    Path("my_wild.py").write_text(MODULE)
+    Path("mine/experiment").mkdir(parents=True)
+    Path("mine/experiment/metric.yaml").write_text(
+        "# @package _global_\nmetrics:\n  '||Q||_inf': my_wild.largest\n"
+    )
+    rule = ("algorithm._target_=my_wild.Wild", "algorithm.name=wild", "+algorithm.gain=3")
+    done = mqlearn("run", "iterations=600", "n_seeds=2", "n_checkpoints=20", "--config-dir=mine", "plugins=[my_wild]",
+                   "experiment=metric", *rule, "step_size=constant", "step_size.alpha=1")  # fmt: skip
+    assert done.code == 0
+    (run,) = found(outputs)
+    assert run.status == "diverged"
+    assert "diverged" in done.out
+    assert run.diverged.keys() == {0, 1}
+    for seed, step in run.diverged.items():
+        assert f"seed {seed} diverged at step {step}" in done.out
+        after = run.curves["iteration"] >= step
+        assert np.isnan(run.curves["q_error"][seed, after]).all()
+        assert np.isfinite(run.curves["q_error"][seed, ~after]).all()
+    assert np.isfinite(run.tables["q"]).all()
+    (logged,) = stored_runs(stored)
+    assert logged.info.status == "FINISHED"
+    assert logged.data.tags["status"] == "diverged"
+    assert f"seed 0 at iteration {run.diverged[0]}" in logged.data.tags["diverged"]
+    assert all(np.isfinite(value) for value in logged.data.metrics.values())
+    assert "q_error_final" not in logged.data.metrics
+    assert json.loads(logged.data.tags["renamed_metrics"]) == {"Q_inf": "||Q||_inf"}  # ML-06
+
+
+# --- figures ------------------------------------------------------------------------------------------------------
+
+
+def test_figure_1_twice_gives_the_same_bytes(mqlearn, process, outputs):
+    """In two processes, one of them with a dead display (PL-01, PL-03); the second one runs nothing."""
+    small = ("figure", "figure1", "iterations=200", "n_seeds=3", "n_checkpoints=10", "tracking=none")
+    first = process(*small, env={"MPLBACKEND": "TkAgg", "DISPLAY": "127.0.0.1:99"})
+    out, err = first.communicate(timeout=300)
+    assert first.returncode == 0, err
+    assert "0 of 22 runs are finished, 22 to run" in err
+    stem = outputs / "figures" / "figure1_iterations=200_n_seeds=3_n_checkpoints=10"
+    files = [stem.with_name(f"{stem.name}.{suffix}") for suffix in ("png", "pdf", "svg", "json")]
+    assert out.split() == [str(file) for file in files]
+    before = [file.read_bytes() for file in files]
+    written = {path: path.stat().st_mtime_ns for path in outputs.glob("runs/figure1/*/summary.json")}
+    assert len(written) == 22
+    done = mqlearn(*small)
+    assert (done.code, done.err) == (0, "")
+    assert [file.read_bytes() for file in files] == before
+    assert {path: path.stat().st_mtime_ns for path in written} == written
+    sidecar = json.loads(files[-1].read_text())
+    digests = {runs.load(path.parent).digest for path in written}
+    assert {row["digest"] for row in sidecar["runs"]} == digests
+    embedded = style.read_provenance(files[0])
+    assert set(embedded["digests"].values()) == digests
+    assert sorted(path for path in outputs.glob("figures/*")) == sorted(files)
+
+
+EXPERIMENT = """# @package _global_
+iterations: 60
+n_seeds: 3
+n_checkpoints: 6
+experiment:
+  name: two curves
+figure:
+  module: mqlearn.figures.error_curves
+  metric: q_error
+  grid:
+    4x4: [env=frozen_lake_4x4]
+  curves:
+    Q-learning: [algorithm=q_learning]
+    MomentumQ: [algorithm=momentum_q]
+"""
+
+
+def test_an_experiment_of_the_user(mqlearn, outputs, work, stored, monkeypatch):
+    (work / "mine" / "experiment").mkdir(parents=True)
+    (work / "mine" / "experiment" / "two_curves.yaml").write_text(EXPERIMENT)
+    draw = ("figure", "two_curves", "--config-dir", "mine")
+    assert mqlearn(*draw).code == 0
+    assert len(stored_runs(stored, "two curves")) == 2
+    plain = outputs / "figures" / "two_curves.png"
+    before = plain.read_bytes()
+    for path in found(outputs):
+        shutil.rmtree(path.folder)  # the store has their files too
+    done = mqlearn(*draw, "band=std")
+    assert (done.code, done.err) == (0, "")
+    assert plain.read_bytes() == before
+    assert (outputs / "figures" / "two_curves_band=std.png").is_file()
+    assert mqlearn(*draw, "discount=0.5").code == 0
+    assert (outputs / "figures" / "two_curves_discount=0.5.svg").is_file()
+    assert len(stored_runs(stored, "two curves")) == 4
+
+    from mqlearn.figures import make, reference
+
+    paper = work / "paper"
+    paper.mkdir()
+    monkeypatch.setattr(make, "REFERENCE", paper)
+    data = {}
+    keep = reference.compare
+    monkeypatch.setattr(reference, "compare", lambda current, file: data.update(current) or keep(current, file))
+    assert mqlearn(*draw, "--check").code == 2  # nothing to compare with
+    for factor, verdict, code in ((1.0, "same", 0), (1 + 1e-9, "compatible", 0), (1.1, "different", 1)):
+        changed = {key: value * factor if value.dtype == float else value for key, value in data.items()}
+        runs._save_arrays(paper / "two_curves.npz", changed)
+        done = mqlearn(*draw, "--check")
+        assert (done.code, verdict in done.out) == (code, True), done.out
+
+
+# --- processes ----------------------------------------------------------------------------------------------------
+
+NO_MLFLOW = """
+import sys
+class Absent:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in ("mlflow", "sqlalchemy"):
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+sys.meta_path.insert(0, Absent())
+"""
+
+
+def test_without_mlflow(process, outputs):
+    run = process("run", "-m", *SMALL, "tracking=none", "seed=1,2", before=NO_MLFLOW)
+    out, err = run.communicate(timeout=120)
+    assert (run.returncode, err) == (0, ""), err
+    assert [one.status for one in found(outputs)] == ["finished", "finished"]
+    run = process("run", *SMALL, "seed=3", before=NO_MLFLOW)
+    out, err = run.communicate(timeout=120)
+    assert run.returncode == 0
+    assert "tracking=none works without it" in err
+    assert "mqlearn upload" in err
+    assert "finished" in out
+    assert len(found(outputs)) == 3
+
+
+def test_rule_and_environment_of_the_user(process, outputs, work):
+    """From the current directory, with a configuration folder; an edited rule is run again."""
+    (work / "mine" / "algorithm").mkdir(parents=True)
+    (work / "mine" / "env").mkdir()
+    (work / "mine" / "algorithm" / "wild.yaml").write_text("_target_: my_rules.Wild\nname: wild\ngain: 0.5\n")
+    (work / "mine" / "env" / "chain.yaml").write_text("_target_: my_rules.chain\nname: chain\nlength: 5\n")
+    arguments = ("run", *SMALL, "--config-dir", "mine", "plugins=[my_rules]", "env=chain", "algorithm=wild",
+                 "env.length=7", "tracking=none")  # fmt: skip
+    for edit in ("", "# edited"):
+        (work / "my_rules.py").write_text(MODULE + edit)
+        run = process(*arguments)
+        out, err = run.communicate(timeout=120)
+        assert (run.returncode, err) == (0, ""), err
+        assert "my chain" in out
+    first, second = found(outputs)
+    assert first.digest != second.digest
+    assert first.tables["q"].shape == (3, 7, 2)
+    assert np.array_equal(first.curves["q_error"], second.curves["q_error"])
+    assert first.name.startswith("wild gain=0.5")
+
+
+def test_nothing_half_written_counts(process, mqlearn, outputs):
+    """Two long runs, one interrupted and one killed in the middle."""
+    long = ("run", "iterations=1e10", "tracking=none", "n_workers=1")
+    ends = {signal.SIGINT: 130, signal.SIGKILL: -9}
+    started = [(process(*long, f"seed={number}"), number) for number in ends]
+    for run, number in started:
+        assert run.stderr is not None
+        line = run.stderr.readline()  # the first line of progress, after two seconds
+        assert re.search(r"of 10,000,000,000 iterations, [\d,]+/s, \d+ s left, error [\d.e-]+$", line), line
+        run.send_signal(number)
+    for run, number in started:
+        out, err = run.communicate(timeout=120)
+        assert run.returncode == ends[number]
+        assert "Traceback" not in err
+        assert not out.count("finished")
+    assert not [path for path in outputs.rglob("*") if path.is_file()]
+    assert runs.select(outputs, "default", store=None) == {}
+    assert mqlearn("run", *SMALL, "tracking=none").code == 0
+    assert len(runs.select(outputs, "default", store=None)) == 1
+
+
+def test_read_only_package_and_no_home(process, outputs, work):
+    """No cache can be written, neither beside the package nor at home (NB-01)."""
+    copy = work / "package"
+    ignore = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(config.PACKAGE, copy / "mqlearn", ignore=ignore)
+    shutil.copytree(config.CONF, copy / "mqlearn" / "conf", dirs_exist_ok=True)
+    places = [copy, *copy.rglob("*")]
+    for place in places:
+        place.chmod(place.stat().st_mode & ~(stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH))
+    env = {"PYTHONPATH": str(copy), "HOME": str(work / "nowhere"), "XDG_CACHE_HOME": "", "NUMBA_CACHE_DIR": ""}
+    before = (
+        "import os, mqlearn\n"
+        f"assert mqlearn.__file__.startswith({str(copy)!r})\n"
+        f"if os.access({str(copy / 'mqlearn')!r}, os.W_OK): raise SystemExit(77)"
+    )
+    run = process("run", *SMALL, "tracking=none", before=before, env=env, preexec_fn=_obey_permissions)
+    _, err = run.communicate(timeout=300)
+    for place in places:
+        place.chmod(place.stat().st_mode | stat.S_IWUSR)
+    if run.returncode == 77:
+        pytest.skip("this user writes to read-only folders")
+    assert run.returncode == 0, err
+    assert found(outputs)[0].status == "finished"
+
+
+def _obey_permissions() -> None:
+    """Take from root the capabilities that let it write anywhere; without effect on other users."""
+    import ctypes
+
+    for capability in (1, 2):  # CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH
+        ctypes.CDLL(None).prctl(24, capability, 0, 0, 0)  # PR_CAPBSET_DROP
+
+
+def test_ui_serves_the_store(process, stored, work):
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    ui = process("ui", f"port={port}", start_new_session=True)
+    try:
+        assert ui.stdout is not None
+        line = ui.stdout.readline()
+        assert f"http://127.0.0.1:{port} " in line
+        assert stored in line
+        deadline = time.monotonic() + 120
+        while True:
+            try:
+                with urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=5) as answer:
+                    assert answer.status == 200
+                    break
+            except OSError:
+                assert ui.poll() is None, "the server ended"
+                assert time.monotonic() < deadline
+                time.sleep(0.2)
+    finally:
+        os.killpg(ui.pid, signal.SIGTERM)
+        try:
+            ui.communicate(timeout=20)
+        except subprocess.TimeoutExpired:
+            os.killpg(ui.pid, signal.SIGKILL)
+            ui.communicate()
+    assert not list(work.iterdir())
