@@ -161,9 +161,7 @@ def describe(run_done: Any) -> str:
         interval = "no interval" if final["low"] is None else f"[{final['low']:.4g}, {final['high']:.4g}]"
         lines.append(f"  {metric:14} {final['mean']:.6g}  {interval}")
     if summary["final"]:
-        lines.append(
-            f"  at k = {run_done.settings['iterations']}: mean, 95 % interval of the mean, {n_seeds} seeds"
-        )
+        lines.append(f"  at k = {run_done.settings['iterations']}: mean, 95 % interval of the mean, {n_seeds} seeds")
     for seed, step in run_done.diverged.items():
         lines.append(f"  seed {seed} diverged at step {step}")
     lines.append(f"  folder {run_done.folder}")

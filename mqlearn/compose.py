@@ -29,14 +29,15 @@ def check(overrides: Sequence[str], config_dir: str | None = None) -> None:
     with _hydra(config_dir) as compose_one:
         try:
             compose_one(overrides)
-        except _refusals():
-            raise _diagnose(compose_one, overrides) from None
+        except _refusals() as error:
+            raise _diagnose(compose_one, overrides, error) from None
 
 
 def compose_all(lists: Sequence[Sequence[str]], config_dir: str | None = None) -> list[dict[str, Any]]:
     """`compose` for many lists of overrides, at 40 ms each."""
     with _hydra(config_dir) as compose_one:
-        return SettingErrors.collect(functools.partial(_settings, compose_one, overrides) for overrides in lists)
+        composed = SettingErrors.collect(functools.partial(_composed, compose_one, one) for one in lists)
+    return [settings for _, settings in composed]
 
 
 @dataclass(frozen=True)
@@ -56,8 +57,8 @@ def jobs(overrides: Sequence[str], config_dir: str | None, *, multirun: bool) ->
     keys = ("hydra.sweep.dir", "hydra.sweep.subdir") if multirun else ("hydra.run.dir",)
 
     def job(number: int, overrides: Sequence[str]) -> Job:
-        cell = build(_settings(compose_one, overrides))
-        config = compose_one(overrides)
+        config, settings = _composed(compose_one, overrides)
+        cell = build(settings)
         with open_dict(config), hydra_errors(overrides):
             config.hydra.job.num, config.hydra.job.id = number, str(number)
             parts = [str(OmegaConf.select(config, key)) for key in keys]
@@ -130,11 +131,13 @@ def _hydra(config_dir: str | None) -> Iterator[Compose]:
         yield lambda overrides: hydra_compose("config", list(overrides), return_hydra_config=True)
 
 
-def _settings(compose_one: Compose, overrides: Sequence[str]) -> dict[str, Any]:
+def _composed(compose_one: Compose, overrides: Sequence[str]) -> tuple[Any, dict[str, Any]]:
+    """Hydra's configuration and the resolved settings in it. Raises SettingError, for all that Hydra refuses."""
     try:
-        return plain(compose_one(overrides))
-    except _refusals():  # which stop at the first thing that they do not like
-        raise _diagnose(compose_one, overrides) from None
+        config = compose_one(overrides)
+        return config, plain(config)
+    except _refusals() as error:  # of the first thing that Hydra does not like
+        raise _diagnose(compose_one, overrides, error) from None
 
 
 def _refusals() -> tuple[type[Exception], ...]:
@@ -160,41 +163,44 @@ def _sweep(overrides: Sequence[str]) -> list[list[str]]:
 # --- what is wrong with some overrides ----------------------------------------------------------------------------
 
 
-def _diagnose(compose_one: Compose, overrides: Sequence[str]) -> SettingError:
+def _diagnose(compose_one: Compose, overrides: Sequence[str], error: Exception | None) -> SettingError:
     """Everything that is wrong with overrides that Hydra refuses: what it stops at is left out, and it goes on."""
     errors: list[SettingError] = []
     unknown: list[str] = []
-    left, given = [], {}
+    left, given = [], dict(map(_split, overrides))
     for text in overrides:
         try:
             _parse(text)
             left.append(text)
-        except SettingError as error:
-            errors.append(error)
-        given |= dict([_split(text)])
+        except SettingError as malformed:
+            errors.append(malformed)
+    if len(left) < len(overrides):
+        error = None  # it may be about one of those
     config = None
     while True:
-        try:
-            config = compose_one(left)
+        if error is None:
             try:
+                config = compose_one(left)
                 build(plain(config))
-            except SettingError as error:
-                errors += getattr(error, "errors", [error])
-            break
-        except _refusals() as error:
-            key, refused = _translate(error, given)
-            guilty = [text for text in left if _names_key(text, key)]
-            if not guilty:
-                if refused is not None and not (errors or unknown):  # else it may be a consequence
-                    errors.append(refused)
-                config = config or compose_one([])
                 break
-            left = [text for text in left if text not in guilty]
-            if refused is None:
-                unknown.append(key)
-            else:
-                errors.append(refused)
-    errors = [SettingError(key, given.get(key, ""), _no_such(key, config)) for key in unknown] + errors
+            except SettingError as more:
+                errors.append(more)
+                break
+            except _refusals() as refusal:
+                error = refusal
+        key, refused = _translate(error, given)
+        guilty = [text for text in left if _names_key(text, key)]
+        if refused is None:
+            unknown.append(key)
+        elif guilty or not (errors or unknown):  # else it may be a consequence
+            errors.append(refused)
+        if not guilty:
+            break
+        left = [text for text in left if text not in guilty]
+        error = None
+    if unknown:
+        config = config or compose_one([])
+        errors = [SettingError(key, given.get(key, ""), _no_such(key, config)) for key in unknown] + errors
     return SettingErrors.one_of(errors)
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mqlearn.environments.simulator import Simulator
 from mqlearn.errors import SettingError
 from mqlearn.features import Features, check_norm, grid_sides, whole
 from mqlearn.mdp import FiniteMDP, finite_number
@@ -174,8 +175,6 @@ def _of_box(
 ) -> BoxMap:
     import gymnasium
     from gymnasium.spaces import Box, Discrete
-
-    from mqlearn.simulation import Simulator
 
     env = env.env if isinstance(env, Simulator) else env
     if not isinstance(env, gymnasium.Env):

@@ -11,12 +11,13 @@ from typing import Any
 import numpy as np
 
 from mqlearn.algorithms.base import Rule, check_rule
+from mqlearn.environments.simulator import Simulator
 from mqlearn.errors import SettingError
-from mqlearn.learners import Initial, Learner, Linear, start, table_of_pairs
-from mqlearn.mdp import FiniteMDP
+from mqlearn.learners import Initial, Learner, Linear, start
+from mqlearn.mdp import FiniteMDP, table_of_pairs
 from mqlearn.metrics import Evaluation, Measure, Metric, SimulationMeasure
 from mqlearn.sampling import Sampling, Synchronous, stationary
-from mqlearn.simulation import SimulatedLearner, Simulator
+from mqlearn.simulation import SimulatedLearner
 from mqlearn.simulation import check as check_simulation
 from mqlearn.solvers import optimal
 from mqlearn.step_sizes import StepSize
@@ -44,8 +45,8 @@ class Result:
     has diverged and where a metric was not measured.   q: (n_seeds, S, A) last finite tables, None without a model.
     theta, theta_average: (n_seeds, d) with features, else None.   error_iteration, error_tables: up to 20 checkpoints
     (5 for large tables) and the seed-mean of |Q_k - Q*| there (E, S, A).   visits: (S, A) of all chains, None for
-    synchronous sampling.   diverged: seed index -> first iteration k at which a parameter was not finite or above 1e100.
-    seconds: of the learning loop, without metrics.   facts: what else the summary records.   warnings: for people.
+    synchronous sampling.   diverged: seed index -> first iteration k at which a parameter was not finite or beyond
+    1e100.   seconds: of the learning loop, without metrics.   facts: what else the summary records.   warnings: for people.
     reward: as resolved.
     """
 

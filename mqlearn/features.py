@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mqlearn.errors import SettingError, nearest
-from mqlearn.learners import table_of_pairs
-from mqlearn.mdp import FiniteMDP
+from mqlearn.mdp import FiniteMDP, table_of_pairs
 
 if TYPE_CHECKING:
     import gymnasium

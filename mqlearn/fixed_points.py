@@ -16,8 +16,7 @@ import numpy as np
 
 from mqlearn.errors import SettingError
 from mqlearn.features import Features, null_space, whole
-from mqlearn.learners import table_of_pairs
-from mqlearn.mdp import FiniteMDP, bellman, finite_number, greedy, state_values
+from mqlearn.mdp import FiniteMDP, bellman, finite_number, greedy, state_values, table_of_pairs
 from mqlearn.solvers import ConvergenceError, _chain, _factor, optimal
 
 _SOLVES = 60  # Newton steps from one start,

@@ -38,11 +38,14 @@ _HALF = np.uint64(32)
 
 
 def _compiled(function: Callable) -> Any:
-    """Compile without the GIL, cached on disk where a cache can be written (not in a read-only home)."""
+    """Compile without the GIL, cached on disk where a cache can be written (not in a read-only home).
+
+    NumPy's error model: a division that may raise is a way out of a loop, on which references have to be counted.
+    """
     try:
-        return njit(nogil=True, cache=True)(function)
+        return njit(nogil=True, error_model="numpy", cache=True)(function)
     except RuntimeError:
-        return njit(nogil=True)(function)
+        return njit(nogil=True, error_model="numpy")(function)
 
 
 # Inlined by numba itself: left to LLVM, the call stays in the loop over lanes and keeps it from being vectorised.
@@ -140,6 +143,7 @@ def _synchronous_step(q, q_prev, v, v_prev, scratch, model, weights, discount, k
                 u = words[row, lane]
                 e = e1 if u >= threshold1 else e0
                 e = e2 if u >= threshold2 else e
+                words[row, lane] = np.uint32(u * base)
                 q_prev[pair, lane] = w_q * q[pair, lane] + w_prev * q_prev[pair, lane] + e
         else:
             for lane in range(n_lanes):
@@ -154,7 +158,6 @@ def _synchronous_step(q, q_prev, v, v_prev, scratch, model, weights, discount, k
                     target[lane] = e1 if words[row, lane] >= threshold else e0
             for lane in range(n_lanes):
                 q_prev[pair, lane] = w_q * q[pair, lane] + w_prev * q_prev[pair, lane] + target[lane]
-        if left > 0:
             for lane in range(n_lanes):
                 words[row, lane] = np.uint32(words[row, lane] * base)
 
@@ -165,10 +168,10 @@ def synchronous(q, q_prev, model, weights, discount, k, lanes, seed, stream):
 
     q, q_prev: (pairs, lanes), Q_k and Q_{k-1}; overwritten. After an even number of rows `q` holds the last iterate
     and `q_prev` the one before, after an odd number the other way round.
-    model: (offsets (states + 1,) uint64, successors (pairs, B) uint32, rewards (pairs, B), thresholds (pairs, B) uint32,
-    reuse, base). Successor b of a pair is taken when its 32-bit uniform lies in [threshold b, threshold b+1). With
-    `reuse` > 1 the successors are equally likely, and one word serves that many pairs: u -> base u mod 2^32 moves to
-    its next digit. With `reuse` 0 nothing is random.
+    model: (offsets (states + 1,) uint64, successors (pairs, B) uint32, rewards (pairs, B), thresholds (pairs, B)
+    uint32, reuse, base). Successor b of a pair is taken when its 32-bit uniform lies in [threshold b, threshold b+1).
+    With `reuse` > 1 the successors are equally likely, and one word serves that many pairs: u -> base u mod 2^32 moves
+    to its next digit. With `reuse` 0 nothing is random.
     """
     n_states = model[0].shape[0] - 1
     n_lanes = q.shape[1]
@@ -225,9 +228,7 @@ def _philox_steps(k, n, lane, seed, stream, out):
     out0, out1, out2, out3 = out[0], out[1], out[2], out[3]
     for i in range(n):
         step = np.uint64(k + i)
-        w0, w1, w2, w3 = philox(
-            np.uint32(0), np.uint32(step), np.uint32(step >> _HALF), np.uint32(lane), seed, stream
-        )
+        w0, w1, w2, w3 = philox(np.uint32(0), np.uint32(step), np.uint32(step >> _HALF), np.uint32(lane), seed, stream)
         out0[i] = w0
         out1[i] = w1
         out2[i] = w2
@@ -242,8 +243,144 @@ def _below(word, n):
 
 @njit(inline="always")
 def _epsilon(epsilon, k):
-    """Exploration rate at iteration k: from epsilon[0] to epsilon[1], linearly in epsilon[2] iterations, then constant."""
+    """Exploration rate at iteration k: epsilon[0] to epsilon[1], linearly in epsilon[2] iterations; then constant."""
     return epsilon[0] + (epsilon[1] - epsilon[0]) * min(1.0, k / epsilon[2])
+
+
+@_compiled
+def _packed(model):
+    """The model as the loops read it: (offsets, rows (pairs, 2 B - 1) uint32, rewards, shift, mask).
+
+    A row holds the B successors, twice the state plus whether there is a reward, and the thresholds 1 .. B - 1: a step
+    of a chain that roams a large model waits for one line of memory, not for three.
+    """
+    offsets, successors, rewards, thresholds, shift = model
+    n_outcomes = successors.shape[1]
+    rows = np.zeros((successors.shape[0], 2 * n_outcomes - 1), np.uint32)
+    for pair in range(successors.shape[0]):
+        for b in range(n_outcomes):
+            rows[pair, b] = np.uint32(2 * np.uint64(successors[pair, b]) + np.uint64(rewards[pair, b] != 0.0))
+        for b in range(1, n_outcomes):
+            rows[pair, n_outcomes - 1 + b] = thresholds[pair, b]
+    return offsets, rows, rewards, shift, (np.uint64(1) << shift) - np.uint64(1)
+
+
+@_compiled
+def _words(chain, k, n, lane, seed, streams, out):
+    """The random words of a chain for iterations k .. k + n - 1, into `out` (8, n or more): four of each stream."""
+    mode, behaviour, restart = chain[0], chain[2], chain[7]
+    if mode != RECORDED:
+        _philox_steps(k, n, lane, seed, streams[0], out[:4])
+    if mode == REPLAY or behaviour == EPSILON_GREEDY or restart > 0:
+        _philox_steps(k, n, lane, seed, streams[1], out[4:])
+
+
+@njit(inline="always")
+def _enter(state, buffer):
+    """The six numbers of a chain, and the place in its buffer that comes next, as local variables."""
+    steps = state[2]
+    return np.uint64(state[0]), state[1], steps, state[3], state[4], state[5], np.uint64(steps % buffer.shape[0])
+
+
+@njit(inline="always")
+def _leave(state, now):
+    """Write them back."""
+    state[0] = np.int64(now[0])
+    state[1], state[2], state[3], state[4], state[5] = now[1], now[2], now[3], now[4], now[5]
+
+
+@_compiled
+def _ahead(model, columns, n_active, buffer, steps, words, begin, end):
+    """Read once what replay is going to read in columns begin .. end - 1: reads that wait for memory wait together."""
+    offsets, rows, _, shift, mask = model
+    stored = min(np.uint64(steps), np.uint64(buffer.shape[0]))
+    last = np.uint64(columns.shape[0] - 1)
+    total = np.uint32(0)
+    for i in range(begin, end):
+        drawn = np.uint64(buffer[_below(words[7, i], stored)])
+        y = np.uint64(rows[drawn >> shift, drawn & mask]) >> np.uint64(1)
+        total ^= columns[min((drawn >> shift) * n_active, last)] ^ columns[min(offsets[y] * n_active, last)]
+    words[6, begin] = total  # nobody uses it, but the compiler does not know
+
+
+@njit(inline="always")
+def _move(model, chain, now, buffer, visits, greedy, k, words, i):
+    """Iteration k of a chain with the words of column i: its state afterwards, and what to learn from.
+
+    greedy: the pair that a greedy behaviour chooses.   Returns the state, and pair, outcome, next state and reward.
+    """
+    offsets, rows, rewards, shift, mask = model
+    (
+        mode, period, behaviour, edges, starts, keep, alias, restart, limit, epsilon, goal, pair_keep, pair_alias,
+    ) = chain  # fmt: skip
+    x, moves, steps, episodes, goals, paid, place = now
+    pair, b, to = np.uint64(0), np.uint64(0), np.uint64(0)
+    turn = mode != REPLAY or period == 1 or k % period == 0
+    if mode == RECORDED:
+        pair = np.uint64(k + 1)
+        to = np.uint64(rows[pair, 0])
+    elif turn:
+        first = offsets[x]
+        count = offsets[x + np.uint64(1)] - first
+        if mode == IID:
+            pair = _below(words[0, i], pair_keep.shape[0])
+            if words[3, i] >= pair_keep[pair]:
+                pair = np.uint64(pair_alias[pair])
+        elif behaviour == TABLE:
+            pair = first
+            while pair + np.uint64(1) < first + count and words[0, i] >= edges[pair + np.uint64(1)]:
+                pair += np.uint64(1)
+        elif behaviour == UNIFORM or words[4, i] < _epsilon(epsilon, k) * 4294967296.0:
+            pair = first + _below(words[0, i], count)
+        else:
+            pair = np.uint64(greedy)
+        n_outcomes = rewards.shape[1]
+        word = words[1, i]
+        if n_outcomes == 3:
+            b = np.uint64(word >= rows[pair, 3]) + np.uint64(word >= rows[pair, 4])
+        else:
+            for c in range(1, n_outcomes):
+                b = np.uint64(c) if word >= rows[pair, n_outcomes - 1 + c] else b
+        to = np.uint64(rows[pair, b])
+        y = to >> np.uint64(1)
+        visits[pair] += 1
+        steps += 1
+        paid += np.int64(to & np.uint64(1))
+        ended = offsets[y] == offsets[y + np.uint64(1)]
+        if ended:
+            if goal[y] != 0:
+                goals += 1
+        else:
+            moves += 1
+            # Neither a restart nor a time limit is a terminal state: the transition keeps its true successor.
+            ended = (restart > 0 and words[5, i] < restart) or (limit > 0 and moves >= limit)
+        if ended:
+            episodes += 1
+            moves = 0
+            j = _below(words[2, i], starts.shape[0])
+            x = np.uint64(starts[j]) if words[3, i] < keep[j] else np.uint64(starts[alias[j]])
+        else:
+            x = y
+    if mode == REPLAY:
+        capacity = np.uint64(buffer.shape[0])
+        if turn:
+            buffer[place] = np.uint32((pair << shift) | b)
+            place += np.uint64(1)
+            if place == capacity:
+                place = np.uint64(0)
+        drawn = np.uint64(buffer[_below(words[7, i], min(np.uint64(steps), capacity))])
+        pair = drawn >> shift
+        b = drawn & mask
+        to = np.uint64(rows[pair, b])
+    reward = 0.0
+    if to & np.uint64(1):
+        reward = rewards[pair, b]
+    # Every array is named once more where all branches have met: else numba counts its references in each of them.
+    _ = (
+        offsets.size + rows.size + rewards.size + edges.size + starts.size + keep.size + alias.size + goal.size
+        + pair_keep.size + pair_alias.size + buffer.size + visits.size + words.size
+    )  # fmt: skip
+    return (x, moves, steps, episodes, goals, paid, place), pair, b, to >> np.uint64(1), reward
 
 
 @_compiled
@@ -252,72 +389,14 @@ def draw(model, chain, state, buffer, visits, greedy, k, n, lane, seed, streams,
 
     greedy: the pair that a greedy behaviour chooses now; under epsilon-greedy, n is 1.
     buffer: (capacity,) uint32 ring of transitions.   visits: (pairs,) of the chain.   scratch: (8, n or more) uint32.
-    One plain loop on purpose: a helper that takes arrays would count their references at every step.
     """
-    offsets, successors, rewards, thresholds, shift = model
-    (
-        mode, period, behaviour, edges, starts, keep, alias, restart, limit, epsilon, goal, pair_keep, pair_alias,
-    ) = chain  # fmt: skip
-    if mode == RECORDED:
-        for i in range(n):
-            out[i] = np.uint64(k + i + 1) << shift
-        return
-    words, choices = scratch[:4], scratch[4:]
-    _philox_steps(k, n, lane, seed, streams[0], words)
-    if mode == REPLAY or behaviour == EPSILON_GREEDY or restart > 0:
-        _philox_steps(k, n, lane, seed, streams[1], choices)
-    n_outcomes = thresholds.shape[1]
-    capacity = np.uint64(buffer.shape[0])
-    x = np.uint64(state[0])
-    moves, steps, episodes, goals, paid = state[1], state[2], state[3], state[4], state[5]
+    packed = _packed(model)
+    _words(chain, k, n, lane, seed, streams, scratch)
+    now = _enter(state, buffer)
     for i in range(n):
-        transition = np.uint64(0)
-        if mode != REPLAY or (k + i) % period == 0:
-            first = offsets[x]
-            count = offsets[x + np.uint64(1)] - first
-            if mode == IID:
-                pair = _below(words[0, i], pair_keep.shape[0])
-                if words[3, i] >= pair_keep[pair]:
-                    pair = np.uint64(pair_alias[pair])
-            elif behaviour == TABLE:
-                pair = first
-                while pair + np.uint64(1) < first + count and words[0, i] >= edges[pair + np.uint64(1)]:
-                    pair += np.uint64(1)
-            elif behaviour == UNIFORM or choices[0, i] < _epsilon(epsilon, k + i) * 4294967296.0:
-                pair = first + _below(words[0, i], count)
-            else:
-                pair = np.uint64(greedy)
-            b = np.uint64(0)
-            for c in range(1, n_outcomes):
-                if words[1, i] >= thresholds[pair, c]:
-                    b = np.uint64(c)
-            y = np.uint64(successors[pair, b])
-            transition = (pair << shift) | b
-            visits[pair] += 1
-            steps += 1
-            if rewards[pair, b] != 0.0:
-                paid += 1
-            ended = offsets[y] == offsets[y + np.uint64(1)]
-            if ended and goal[y] != 0:
-                goals += 1
-            if not ended:
-                moves += 1
-                # Neither a restart nor a time limit is a terminal state: the transition keeps its true successor.
-                ended = (restart > 0 and choices[1, i] < restart) or (limit > 0 and moves >= limit)
-            if ended:
-                episodes += 1
-                moves = 0
-                j = _below(words[2, i], starts.shape[0])
-                x = np.uint64(starts[j]) if words[3, i] < keep[j] else np.uint64(starts[alias[j]])
-            else:
-                x = y
-        if mode == REPLAY:
-            if (k + i) % period == 0:
-                buffer[np.uint64(steps - 1) % capacity] = np.uint32(transition)
-            transition = np.uint64(buffer[_below(choices[3, i], min(np.uint64(steps), capacity))])
-        out[i] = transition
-    state[0] = np.int64(x)
-    state[1], state[2], state[3], state[4], state[5] = moves, steps, episodes, goals, paid
+        now, pair, b, _, _ = _move(packed, chain, now, buffer, visits, greedy, k + i, scratch, i)
+        out[i] = (pair << model[4]) | b
+    _leave(state, now)
 
 
 @njit(inline="always")
@@ -334,26 +413,26 @@ def _largest(q, offsets, y):
 
 
 @_compiled
-def _chosen(values, word):
-    """Index of a largest value, uniform among equal ones."""
-    best = values.max()
-    left = _below(word, (values == best).sum())
-    for j in range(values.shape[0]):
-        if values[j] == best:
-            if left == 0:
-                return j
-            left -= np.uint64(1)
-    return 0
-
-
-@_compiled
-def _greedy_pair(q, offsets, state, k, lane, seed, stream):
-    """The pair that a greedy behaviour chooses at iteration k, ties broken by a word of their own stream."""
-    x = np.uint64(state)
-    _, _, word, _ = philox(
-        np.uint32(0), np.uint32(k), np.uint32(np.uint64(k) >> _HALF), np.uint32(lane), seed, stream
-    )
-    return offsets[x] + np.uint64(_chosen(q[offsets[x] : offsets[x + np.uint64(1)]], word))
+def _greedy_pair(q, offsets, x, k, lane, seed, stream):
+    """The pair that a greedy behaviour chooses at iteration k, equal ones by a word of a stream of their own."""
+    best = offsets[x]
+    ties = 1
+    for pair in range(best + np.uint64(1), offsets[x + np.uint64(1)]):
+        if q[pair] > q[best]:
+            best = pair
+            ties = 1
+        elif q[pair] == q[best]:
+            ties += 1
+    if ties > 1:
+        step = np.uint64(k)
+        _, _, word, _ = philox(np.uint32(0), np.uint32(step), np.uint32(step >> _HALF), np.uint32(lane), seed, stream)
+        left = _below(word, ties)
+        largest = q[best]
+        while left > 0:
+            best += np.uint64(1)
+            if q[best] == largest:
+                left -= np.uint64(1)
+    return best
 
 
 @_compiled
@@ -364,106 +443,101 @@ def asynchronous_table(
 
     Q_{k-1} is the table before the previous iteration; it differs from Q_k in one pair, which `last` remembers.
     q: (L, pairs).   last: (L, 2) pair and its value before.   states: (L, 6).   visits: (L, pairs) of the chain.
-    counts: (L, pairs) updates of each pair; with `local` they are the clock: `weights` (rows, 4) then starts at count 0,
-    otherwise at iteration k.
+    counts: (L, pairs) updates of each pair; with `local` they are the clock: `weights` (rows, 4) then starts at count
+    0, otherwise at iteration k.
     """
-    offsets, successors, rewards, _, shift = model
+    offsets = model[0]
+    packed = _packed(model)
     adaptive = chain[2] == EPSILON_GREEDY
-    mask = (np.uint64(1) << shift) - np.uint64(1)
-    random = np.empty((8, _CHUNK), np.uint32)
-    drawn = np.empty(_CHUNK, np.uint64)
+    words = np.empty((8, _CHUNK), np.uint32)
     for done in range(0, n_all, _CHUNK):
         n = min(_CHUNK, n_all - done)
         for lane in range(q.shape[0]):
-            table = q[lane]
-            state, buffer, visited, count = states[lane], buffers[lane], visits[lane], counts[lane]
-            if not adaptive:
-                draw(model, chain, state, buffer, visited, 0, k + done, n, lanes[lane], seed, streams, random, drawn)
+            table, buffer, visited, count = q[lane], buffers[lane], visits[lane], counts[lane]
+            _words(chain, k + done, n, lanes[lane], seed, streams, words)
+            now = _enter(states[lane], buffer)
             last_pair = np.uint64(last[lane, 0])
             last_value = last[lane, 1]
             for i in range(n):
+                greedy = np.uint64(0)
                 if adaptive:
-                    greedy = _greedy_pair(table, offsets, state[0], k + done + i, lanes[lane], seed, streams[2])
-                    draw(
-                        model, chain, state, buffer, visited, greedy, k + done + i, 1, lanes[lane], seed, streams, random, drawn[i:],
-                    )  # fmt: skip
-                pair = drawn[i] >> shift
-                y = np.uint64(successors[pair, drawn[i] & mask])
-                row = count[pair] if local else done + i
+                    greedy = _greedy_pair(table, offsets, now[0], k + done + i, lanes[lane], seed, streams[2])
+                now, pair, _, y, reward = _move(packed, chain, now, buffer, visited, greedy, k + done + i, words, i)
+                row = np.uint64(count[pair] if local else done + i)
                 count[pair] += 1
                 value = table[pair]
-                v = _largest(table, offsets, y)
-                v_prev = v
-                value_prev = value
-                if last_pair == pair:
-                    value_prev = last_value
-                if offsets[y] <= last_pair < offsets[y + np.uint64(1)]:
-                    now = table[last_pair]
-                    table[last_pair] = last_value
-                    v_prev = _largest(table, offsets, y)
-                    table[last_pair] = now
+                value_prev = last_value if pair == last_pair else value
+                v = 0.0
+                v_prev = 0.0
+                first = offsets[y]
+                end = offsets[y + np.uint64(1)]
+                if first < end:
+                    v = table[first]
+                    v_prev = last_value if first == last_pair else v
+                for ahead in range(first + np.uint64(1), end):
+                    present = table[ahead]
+                    previous = last_value if ahead == last_pair else present
+                    v = present if present > v else v
+                    v_prev = previous if previous > v_prev else v_prev
                 s = weights[row, 2]
                 t = weights[row, 3]
-                target = (s + t) * rewards[pair, drawn[i] & mask] + discount * (s * v + t * v_prev)
+                target = (s + t) * reward + discount * (s * v + t * v_prev)
                 table[pair] = weights[row, 0] * value + weights[row, 1] * value_prev + target
                 last_pair = pair
                 last_value = value
+            _leave(states[lane], now)
             last[lane, 0] = np.float64(last_pair)
             last[lane, 1] = last_value
 
 
 @_compiled
 def asynchronous_rounds(
-    q, q_prev, sums, model, chain, states, buffers, visits, counts, rounds, wanted, weights, discount, k, n_all, lanes, seed, streams
-):
-    """Rounds as in Azar et al. 2011: Q_k and Q_{k-1} rest, and each pair's targets are averaged, until all were visited.
+    q, q_prev, sums, model, chain, states, buffers, visits, counts, rounds, wanted, weights, discount, k, n_all, lanes,
+    seed, streams,
+):  # fmt: skip
+    """Rounds as in Azar et al. 2011: Q_k, Q_{k-1} rest, and each pair's targets are averaged, until all were visited.
 
     sums: (L, 2, pairs) of T Q_k and T Q_{k-1} in this round; counts: (L, pairs) visits in it.
     rounds: (L, 2) rounds ended, pairs still wanted.   wanted: (pairs,) the pairs that a round waits for.
     weights: (rounds that may end, 4), from round 0.
     """
-    offsets, successors, rewards, _, shift = model
+    offsets = model[0]
+    packed = _packed(model)
     adaptive = chain[2] == EPSILON_GREEDY
-    mask = (np.uint64(1) << shift) - np.uint64(1)
-    random = np.empty((8, _CHUNK), np.uint32)
-    drawn = np.empty(_CHUNK, np.uint64)
+    words = np.empty((8, _CHUNK), np.uint32)
     n_wanted = wanted.sum()
     for done in range(0, n_all, _CHUNK):
         n = min(_CHUNK, n_all - done)
         for lane in range(q.shape[0]):
-            table, table_prev, state, count = q[lane], q_prev[lane], states[lane], counts[lane]
-            buffer, visited = buffers[lane], visits[lane]
-            if not adaptive:
-                draw(model, chain, state, buffer, visited, 0, k + done, n, lanes[lane], seed, streams, random, drawn)
+            table, table_prev, buffer, visited, count = q[lane], q_prev[lane], buffers[lane], visits[lane], counts[lane]
+            sum_now, sum_prev = sums[lane, 0], sums[lane, 1]
+            _words(chain, k + done, n, lanes[lane], seed, streams, words)
+            now = _enter(states[lane], buffer)
             for i in range(n):
+                greedy = np.uint64(0)
                 if adaptive:
-                    greedy = _greedy_pair(table, offsets, state[0], k + done + i, lanes[lane], seed, streams[2])
-                    draw(
-                        model, chain, state, buffer, visited, greedy, k + done + i, 1, lanes[lane], seed, streams, random, drawn[i:],
-                    )  # fmt: skip
-                pair = drawn[i] >> shift
-                y = np.uint64(successors[pair, drawn[i] & mask])
-                reward = rewards[pair, drawn[i] & mask]
-                sums[lane, 0, pair] += reward + discount * _largest(table, offsets, y)
-                sums[lane, 1, pair] += reward + discount * _largest(table_prev, offsets, y)
+                    greedy = _greedy_pair(table, offsets, now[0], k + done + i, lanes[lane], seed, streams[2])
+                now, pair, _, y, reward = _move(packed, chain, now, buffer, visited, greedy, k + done + i, words, i)
+                sum_now[pair] += reward + discount * _largest(table, offsets, y)
+                sum_prev[pair] += reward + discount * _largest(table_prev, offsets, y)
                 if count[pair] == 0 and wanted[pair]:
                     rounds[lane, 1] -= 1
                 count[pair] += 1
                 if rounds[lane, 1] == 0:
                     row = rounds[lane, 0]
                     for j in range(table.shape[0]):
+                        value = table[j]
                         if count[j] > 0:
-                            target = weights[row, 2] * sums[lane, 0, j] + weights[row, 3] * sums[lane, 1, j]
+                            target = weights[row, 2] * sum_now[j] + weights[row, 3] * sum_prev[j]
                             value = weights[row, 0] * table[j] + weights[row, 1] * table_prev[j] + target / count[j]
-                        else:
-                            value = table[j]
                         table_prev[j] = table[j]
                         table[j] = value
                         count[j] = 0
-                        sums[lane, 0, j] = 0.0
-                        sums[lane, 1, j] = 0.0
+                        sum_now[j] = 0.0
+                        sum_prev[j] = 0.0
                     rounds[lane, 0] += 1
                     rounds[lane, 1] = n_wanted
+            _leave(states[lane], now)
 
 
 # --- linear features ------------------------------------------------------------------------------------------------
@@ -477,18 +551,21 @@ def asynchronous_rounds(
 
 @_compiled
 def momentum_segments(weights, same_sample, table, ends):
-    """The change of variables for `weights` (n, 4): fills `table` (n, 6) and `ends` (n,), returns the number of segments.
+    """The change of variables for `weights` (n, 4): fills `table` (n, 6) and `ends` (n,), returns how many segments.
 
     table[k]: B_k, D_k, 1/B_{k+1}, D_k/B_{k+1}, M_k (what a unit of h_k adds to theta_{k+1} + ... + theta_e), B_{k+1}.
-    A segment ends before B leaves [1e-190, 1e190] (h/B would overflow, and h may reach 1e100) or D grows beyond 1e4 (z - D w would lose digits).
-    Where |beta| stays below 1e-17, v is the last h alone: there D = 0 and w counts only its last addition; B = 0 marks it.
+    A segment ends before B leaves [1e-190, 1e190] (h may reach 1e100, and h/B must not overflow) or D grows beyond 1e4
+    (z - D w would lose digits). Where |beta| stays below 1e-17, v is the last h alone: there D = 0 and w counts only
+    its last addition; B = 0 marks it.
     """
     n = weights.shape[0]
     n_segments = 0
     start = 0
     while start < n:
         end = start
-        while end < n and abs(weights[end, 1] + weights[end, 3]) < 1e-17 and not (same_sample and weights[end, 3] != 0.0):
+        while end < n and abs(weights[end, 1] + weights[end, 3]) < 1e-17:
+            if same_sample and weights[end, 3] != 0.0:
+                break
             end += 1
         if end > start:
             for k in range(start, end):
@@ -530,39 +607,63 @@ def momentum_segments(weights, same_sample, table, ends):
 
 
 @njit(inline="always")
-def _estimate(z, w, d, active, values, pair):
+def _estimate(z, w, d, features, pair):
     """Phi(pair)'theta with theta = z - d w."""
-    total = 0.0
-    for f in range(active.shape[1]):
-        j = np.uint64(active[pair, f])
-        total += values[pair, f] * (z[j] - d * w[j])
+    columns, values, n_active, ones = features
+    at = pair * n_active
+    j = np.uint64(columns[at])
+    total = z[j] - d * w[j]
+    if not ones:
+        total *= values[at]
+        for f in range(at + np.uint64(1), at + n_active):
+            j = np.uint64(columns[f])
+            total += values[f] * (z[j] - d * w[j])
+    _ = columns.size + values.size + z.size + w.size  # as in `_move`
     return total
 
 
 @njit(inline="always")
-def _largest_estimate(z, w, d, active, values, first, end):
+def _largest_estimate(z, w, d, features, first, end):
     """max_v Phi(y, v)'theta over the pairs first .. end - 1, 0 where there are none."""
-    if first == end:
-        return 0.0
-    best = _estimate(z, w, d, active, values, first)
-    for pair in range(first + np.uint64(1), end):
-        best = max(best, _estimate(z, w, d, active, values, pair))
+    columns, ones = features[0], features[3]
+    best = 0.0
+    if first < end:
+        best = _estimate(z, w, d, features, first)
+    if ones:
+        for pair in range(first + np.uint64(1), end):
+            j = np.uint64(columns[pair])
+            other = z[j] - d * w[j]
+            best = other if other > best else best
+    else:
+        for pair in range(first + np.uint64(1), end):
+            other = _estimate(z, w, d, features, pair)
+            best = other if other > best else best
+    _ = features[0].size + features[1].size + columns.size + z.size + w.size  # as in `_move`
     return best
 
 
 @_compiled
-def _greedy_estimate(z, w, d, active, values, scratch, offsets, state, k, lane, seed, stream):
+def _entries(active, values):
+    """Features as the loops read them: columns and values in one row, entries a pair, whether all are one single 1."""
+    ones = active.shape[1] == 1
+    for pair in range(values.shape[0]):
+        ones &= values[pair, 0] == 1.0
+    return active.reshape(active.size), values.reshape(values.size), np.uint64(active.shape[1]), ones
+
+
+@_compiled
+def _greedy_estimate(z, w, d, features, scratch, offsets, x, k, lane, seed, stream):
     """`_greedy_pair` for estimates; scratch (pairs,)."""
-    x = np.uint64(state)
     for pair in range(offsets[x], offsets[x + np.uint64(1)]):
-        scratch[pair] = _estimate(z, w, d, active, values, pair)
-    return _greedy_pair(scratch, offsets, state, k, lane, seed, stream)
+        scratch[pair] = _estimate(z, w, d, features, pair)
+    return _greedy_pair(scratch, offsets, x, k, lane, seed, stream)
 
 
 @_compiled
 def asynchronous_linear(
-    theta, v, sums, last, model, chain, features, states, buffers, visits, weights, options, discount, k, lanes, seed, streams
-):
+    theta, v, sums, last, model, chain, features, states, buffers, visits, weights, options, discount, k, lanes, seed,
+    streams,
+):  # fmt: skip
     """Iterations k, k+1, ... of Algorithm 2 in the four numbers, in O(active features) each.
 
     theta, v: (L, d), theta_k and theta_k - theta_{k-1}.   sums: (L, d), theta_1 + ... + theta_k.
@@ -571,172 +672,177 @@ def asynchronous_linear(
     options: (same_sample, zero_first): g_{k-1} is g at theta_{k-1} on the current sample, else the stored gradient;
     whether g_{-1} = 0, else g_{-1} = g_0.
     """
-    offsets, successors, rewards, _, shift = model
+    offsets = model[0]
+    packed = _packed(model)
     adaptive = chain[2] == EPSILON_GREEDY
-    active, values = features
+    phi = _entries(features[0], features[1])
     same_sample, zero_first = options
-    mask = (np.uint64(1) << shift) - np.uint64(1)
-    n_active = active.shape[1]
-    random = np.empty((8, _CHUNK), np.uint32)
-    drawn = np.empty(_CHUNK, np.uint64)
+    words = np.empty((8, _CHUNK), np.uint32)
     table = np.empty((_CHUNK, 6))
     ends = np.empty(_CHUNK, np.int64)
-    scratch = np.empty(active.shape[0])
+    scratch = np.empty(features[0].shape[0])
     for done in range(0, weights.shape[0], _CHUNK):
         n = min(_CHUNK, weights.shape[0] - done)
         n_segments = momentum_segments(weights[done : done + n], same_sample, table, ends)
         for lane in range(theta.shape[0]):
-            z, w, total, state = theta[lane], v[lane], sums[lane], states[lane]
-            buffer, visited = buffers[lane], visits[lane]
-            if not adaptive:
-                draw(model, chain, state, buffer, visited, 0, k + done, n, lanes[lane], seed, streams, random, drawn)
+            z, w, total, buffer, visited = theta[lane], v[lane], sums[lane], buffers[lane], visits[lane]
+            _words(chain, k + done, n, lanes[lane], seed, streams, words)
+            now = _enter(states[lane], buffer)
+            if chain[0] == REPLAY:
+                _ahead(packed, phi[0], phi[2], buffer, now[2], words, 0, n)
             last_pair = np.int64(last[lane, 0])
             last_delta = last[lane, 1]
             start = 0
             for segment in range(n_segments):
                 end = ends[segment]
-                _enter_segment(
-                    z, w, total, table[start, 0] == 0.0, table[start, 1], table[start, 4] * table[start, 5], end - start
-                )
+                _enter_segment(z, w, total, table[start], end - start)
                 for i in range(start, end):
                     d = table[i, 1]
+                    greedy = np.uint64(0)
                     if adaptive:
                         greedy = _greedy_estimate(
-                            z, w, d, active, values, scratch, offsets, state[0], k + done + i, lanes[lane], seed, streams[2],
-                        )  # fmt: skip
-                        draw(
-                            model, chain, state, buffer, visited, greedy, k + done + i, 1, lanes[lane], seed, streams, random, drawn[i:],
-                        )  # fmt: skip
-                    pair = drawn[i] >> shift
-                    y = np.uint64(successors[pair, drawn[i] & mask])
-                    reward = rewards[pair, drawn[i] & mask]
+                            z, w, d, phi, scratch, offsets, now[0], k + done + i, lanes[lane], seed, streams[2]
+                        )
+                    now, pair, _, y, reward = _move(packed, chain, now, buffer, visited, greedy, k + done + i, words, i)
                     first = offsets[y]
                     stop = offsets[y + np.uint64(1)]
-                    ahead = _largest_estimate(z, w, d, active, values, first, stop)
-                    delta = _estimate(z, w, d, active, values, pair) - reward - discount * ahead
-                    s = weights[done + i, 2]
-                    t = weights[done + i, 3]
+                    ahead = _largest_estimate(z, w, d, phi, first, stop)
+                    delta = _estimate(z, w, d, phi, pair) - reward - discount * ahead
+                    row = np.uint64(done + i)
+                    s = weights[row, 2]
+                    t = weights[row, 3]
                     step = -s * delta
                     if same_sample:
                         d_prev = d + table[i, 0]  # theta_{k-1} = theta_k - v_k = z - (D + B) w
-                        ahead = _largest_estimate(z, w, d_prev, active, values, first, stop)
-                        step -= t * (_estimate(z, w, d_prev, active, values, pair) - reward - discount * ahead)
+                        ahead = _largest_estimate(z, w, d_prev, phi, first, stop)
+                        step -= t * (_estimate(z, w, d_prev, phi, pair) - reward - discount * ahead)
                     elif last_pair < 0:
                         if not zero_first:
                             step -= t * delta
                     elif t != 0.0:
-                        _touch(z, w, total, active, values, np.uint64(last_pair), -t * last_delta, table, i, n_active)
-                    _touch(z, w, total, active, values, pair, step, table, i, n_active)
+                        _touch(z, w, total, phi, np.uint64(last_pair), -t * last_delta, table, i)
+                    _touch(z, w, total, phi, pair, step, table, i)
                     last_pair = np.int64(pair)
                     last_delta = delta
                 factor = table[end - 1, 5]
                 for j in range(w.shape[0]):
                     w[j] *= factor
                 start = end
+            _leave(states[lane], now)
             last[lane, 0] = np.float64(last_pair)
             last[lane, 1] = last_delta
 
 
 @_compiled
-def _enter_segment(z, w, total, forgets, d, m, length):
-    """From (theta, v) to (z, w) at the start of a segment, where B = 1 unless it `forgets` v."""
+def _enter_segment(z, w, total, row, length):
+    """From (theta, v) to (z, w) at the start of a segment, where B = 1 unless B = 0 says that v is forgotten."""
+    d = row[1]
+    m = row[4] * row[5]
+    if row[0] == 0.0:
+        w[:] = 0.0
     for j in range(z.shape[0]):
         total[j] += length * z[j]
-    if forgets:
-        w[:] = 0.0
-        return
-    for j in range(z.shape[0]):
         total[j] += m * w[j]
         z[j] += d * w[j]
 
 
 @njit(inline="always")
-def _touch(z, w, total, active, values, pair, step, table, i, n_active):
+def _touch(z, w, total, features, pair, step, table, i):
     """Add h = step Phi(pair) at row i of the table."""
+    columns, values, n_active, ones = features
     to_w = step * table[i, 2]
     to_z = step * table[i, 3]
     to_total = step * table[i, 4]
-    for f in range(n_active):
-        j = np.uint64(active[pair, f])
-        x = values[pair, f]
-        w[j] += x * to_w
-        z[j] += x * to_z
-        total[j] += x * to_total
+    at = pair * n_active
+    if ones:
+        j = np.uint64(columns[at])
+        w[j] += to_w
+        z[j] += to_z
+        total[j] += to_total
+    else:
+        for f in range(at, at + n_active):
+            j = np.uint64(columns[f])
+            x = values[f]
+            w[j] += x * to_w
+            z[j] += x * to_z
+            total[j] += x * to_total
+    _ = columns.size + values.size + z.size + w.size + total.size + table.size  # as in `_move`
 
 
 @_compiled
 def asynchronous_linear_dense(
-    theta, v, sums, last, model, chain, features, states, buffers, visits, weights, options, radius, discount, k, lanes, seed, streams
-):
+    theta, v, sums, last, model, chain, features, states, buffers, visits, weights, options, radius, discount, k, lanes,
+    seed, streams,
+):  # fmt: skip
     """`asynchronous_linear` as the equation stands, in O(d) an iteration, with the projection ||theta|| <= radius.
 
     The literal twin, and what runs when a projection is asked for.
     """
-    offsets, successors, rewards, _, shift = model
+    offsets = model[0]
+    packed = _packed(model)
     adaptive = chain[2] == EPSILON_GREEDY
-    active, values = features
+    phi = _entries(features[0], features[1])
+    columns, values, n_active, _ = phi
     same_sample, zero_first = options
-    mask = (np.uint64(1) << shift) - np.uint64(1)
-    random = np.empty((8, _CHUNK), np.uint32)
-    drawn = np.empty(_CHUNK, np.uint64)
+    words = np.empty((8, _CHUNK), np.uint32)
     theta_prev = np.empty(theta.shape[1])
-    scratch = np.empty(active.shape[0])
+    scratch = np.empty(features[0].shape[0])
     for done in range(0, weights.shape[0], _CHUNK):
         n = min(_CHUNK, weights.shape[0] - done)
         for lane in range(theta.shape[0]):
-            now, change, total, state = theta[lane], v[lane], sums[lane], states[lane]
-            buffer, visited = buffers[lane], visits[lane]
-            if not adaptive:
-                draw(model, chain, state, buffer, visited, 0, k + done, n, lanes[lane], seed, streams, random, drawn)
+            here, change, total, buffer, visited = theta[lane], v[lane], sums[lane], buffers[lane], visits[lane]
+            _words(chain, k + done, n, lanes[lane], seed, streams, words)
+            now = _enter(states[lane], buffer)
             last_pair = np.int64(last[lane, 0])
             last_delta = last[lane, 1]
             for i in range(n):
+                greedy = np.uint64(0)
                 if adaptive:
                     greedy = _greedy_estimate(
-                        now, change, 0.0, active, values, scratch, offsets, state[0], k + done + i, lanes[lane], seed, streams[2],
-                    )  # fmt: skip
-                    draw(
-                        model, chain, state, buffer, visited, greedy, k + done + i, 1, lanes[lane], seed, streams, random, drawn[i:],
-                    )  # fmt: skip
-                pair = drawn[i] >> shift
-                y = np.uint64(successors[pair, drawn[i] & mask])
-                reward = rewards[pair, drawn[i] & mask]
+                        here, change, 0.0, phi, scratch, offsets, now[0], k + done + i, lanes[lane], seed, streams[2]
+                    )
+                now, pair, _, y, reward = _move(packed, chain, now, buffer, visited, greedy, k + done + i, words, i)
                 first = offsets[y]
                 stop = offsets[y + np.uint64(1)]
-                ahead = _largest_estimate(now, change, 0.0, active, values, first, stop)
-                delta = _estimate(now, change, 0.0, active, values, pair) - reward - discount * ahead
+                ahead = _largest_estimate(here, change, 0.0, phi, first, stop)
+                delta = _estimate(here, change, 0.0, phi, pair) - reward - discount * ahead
                 s = weights[done + i, 2]
                 t = weights[done + i, 3]
                 beta = -(weights[done + i, 1] + t)
-                for j in range(now.shape[0]):
-                    theta_prev[j] = now[j] - change[j]
-                    change[j] *= beta
                 step = -s * delta
                 if same_sample:
-                    ahead = _largest_estimate(theta_prev, change, 0.0, active, values, first, stop)
-                    step -= t * (_estimate(theta_prev, change, 0.0, active, values, pair) - reward - discount * ahead)
-                elif last_pair < 0:
-                    if not zero_first:
-                        step -= t * delta
-                else:
-                    for f in range(active.shape[1]):
-                        change[active[last_pair, f]] -= t * last_delta * values[last_pair, f]
-                for f in range(active.shape[1]):
-                    change[active[pair, f]] += step * values[pair, f]
-                norm = 0.0
-                for j in range(now.shape[0]):
-                    now[j] += change[j]
-                    norm += now[j] * now[j]
-                if norm > radius * radius:
-                    shrink = radius / np.sqrt(norm)
-                    for j in range(now.shape[0]):
-                        theta_before = now[j] - change[j]
-                        now[j] *= shrink
-                        change[j] = now[j] - theta_before
-                for j in range(now.shape[0]):
-                    total[j] += now[j]
+                    for j in range(here.shape[0]):
+                        theta_prev[j] = here[j] - change[j]
+                    ahead = _largest_estimate(theta_prev, change, 0.0, phi, first, stop)
+                    step -= t * (_estimate(theta_prev, change, 0.0, phi, pair) - reward - discount * ahead)
+                for j in range(here.shape[0]):
+                    change[j] *= beta
+                if not same_sample:
+                    if last_pair < 0:
+                        if not zero_first:
+                            step -= t * delta
+                    else:
+                        for f in range(np.uint64(last_pair) * n_active, np.uint64(last_pair + 1) * n_active):
+                            change[columns[f]] -= t * last_delta * values[f]
+                for f in range(pair * n_active, (pair + np.uint64(1)) * n_active):
+                    change[columns[f]] += step * values[f]
+                for j in range(here.shape[0]):
+                    here[j] += change[j]
+                if radius < np.inf:
+                    norm = 0.0
+                    for j in range(here.shape[0]):
+                        norm += here[j] * here[j]
+                    if norm > radius * radius:
+                        shrink = radius / np.sqrt(norm)
+                        for j in range(here.shape[0]):
+                            before = here[j] - change[j]
+                            here[j] *= shrink
+                            change[j] = here[j] - before
+                for j in range(here.shape[0]):
+                    total[j] += here[j]
                 last_pair = np.int64(pair)
                 last_delta = delta
+            _leave(states[lane], now)
             last[lane, 0] = np.float64(last_pair)
             last[lane, 1] = last_delta
 

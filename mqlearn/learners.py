@@ -15,7 +15,7 @@ from typing import Any, Protocol, Self
 import numpy as np
 
 from mqlearn.errors import SettingError
-from mqlearn.mdp import FiniteMDP
+from mqlearn.mdp import FiniteMDP, table_of_pairs
 from mqlearn.sampling import (
     IID,
     Replay,
@@ -323,14 +323,6 @@ class LinearLearner(_OnChain):
 
     def largest(self) -> np.ndarray:
         return np.abs(self.theta).max(axis=1)
-
-
-def table_of_pairs(mdp: FiniteMDP, values: np.ndarray) -> np.ndarray:
-    """Values of the learned pairs (..., n) as tables (..., S, A), 0 elsewhere."""
-    table = np.zeros((*values.shape[:-1], mdp.n_states, mdp.n_actions))
-    x, u = mdp.pairs.T
-    table[..., x, u] = values
-    return table
 
 
 def initial_values(n: int, initial: Initial, lanes: np.ndarray, seed: int) -> np.ndarray:

@@ -185,6 +185,14 @@ class FiniteMDP:
         return dataclasses.replace(self, discount=discount)
 
 
+def table_of_pairs(mdp: FiniteMDP, values: np.ndarray) -> np.ndarray:
+    """Values of the learned pairs (..., n) as tables (..., S, A), 0 elsewhere."""
+    table = np.zeros((*values.shape[:-1], mdp.n_states, mdp.n_actions))
+    x, u = mdp.pairs.T
+    table[..., x, u] = values
+    return table
+
+
 def finite_number(value: object) -> float | None:
     """The value as a float, or None when it is not a finite real number (a truth value is none)."""
     if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value):

@@ -1,17 +1,16 @@
-"""Environments without an exact model, stepped by Gymnasium itself: linear features of a Box observation.
+"""Learning on a `Simulator`: linear features of a Box observation, stepped by Gymnasium itself.
 
 What needs a model (errors against the optimum, theta*, exact policy values) is absent here, not zero.
 """
 
 import copy
-import hashlib
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mqlearn.encodings import BoxMap
+from mqlearn.environments.simulator import Simulator
 from mqlearn.errors import SettingError
 from mqlearn.learners import Initial, Linear, copied, drop_lanes, initial_values, uniform_words
 from mqlearn.sampling import Markovian, Replay
@@ -19,34 +18,8 @@ from mqlearn.sampling import Markovian, Replay
 if TYPE_CHECKING:
     import gymnasium
 
-    from mqlearn.encodings import BoxMap
-
 _BLOCK = 1024  # iterations whose transitions are collected before a kernel learns from them
 _WORD = 2.0**32
-
-
-@dataclass(frozen=True, eq=False)
-class Simulator:
-    """An environment that can only be stepped. make: a fresh copy of it.   name: with what changes it."""
-
-    name: str
-    make: Callable[[], "gymnasium.Env"]
-    discount: float
-
-    @cached_property
-    def env(self) -> "gymnasium.Env":
-        """A copy for its spaces."""
-        return self.make()
-
-    @property
-    def n_actions(self) -> int:
-        return int(self.env.action_space.n)  # type: ignore[attr-defined]
-
-    def digest(self) -> str:
-        """Hexadecimal SHA-256 of the name, the discount and Gymnasium's version."""
-        from importlib.metadata import version
-
-        return hashlib.sha256(f"{self.name} {self.discount.hex()} {version('gymnasium')}".encode()).hexdigest()
 
 
 class SimulatedLearner:
@@ -201,7 +174,7 @@ class _Transition:
 class _Walk:
     """One environment and the features of where it is; a new episode follows the end of one at once."""
 
-    def __init__(self, env: "gymnasium.Env", features: "BoxMap", seed: int) -> None:
+    def __init__(self, env: "gymnasium.Env", features: BoxMap, seed: int) -> None:
         self.env = env
         self.features = features
         self.buffer: list[_Transition] = []
@@ -246,8 +219,6 @@ def _uniform(seed: int, lane: int, k: int) -> tuple[float, float, float, float]:
 
 def check(simulator: Simulator, sampling: Any, features: Any) -> None:
     """Refuse what needs a model or features. Raises SettingError."""
-    from mqlearn.encodings import BoxMap
-
     reason = f"needs an exact model, and {simulator.name} has none"
     if not isinstance(sampling, Markovian | Replay):
         raise SettingError("sampling", sampling.name, f"{reason}; use markovian or replay")

@@ -105,9 +105,7 @@ def metrics(node: Any, plugins: Mapping[str, Any]) -> dict[str, Any]:
     if node is None:
         return {}
     if not isinstance(node, dict):
-        raise SettingError(
-            "metrics", node, "must map names to functions: metrics={my_error: my_module.my_error}"
-        )
+        raise SettingError("metrics", node, "must map names to functions: metrics={my_error: my_module.my_error}")
     return {name: _locate(f"metrics.{name}", path, plugins) for name, path in node.items()}
 
 
@@ -142,11 +140,11 @@ def _expected(group: str) -> Any:
     """What the _target_ of a group must return."""
     from mqlearn.algorithms import Rule
     from mqlearn.encodings import BoxMap
+    from mqlearn.environments.simulator import Simulator
     from mqlearn.features import Features
     from mqlearn.mdp import FiniteMDP
     from mqlearn.metrics import Evaluation
     from mqlearn.sampling import IID, Markovian, Replay, Synchronous
-    from mqlearn.simulation import Simulator
 
     return {
         "env": FiniteMDP | Simulator,

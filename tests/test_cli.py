@@ -325,7 +325,7 @@ def test_what_can_be_reached_is_said_before_the_run(mqlearn, outputs):
     assert 0 < summary["optimum"]["start_value"] < 1e-6
 
 
-@pytest.mark.parametrize("name", ["two words", "Über/größe", "it's \"quoted\", really", "a=b", "$HOME; ls"])
+@pytest.mark.parametrize("name", ["two words", "Über/größe", 'it\'s "quoted", really', "a=b", "$HOME; ls"])
 def test_an_experiment_may_have_any_name(mqlearn, outputs, name):
     escaped = name.replace('"', '\\"')
     done = mqlearn("run", "iterations=2", "n_seeds=1", "tracking=none", f'experiment.name="{escaped}"')
@@ -351,6 +351,18 @@ def test_a_password_is_written_nowhere(mqlearn, outputs, work):
     files = [path for path in outputs.rglob("*") if path.is_file()]
     assert {path.name for path in files} >= {"config.yaml", "summary.json", "multirun.yaml"}
     assert not [path for path in files if b"hidden" in path.read_bytes()]
+
+
+def test_a_warning_of_libraries_that_say_nothing_here_is_silent(mqlearn, outputs):
+    """MLflow is imported beside the loop, where this warning of its libraries would come through."""
+    Path("warns_of_socks.py").write_text(
+        "import warnings\nimport numpy as np\n\ndef metric(q, mdp):\n"
+        "    warnings.warn('SOCKS support in urllib3 requires the installation of optional dependencies')\n"
+        "    return np.zeros(len(q))\n"
+    )
+    done = mqlearn("run", *SMALL, "plugins=[warns_of_socks]", "metrics={zero: warns_of_socks.metric}")
+    assert (done.code, done.err) == (0, "")
+    assert not only_run(outputs).curves["zero"].any()
 
 
 # --- truth --------------------------------------------------------------------------------------------------------

@@ -173,9 +173,7 @@ def test_rerun_tells_a_difference(mqlearn, outputs):
 def test_a_divergent_rule_is_a_result(mqlearn, outputs, stored):
     Path("my_wild.py").write_text(MODULE)
     Path("mine/experiment").mkdir(parents=True)
-    Path("mine/experiment/metric.yaml").write_text(
-        "# @package _global_\nmetrics:\n  '||Q||_inf': my_wild.largest\n"
-    )
+    Path("mine/experiment/metric.yaml").write_text("# @package _global_\nmetrics:\n  '||Q||_inf': my_wild.largest\n")
     rule = ("algorithm._target_=my_wild.Wild", "algorithm.name=wild", "+algorithm.gain=3")
     done = mqlearn("run", "iterations=600", "n_seeds=2", "n_checkpoints=20", "--config-dir=mine", "plugins=[my_wild]",
                    "experiment=metric", *rule, "step_size=constant", "step_size.alpha=1")  # fmt: skip

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mqlearn.environments.simulator import Simulator
 from mqlearn.errors import SettingError, nearest
 from mqlearn.mdp import FiniteMDP, check_discount
-from mqlearn.simulation import Simulator
 
 if TYPE_CHECKING:
     import gymnasium

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from mqlearn import commands, config, runs
+from mqlearn import cells, config, runs
 from mqlearn.errors import SettingError
 from mqlearn.figures import reference, style
 from mqlearn.plans import Plan, plan
@@ -35,7 +35,7 @@ def figure(name: str, overrides: Sequence[str], config_dir: str | None, *, check
         "settings": _common(planned),
         "digests": {f"{one.panel} | {one.label}": one.cell.digest for one in planned.cells},
         "data_digest": reference.digest(data),
-        "versions": commands.versions(),
+        "versions": cells.versions(),
     }
     pictures = style.save(drawn, stem, provenance)
     rows = [
@@ -66,19 +66,19 @@ def figure(name: str, overrides: Sequence[str], config_dir: str | None, *, check
 def finished(planned: Plan) -> dict[str, runs.Run]:
     """The finished run of every cell by digest; what is missing is run, and tracked while the next one learns."""
     outputs = config.outputs_folder()
-    track = commands.tracker(planned.settings)
-    cells = {one.cell.digest: one for one in planned.cells}
-    done = runs.select(outputs, track.experiment, store=track.uri, digests=list(cells))
-    missing = [one for digest, one in cells.items() if digest not in done]
+    track = cells.tracker(planned.settings)
+    planned_by_digest = {one.cell.digest: one for one in planned.cells}
+    done = runs.select(outputs, track.experiment, store=track.uri, digests=list(planned_by_digest))
+    missing = [one for digest, one in planned_by_digest.items() if digest not in done]
     if missing:
         started = time.monotonic()
-        sys.stderr.write(f"{planned.name}: {len(done)} of {len(cells)} runs are finished, {len(missing)} to run\n")
+        sys.stderr.write(f"{planned.name}: {len(done)} of {len(planned_by_digest)} runs are finished, {len(missing)} to run\n")
         with ThreadPoolExecutor(1) as tracking:
             pending: list[Any] = []
             for number, one in enumerate(missing, 1):
                 label = f"{planned.name} {number}/{len(missing)} {one.panel}, {one.label}"
                 folder = outputs / "runs" / one.cell.subfolder
-                pending.append((one, tracking.submit(track.log, commands.perform(one.cell, folder, track, label))))
+                pending.append((one, tracking.submit(track.log, cells.perform(one.cell, folder, track, label))))
                 _report(started, number, len(missing), label)
             for one, logged in pending:
                 done[one.cell.digest] = logged.result()
@@ -98,6 +98,7 @@ def _common(planned: Plan) -> dict[str, Any]:
     """The settings that all cells share."""
     first, *others = (one.cell.settings for one in planned.cells)
     shared = {key: value for key, value in first.items() if all(other.get(key) == value for other in others)}
-    return {key: value for key, value in shared.items() if key not in ("tracking", "n_workers", "plugins", "experiment")}
+    hidden = ("tracking", "n_workers", "plugins", "experiment")
+    return {key: value for key, value in shared.items() if key not in hidden}
 
 
