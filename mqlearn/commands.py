@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from mqlearn import compose, config
-from mqlearn.cells import COMMAND, command, describe, perform, tracker, versions
+from mqlearn.cells import COMMAND, command, describe, perform, tracker
 from mqlearn.config import Cell
 from mqlearn.errors import SettingError, nearest
 from mqlearn.targets import SettingErrors
@@ -314,4 +314,4 @@ def figure(arguments: Sequence[str]) -> int:
     return make.figure(name, overrides, options.config_dir, check="--check" in options.given)
 
 
-__all__ = ["figure", "perform", "rerun", "run", "tracker", "truth", "ui", "upload", "versions"]
+__all__ = ["figure", "rerun", "run", "truth", "ui", "upload"]

@@ -265,6 +265,7 @@ def test_an_experiment_of_the_user(mqlearn, outputs, work, stored, monkeypatch):
     paper = work / "paper"
     paper.mkdir()
     monkeypatch.setattr(make, "REFERENCE", paper)
+    monkeypatch.setattr(style, "save", lambda *_: [])  # which takes most of the time
     data = {}
     keep = reference.compare
     monkeypatch.setattr(reference, "compare", lambda current, file: data.update(current) or keep(current, file))

@@ -1,0 +1,423 @@
+#!/usr/bin/env python
+"""How fast mqlearn is, as ratios to other ways of doing the same work, all taken in one run.
+
+    scripts/benchmark.py [NAME ...] [--json FILE]
+
+synchronous           a whole mq.run on FrozenLake 8x8 with 20 seeds, against hand-written AVX-512 C
+synchronous_numpy     the same kernel against vectorised NumPy over all pairs and seeds
+asynchronous_table    one visited pair an iteration, against C and against a loop over Gymnasium's step()
+asynchronous_one_hot  the same with one-hot features, where momentum moves every parameter
+linear_momentum       128x128, 4096 parameters: O(active features) an iteration against the dense update
+figure1               from nothing (11 curves, two maps, tracked), and drawn again from finished runs
+figure2               in full; minutes, so only when named
+
+The contenders take turns, and the fastest of several turns counts; all but the figures are measured in CPU time,
+because machines are shared. The C of scripts/yardstick.c must give the kernels' results, bit for bit.
+"""
+
+import argparse
+import ctypes
+import json
+import math
+import os
+import resource
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import mqlearn as mq
+from mqlearn import kernels, learners
+from mqlearn.features import aggregation, one_hot
+
+SEEDS = np.arange(20, dtype=np.uint32)
+SCRIPTS = Path(__file__).resolve().parent
+
+
+@dataclass(frozen=True)
+class Row:
+    """One measurement. ratio: to the time of `against`, or, where `faster`, how many times as fast as it."""
+
+    name: str
+    value: float | None
+    unit: str
+    against: str
+    ratio: float | None
+    wanted: float = field(metadata={"shown": "in the table only"})
+    faster: bool = False
+
+    def record(self) -> dict[str, Any]:
+        return {key: value for key, value in asdict(self).items() if key not in ("wanted", "faster")}
+
+    def line(self) -> str:
+        if self.value is None or self.ratio is None:
+            return f"{self.name:30} {self.against}"
+        met = self.ratio >= self.wanted if self.faster else self.ratio <= self.wanted
+        bound = f"{'at least' if self.faster else 'at most'} {self.wanted:g}{'' if met else ', MISSED'}"
+        kind = "times as fast as" if self.faster else "times"
+        return f"{self.name:30} {self.value:9.3g} {self.unit:22} {self.ratio:7.3g} {kind} {self.against} ({bound})"
+
+
+def fastest(contenders: Mapping[str, Callable[[], Any]], turns: int = 7) -> dict[str, float]:
+    """CPU seconds of each contender's fastest turn; each runs once beforehand."""
+    for run in contenders.values():
+        run()
+    seconds = dict.fromkeys(contenders, math.inf)
+    for _ in range(turns):
+        for name, run in contenders.items():
+            started = time.process_time()
+            run()
+            seconds[name] = min(seconds[name], time.process_time() - started)
+    return seconds
+
+
+# --- the yardsticks in C -----------------------------------------------------------------------------------------
+
+
+class _Model(ctypes.Structure):
+    _fields_ = [
+        ("offsets", ctypes.c_void_p),
+        ("successors", ctypes.c_void_p),
+        ("rewards", ctypes.c_void_p),
+        ("thresholds", ctypes.c_void_p),
+        ("outcomes", ctypes.c_long),
+        ("starts", ctypes.c_void_p),
+        ("n_starts", ctypes.c_long),
+        ("keep", ctypes.c_void_p),
+        ("alias", ctypes.c_void_p),
+        ("goal", ctypes.c_void_p),
+    ]
+
+
+class Yardstick:
+    """scripts/yardstick.c, compiled for this processor; `missing` says why there is none."""
+
+    def __init__(self) -> None:
+        self.library: Any = None
+        self.missing = ""
+        compiler = next(filter(None, map(shutil.which, ("cc", "gcc", "clang"))), None)
+        if compiler is None:
+            self.missing = "skipped: no C compiler"
+            return
+        with tempfile.TemporaryDirectory() as folder:
+            target = Path(folder) / "yardstick.so"
+            flags = ["-O3", "-march=native", "-ffp-contract=off", "-shared", "-fPIC", "-o", str(target)]
+            done = subprocess.run([compiler, *flags, str(SCRIPTS / "yardstick.c"), "-lm"], capture_output=True, text=True)
+            if done.returncode:
+                self.missing = f"skipped: {compiler} failed: {done.stderr.strip()[:200]}"
+                return
+            self.library = ctypes.CDLL(str(target))
+
+    @property
+    def missing_avx512(self) -> str:
+        return self.missing or ("" if self.library.has_avx512() else "skipped: no AVX-512")
+
+    def call(self, function: str, *arguments: Any) -> None:
+        """Arrays go as pointers, whole numbers as long, np.uint32 as such."""
+        getattr(self.library, function)(*map(_argument, arguments))
+
+
+def _argument(value: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        return ctypes.c_void_p(value.ctypes.data)
+    if isinstance(value, np.uint32):
+        return ctypes.c_uint32(int(value))
+    return ctypes.c_long(value) if isinstance(value, int) else ctypes.c_double(value)
+
+
+def _chain_arguments(chain: learners.Chain) -> tuple[ctypes.Structure, list[np.ndarray]]:
+    """The chain's model and episode starts for C, and the arrays that must stay alive meanwhile."""
+    offsets, successors, rewards, thresholds, _ = chain.model
+    starts, keep, alias, goal = chain.tables[4], chain.tables[5], chain.tables[6], chain.tables[10]
+    arrays = [offsets, successors, rewards, thresholds, starts, keep, alias, goal]
+    p = [array.ctypes.data for array in arrays]
+    return _Model(*p[:4], thresholds.shape[1], p[4], len(starts), *p[5:]), arrays
+
+
+def _aligned(shape: tuple[int, int]) -> np.ndarray:
+    """Zeros that begin at a multiple of 64 bytes."""
+    raw = np.zeros(math.prod(shape) + 8)
+    first = -raw.ctypes.data // 8 % 8
+    return raw[first : first + math.prod(shape)].reshape(shape)
+
+
+def _same(name: str, *pairs: tuple[np.ndarray, np.ndarray]) -> None:
+    for ours, theirs in pairs:
+        if not np.array_equal(ours, theirs):
+            raise SystemExit(f"{name}: C and kernel differ, by up to {np.abs(ours - theirs).max()}")
+
+
+# --- all pairs an iteration --------------------------------------------------------------------------------------
+
+
+def synchronous(c: Yardstick) -> Iterator[Row]:
+    mdp, rule, iterations = mq.frozen_lake("8x8", discount=0.9), mq.MomentumQ(m=2), 100_000
+    if c.missing_avx512:
+        yield Row("synchronous", None, "", c.missing_avx512, None, 4)
+        return
+    offsets, successors, rewards, _, reuse, _ = learners.synchronous_model(mdp, mean_reward=True)
+    weights, offsets = rule.weights(0, iterations), offsets.astype(np.int64)
+    padded = -(-len(SEEDS) // 8) * 8
+    q, q_prev = _aligned((len(mdp.pairs), padded)), _aligned((len(mdp.pairs), padded))
+    results = []
+
+    def ours() -> None:
+        results[:] = [mq.run(mdp, rule, iterations=iterations, n_seeds=len(SEEDS), n_workers=1)]
+
+    def theirs() -> None:
+        q[:] = q_prev[:] = 0
+        c.call(
+            "synchronous", q, q_prev, len(mdp.pairs), mdp.n_states, padded, offsets, successors, rewards, reuse, weights,
+            iterations, mdp.discount, np.uint32(0), np.uint32(kernels.STREAMS["synchronous"]),
+        )  # fmt: skip
+
+    seconds = fastest({"ours": ours, "theirs": theirs}, turns=3)
+    x, u = mdp.pairs.T
+    _same("synchronous", (results[0].q[:, x, u].T, q[:, : len(SEEDS)]))
+    each = seconds["ours"] / (iterations * len(mdp.pairs) * len(SEEDS)) * 1e9
+    ratio = seconds["ours"] / seconds["theirs"]
+    yield Row("synchronous", each, "ns a pair and seed", "AVX-512 C", ratio, 4)
+
+
+def synchronous_numpy(_: Yardstick) -> Iterator[Row]:
+    mdp, rule, iterations = mq.frozen_lake("8x8", discount=0.9), mq.MomentumQ(m=2), 200
+    weights = rule.weights(0, iterations)
+    x, u = mdp.pairs.T
+    successors, rewards = mdp.successors[x, u], mdp.mean_rewards[x, u][:, None]
+    open_states, rows, lanes = np.flatnonzero(~mdp.terminal), np.arange(len(x))[:, None], SEEDS.astype(int)
+
+    def ours() -> None:
+        learner = _learner(mdp, mq.Synchronous(), None)
+        learner.advance(0, iterations, weights)
+
+    def theirs() -> None:
+        rng = np.random.default_rng(0)
+        q = np.zeros((len(x), len(SEEDS)))
+        q_prev, v, w = q.copy(), np.zeros((mdp.n_states, len(SEEDS))), np.zeros((mdp.n_states, len(SEEDS)))
+        for now, prev, s, t in weights:
+            v_prev, v = v, v.copy()
+            v[open_states] = q.reshape(len(open_states), mdp.n_actions, -1).max(axis=1)
+            w = mdp.discount * (s * v + t * v_prev)
+            y = successors[rows, rng.integers(mdp.n_successors, size=q.shape)]
+            q, q_prev = now * q + prev * q_prev + (s + t) * rewards + w[y, lanes], q
+
+    seconds = fastest({"ours": ours, "theirs": theirs})
+    each = seconds["ours"] / (iterations * len(x) * len(SEEDS)) * 1e9
+    ratio = seconds["theirs"] / seconds["ours"]
+    yield Row("synchronous_numpy", each, "ns a pair and seed", "NumPy over all pairs and seeds", ratio, 30, faster=True)
+
+
+# --- one sample an iteration -------------------------------------------------------------------------------------
+
+
+def _learner(mdp: mq.FiniteMDP, sampling: Any, features: Any, linear: mq.Linear | None = None, n: int = 20) -> Any:
+    initial = 0.0 if features is None else 0.05
+    return learners.start(mdp, sampling, features, linear or mq.Linear(), SEEDS[:n], 0, initial, sampling.name == "synchronous")
+
+
+def asynchronous_table(c: Yardstick) -> Iterator[Row]:
+    mdp, rule, iterations = mq.frozen_lake("8x8", discount=0.9), mq.MomentumQ(m=2), 50_000
+    weights = rule.weights(0, iterations)
+    fresh, ours, theirs = (_learner(mdp, mq.Markovian(start="uniform"), None) for _ in range(3))
+
+    def in_c() -> None:
+        theirs.__dict__.update(fresh.copy().__dict__)
+        chain = theirs.chain
+        model, _alive = _chain_arguments(chain)
+        c.call(
+            "asynchronous_table", theirs.q, theirs.last, len(mdp.pairs), np.frombuffer(model, np.uint8), chain.states,
+            chain.visits, theirs.counts, weights, mdp.discount, iterations, len(SEEDS), chain.seed, chain.streams[0],
+        )  # fmt: skip
+
+    def compiled() -> None:
+        ours.__dict__.update(fresh.copy().__dict__)
+        ours.advance(0, iterations, weights)
+
+    yield from _steps("asynchronous_table", c, compiled, in_c, lambda: _gymnasium(mdp, weights), iterations)
+    if not c.missing:
+        _same("asynchronous_table", (ours.q, theirs.q), (ours.counts, theirs.counts), *_chains(ours, theirs))
+
+
+def asynchronous_one_hot(c: Yardstick) -> Iterator[Row]:
+    mdp, iterations = mq.frozen_lake("8x8", discount=0.9), 50_000
+    weights = mq.MomentumQ(beta=0.8, lam=1 - 1e-6).with_step_size(mq.Constant(0.1)).weights(0, iterations)
+    features = one_hot(mdp)
+    fresh, ours, theirs = (_learner(mdp, mq.Markovian(start="uniform"), features) for _ in range(3))
+
+    def in_c() -> None:
+        theirs.__dict__.update(fresh.copy().__dict__)
+        chain = theirs.chain
+        model, _alive = _chain_arguments(chain)
+        c.call(
+            "one_hot_momentum", theirs.theta, theirs.v, theirs.sums, theirs.last, len(mdp.pairs), features.n_features,
+            np.frombuffer(model, np.uint8), features.active, chain.states, chain.visits, weights, mdp.discount,
+            iterations, len(SEEDS), chain.seed, chain.streams[0],
+        )  # fmt: skip
+
+    def compiled() -> None:
+        ours.__dict__.update(fresh.copy().__dict__)
+        ours.advance(0, iterations, weights)
+
+    dense = lambda: _gymnasium(mdp, weights, one_hot_features=True)  # noqa: E731
+    yield from _steps("asynchronous_one_hot", c, compiled, in_c, dense, iterations)
+    if not c.missing:
+        _same("asynchronous_one_hot", (ours.theta, theirs.theta), (ours.sums, theirs.sums), *_chains(ours, theirs))
+
+
+def _chains(ours: Any, theirs: Any) -> list[tuple[np.ndarray, np.ndarray]]:
+    return [(ours.chain.states, theirs.chain.states), (ours.chain.visits, theirs.chain.visits)]
+
+
+def _steps(
+    name: str,
+    c: Yardstick,
+    compiled: Callable[[], None],
+    in_c: Callable[[], None],
+    gymnasium: Callable[[], int],
+    iterations: int,
+) -> Iterator[Row]:
+    contenders: dict[str, Callable[[], Any]] = {"ours": compiled, "gymnasium": gymnasium}
+    if not c.missing:
+        contenders["c"] = in_c
+    seconds = fastest(contenders)
+    each = seconds["ours"] / (iterations * len(SEEDS)) * 1e9
+    if c.missing:
+        yield Row(name, None, "", c.missing, None, 1.3)
+    else:
+        yield Row(name, each, "ns an iteration", "C", seconds["ours"] / seconds["c"], 1.3)
+    slow = seconds["gymnasium"] / gymnasium() * 1e9
+    yield Row(name, each, "ns an iteration", "a loop over Gymnasium's step()", slow / each, 500, faster=True)
+
+
+def _gymnasium(mdp: mq.FiniteMDP, weights: np.ndarray, one_hot_features: bool = False) -> int:
+    """The same rule for one seed on Gymnasium's environment, in Python with NumPy; returns the iterations."""
+    import gymnasium
+
+    env = gymnasium.make("FrozenLake-v1", map_name="8x8", max_episode_steps=10**9)
+    n, n_actions, discount = 5_000, mdp.n_actions, mdp.discount
+    rng = np.random.default_rng(0)
+    actions = rng.integers(n_actions, size=n).tolist()
+    q, q_prev = np.zeros((mdp.n_states, n_actions)), np.zeros((mdp.n_states, n_actions))
+    last, last_value, last_gradient = (0, 0), 0.0, 0.0
+    total = np.zeros_like(q)
+    x, _ = env.reset(seed=0)
+    for (now, prev, s, t), u in zip(weights[:n].tolist(), actions, strict=True):
+        y, reward, terminated, truncated, _ = env.step(u)
+        ahead = 0.0 if terminated else q[y].max()
+        if one_hot_features:
+            gradient = q[x, u] - reward - discount * ahead
+            v = q - q_prev
+            v *= -(prev + t)
+            v[last] -= t * last_gradient
+            v[x, u] -= s * gradient
+            q_prev, q = q, q + v
+            total += q
+            last, last_gradient = (x, u), gradient
+        else:
+            ahead_prev = 0.0 if terminated else q_prev[y].max()
+            value = q[x, u]
+            target = (s + t) * reward + discount * (s * ahead + t * ahead_prev)
+            q[x, u] = now * value + prev * q_prev[x, u] + target
+            q_prev[last] = q[last] if last != (x, u) else value
+            q_prev[x, u] = value
+            last, last_value = (x, u), value
+        x = y
+        if terminated or truncated:
+            x, _ = env.reset()
+    return n
+
+
+def linear_momentum(_: Yardstick) -> Iterator[Row]:
+    mdp, iterations, few = mq.frozen_lake_blocks(16, success_rate=0.8, discount=0.99), 200_000, 2_000
+    features = aggregation(mdp, tile=4)
+    weights = mq.MomentumQ(beta=0.8, lam=1 - 2.5e-7).with_step_size(mq.Constant(0.1)).weights(0, iterations)
+    sampling = mq.Markovian(start="uniform")
+    lazy = _learner(mdp, sampling, features, n=2)
+    dense = _learner(mdp, sampling, features, mq.Linear(projection=math.inf), n=2)
+    ours, theirs = lazy.copy(), dense.copy()
+
+    def in_few_features() -> None:
+        ours.__dict__.update(lazy.copy().__dict__)
+        ours.advance(0, iterations, weights)
+
+    def in_all() -> None:
+        theirs.__dict__.update(dense.copy().__dict__)
+        theirs.advance(0, few, weights[:few])
+
+    seconds = fastest({"ours": in_few_features, "theirs": in_all}, turns=5)
+    each, other = seconds["ours"] / (2 * iterations) * 1e9, seconds["theirs"] / (2 * few) * 1e9
+    ours.__dict__.update(lazy.copy().__dict__)
+    ours.advance(0, few, weights[:few])
+    if not np.allclose(ours.theta, theirs.theta, rtol=1e-12, atol=0):
+        raise SystemExit("linear_momentum: the two forms differ")
+    against = f"the dense update of {features.n_features} parameters"
+    yield Row("linear_momentum", each, "ns an iteration", against, other / each, 40, faster=True)
+
+
+# --- figures -----------------------------------------------------------------------------------------------------
+
+
+def figure1(_: Yardstick) -> Iterator[Row]:
+    yield from _figure("figure1", {"": 30, "_redrawn": 6})
+
+
+def figure2(_: Yardstick) -> Iterator[Row]:
+    yield from _figure("figure2", {"": 240})
+    used = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024**2
+    yield Row("figure2_memory", used, "GB", "the wanted 1 GB", used, 1)
+
+
+def _figure(name: str, wanted: dict[str, float]) -> Iterator[Row]:
+    """Wall time of the command in a fresh outputs folder; what it runs has been compiled before."""
+    mqlearn = Path(sys.executable).parent / "mqlearn"
+    with tempfile.TemporaryDirectory() as outputs:
+        environment = {**os.environ, "MQLEARN_OUTPUTS": outputs}
+        environment.pop("MLFLOW_TRACKING_URI", None)
+        for suffix, limit in wanted.items():
+            started = time.perf_counter()
+            subprocess.run([mqlearn, "figure", name], env=environment, check=True, stdout=subprocess.DEVNULL)
+            seconds = time.perf_counter() - started
+            yield Row(name + suffix, seconds, "s", f"the wanted {limit:g} s", seconds / limit, 1)
+
+
+BENCHMARKS = {
+    function.__name__: function
+    for function in (
+        synchronous,
+        synchronous_numpy,
+        asynchronous_table,
+        asynchronous_one_hot,
+        linear_momentum,
+        figure1,
+        figure2,
+    )
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", metavar="NAME", help="all but figure2 by default")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the measurements as a list of objects")
+    arguments = parser.parse_args()
+    unknown = set(arguments.names) - set(BENCHMARKS)
+    if unknown:
+        parser.error(f"no benchmark is named {', '.join(sorted(unknown))}; there are {', '.join(BENCHMARKS)}")
+    names = arguments.names or [name for name in BENCHMARKS if name != "figure2"]
+    c, rows = Yardstick(), []
+    for name in names:
+        for row in BENCHMARKS[name](c):
+            rows.append(row.record())
+            print(row.line(), flush=True)
+    if arguments.json:
+        arguments.json.write_text(json.dumps(rows, indent=2) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
