@@ -33,6 +33,7 @@ Hydra's: --cfg job prints the composed settings, --info what was found where; hy
   mqlearn figure figure1                  runs what is missing, then draws outputs/figures/figure1.{png,pdf,svg}
   mqlearn figure figure1 discount=0.99    a variant, with a file name of its own
   mqlearn figure figure1 --check          also compares with the committed reference data (exit code 1: different)
+  mqlearn figure figure1 --store          makes these numbers and this picture the reference data, outputs/paper
 
 Figures: {figures}""",
     "truth": """mqlearn truth [overrides] [--json]

@@ -307,11 +307,12 @@ def figure(arguments: Sequence[str]) -> int:
     """`mqlearn figure NAME`: run what is missing, then draw."""
     from mqlearn.figures import make
 
-    options = _options(arguments, flags=("--check",), values=_CONFIG_DIR)
+    options = _options(arguments, flags=("--check", "--store"), values=_CONFIG_DIR)
     if not options.overrides or "=" in options.overrides[0]:
         raise SettingError("figure", " ".join(arguments), "must name a figure first, for example figure1")
     name, *overrides = options.overrides
-    return make.figure(name, overrides, options.config_dir, check="--check" in options.given)
+    given = {flag: f"--{flag}" in options.given for flag in ("check", "store")}
+    return make.figure(name, overrides, options.config_dir, **given)
 
 
 __all__ = ["figure", "rerun", "run", "truth", "ui", "upload"]

@@ -46,8 +46,8 @@ class Result:
     theta, theta_average: (n_seeds, d) with features, else None.   error_iteration, error_tables: up to 20 checkpoints
     (5 for large tables) and the seed-mean of |Q_k - Q*| there (E, S, A).   visits: (S, A) of all chains, None for
     synchronous sampling.   diverged: seed index -> first iteration k at which a parameter was not finite or beyond
-    1e100.   seconds: of the learning loop, without metrics.   facts: what else the summary records.   warnings: for people.
-    reward: as resolved.
+    1e100.   seconds: of the learning loop, without metrics.   facts: what else the summary records.   warnings: for
+    people.   reward: as resolved.
     """
 
     iteration: np.ndarray
@@ -313,9 +313,7 @@ class _Recorder:
         last: list[Any] = [*learners, *(gone.learner for gone in self.ended)]
 
         def gather(name: str) -> np.ndarray | None:
-            parts = {
-                int(lane): row for one in last for lane, row in zip(one.lanes, _part(one, name), strict=True)
-            }
+            parts = {int(lane): row for one in last for lane, row in zip(one.lanes, _part(one, name), strict=True)}
             return np.stack([parts[lane] for lane in range(self.n_seeds)])
 
         linear = hasattr(last[0], "theta")
@@ -349,9 +347,7 @@ def _seen(learners: list[Any], iterations: int, sampling: Any, warnings: list[st
     chains = [learner.chain for learner in learners if hasattr(learner, "chain")]
     if not chains:
         return {}
-    _, _, steps, episodes, goals, rewards = (
-        np.concatenate([chain.states for chain in chains]).sum(axis=0).tolist()
-    )
+    _, _, steps, episodes, goals, rewards = np.concatenate([chain.states for chain in chains]).sum(axis=0).tolist()
     visited = np.concatenate([chain.visits for chain in chains]) > 0
     x, u = chains[0].mdp.pairs.T
     facts = {
@@ -381,11 +377,6 @@ def _deal(n_seeds: int, n_workers: int, whole: int) -> list[np.ndarray]:
 
 
 def _whole(name: str, value: object, low: int, high: int | None = None) -> None:
-    if (
-        isinstance(value, bool)
-        or not isinstance(value, int | np.integer)
-        or value < low
-        or (high and value > high)
-    ):
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < low or (high and value > high):
         bound = f"at least {low}" if high is None else f"from {low} to {high}"
         raise SettingError(name, value, f"must be a whole number, {bound}")

@@ -58,15 +58,11 @@ class Linear:
 
     def __post_init__(self) -> None:
         if self.previous_gradient not in ("stored", "same_sample"):
-            raise SettingError(
-                "linear.previous_gradient", self.previous_gradient, "must be stored or same_sample"
-            )
+            raise SettingError("linear.previous_gradient", self.previous_gradient, "must be stored or same_sample")
         if self.first_gradient not in ("same", "zero"):
             raise SettingError("linear.first_gradient", self.first_gradient, "must be same or zero")
         if self.projection is not None and not self.projection > 0:
-            raise SettingError(
-                "linear.projection", self.projection, "must be a positive radius, or null for none"
-            )
+            raise SettingError("linear.projection", self.projection, "must be a positive radius, or null for none")
 
 
 def start(
@@ -107,9 +103,7 @@ def drop_lanes(learner: Any, mask: np.ndarray) -> None:
 class SynchronousTable:
     """One table a lane; every iteration draws a successor of every pair (the paper's Algorithm 1)."""
 
-    def __init__(
-        self, mdp: FiniteMDP, lanes: np.ndarray, seed: int, initial: Initial, mean_reward: bool
-    ) -> None:
+    def __init__(self, mdp: FiniteMDP, lanes: np.ndarray, seed: int, initial: Initial, mean_reward: bool) -> None:
         self.mdp = mdp
         self.lanes = lanes
         self.seed = np.uint32(seed)
@@ -125,9 +119,7 @@ class SynchronousTable:
 
         stream = np.uint32(kernels.STREAMS["synchronous"])
         discount = self.mdp.discount
-        kernels.synchronous(
-            self.q, self.q_prev, self.model, weights[:n], discount, k, self.lanes, self.seed, stream
-        )
+        kernels.synchronous(self.q, self.q_prev, self.model, weights[:n], discount, k, self.lanes, self.seed, stream)
         if n % 2:
             self.q, self.q_prev = self.q_prev, self.q
 
@@ -157,9 +149,7 @@ class Chain:
 
     arrays = ("lanes", "states", "buffers", "visits")
 
-    def __init__(
-        self, mdp: FiniteMDP, sampling: Any, lanes: np.ndarray, seed: int, mean_reward: bool
-    ) -> None:
+    def __init__(self, mdp: FiniteMDP, sampling: Any, lanes: np.ndarray, seed: int, mean_reward: bool) -> None:
         from mqlearn import kernels
 
         self.mdp = mdp
@@ -339,9 +329,7 @@ def uniform_words(n: int, lanes: np.ndarray, seed: int, stream: str) -> np.ndarr
 
     words = np.empty((-(-n // 4), 4, len(lanes)), np.uint32)
     for i, four in enumerate(words):
-        kernels.philox_lanes(
-            np.uint32(i), 1 << 40, lanes, np.uint32(seed), np.uint32(kernels.STREAMS[stream]), four
-        )
+        kernels.philox_lanes(np.uint32(i), 1 << 40, lanes, np.uint32(seed), np.uint32(kernels.STREAMS[stream]), four)
     return np.ascontiguousarray(words.reshape(-1, len(lanes))[:n].T)  # other layouts would compile the kernels anew
 
 

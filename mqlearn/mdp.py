@@ -49,9 +49,7 @@ class FiniteMDP:
     def __post_init__(self) -> None:
         shape = _as_array("successors", self.successors).shape
         if len(shape) != 3 or 0 in shape:
-            raise SettingError(
-                "successors", f"array of shape {shape}", "must have the shape (S, A, B), none of them 0"
-            )
+            raise SettingError("successors", f"array of shape {shape}", "must have the shape (S, A, B), none of them 0")
         self._store("successors", shape, np.int32)
         self._store("probabilities", shape, np.float64)
         self._store("rewards", shape, np.float64)
@@ -70,9 +68,7 @@ class FiniteMDP:
         if given.dtype.kind not in {np.int32: "iu", np.float64: "iuf", np.bool_: "b"}[dtype]:
             raise SettingError(field, f"array of {given.dtype}", f"must be an array of {np.dtype(dtype)}")
         if dtype is np.int32:  # before the cast, which would wrap around
-            _refuse(
-                field, given, (given < 0) | (given >= shape[0]), f"must be a state from 0 to {shape[0] - 1}"
-            )
+            _refuse(field, given, (given < 0) | (given >= shape[0]), f"must be a state from 0 to {shape[0] - 1}")
         if dtype is np.float64:
             _refuse(field, given, ~np.isfinite(given), "must be finite")
         array = np.array(given, dtype=dtype, order="C")
@@ -95,9 +91,7 @@ class FiniteMDP:
         paid = self.terminal[:, None, None] & (p > 0) & (self.rewards != 0)
         _refuse("rewards", self.rewards, paid, "a terminal state must have reward 0")
         if not np.abs(self.rewards).max() / (1 - self.discount) < 1e150:
-            raise SettingError(
-                "rewards", np.abs(self.rewards).max(), "max |r| / (1 - discount) must be below 1e150"
-            )
+            raise SettingError("rewards", np.abs(self.rewards).max(), "max |r| / (1 - discount) must be below 1e150")
         _refuse("start", self.start, self.start < 0, "must not be negative")
         _refuse("start", self.start, self.terminal & (self.start > 0), "must be 0 at terminal states")
         if abs(self.start.sum() - 1) > _SUM_TOLERANCE:
@@ -105,9 +99,7 @@ class FiniteMDP:
         if self.layout is not None and (
             len({len(row) for row in self.layout}) != 1 or sum(map(len, self.layout)) != self.n_states
         ):
-            raise SettingError(
-                "layout", "/".join(self.layout), f"must have {self.n_states} tiles in equal rows"
-            )
+            raise SettingError("layout", "/".join(self.layout), f"must have {self.n_states} tiles in equal rows")
 
     @property
     def n_states(self) -> int:

@@ -35,9 +35,7 @@ class Evaluation:
 
     def __post_init__(self) -> None:
         if self.episodes is not None and self.episodes < 0:
-            raise SettingError(
-                "evaluation.episodes", self.episodes, "must be at least 0, or null for the default"
-            )
+            raise SettingError("evaluation.episodes", self.episodes, "must be at least 0, or null for the default")
         if self.start not in ("uniform", "start", "both"):
             raise SettingError("evaluation.start", self.start, "must be uniform, start or both")
         if self.time_limit is not None and self.time_limit < 1:
@@ -118,9 +116,7 @@ class Measure:
         for name, metric in self.more.items():
             measured[name] = np.asarray(metric(q, self.mdp), dtype=np.float64)
             if measured[name].shape != (len(q),):
-                raise SettingError(
-                    "metrics", name, f"must return an array of shape ({len(q)},), one value a seed"
-                )
+                raise SettingError("metrics", name, f"must return an array of shape ({len(q)},), one value a seed")
         return measured
 
     def errors(self, q: np.ndarray) -> dict[str, np.ndarray]:

@@ -54,9 +54,7 @@ class _Chain:
         if not 0 <= self.restart_probability < 1:
             raise SettingError("sampling.restart_probability", self.restart_probability, "must lie in [0, 1)")
         if self.time_limit is not None and self.time_limit < 1:
-            raise SettingError(
-                "sampling.time_limit", self.time_limit, "must be at least 1 move, or null for none"
-            )
+            raise SettingError("sampling.time_limit", self.time_limit, "must be at least 1 move, or null for none")
         first, last, span = self.exploration
         if not (0 <= last <= first <= 1 and span > 0):
             expected = "must be a number in [0, 1], or [first, last, iterations] with 1 >= first >= last >= 0"
@@ -83,14 +81,10 @@ class _Chain:
             if self.adaptive:
                 return None
             return mdp.learned / np.maximum(mdp.learned.sum(axis=1, keepdims=True), 1)
-        table = np.asarray(
-            self.behaviour(mdp) if callable(self.behaviour) else self.behaviour, dtype=np.float64
-        )
+        table = np.asarray(self.behaviour(mdp) if callable(self.behaviour) else self.behaviour, dtype=np.float64)
         shape = (mdp.n_states, mdp.n_actions)
         if table.shape != shape:
-            raise SettingError(
-                "sampling.behaviour", f"array of shape {table.shape}", f"must have the shape {shape}"
-            )
+            raise SettingError("sampling.behaviour", f"array of shape {table.shape}", f"must have the shape {shape}")
         share = np.where(mdp.learned, table, 0.0)
         open_states = ~mdp.terminal
         if (share < 0).any() or not np.allclose(share.sum(axis=1)[open_states], 1, atol=1e-9):
@@ -132,9 +126,7 @@ class Replay(_Chain):
         if self.warm_up < 0:
             raise SettingError("sampling.warm_up", self.warm_up, "must be at least 0 steps")
         if not 1 <= self.draws <= self.capacity:
-            expected = (
-                f"must lie between 1 and the capacity of the buffer, {self.capacity}: it never holds more"
-            )
+            expected = f"must lie between 1 and the capacity of the buffer, {self.capacity}: it never holds more"
             raise SettingError("sampling.draws", self.draws, expected)
 
 
@@ -147,9 +139,7 @@ class IID(_Chain):
     def __post_init__(self) -> None:
         _Chain.__post_init__(self)
         if self.adaptive:
-            expected = (
-                "has no stationary chain to draw from; use uniform or a fixed policy, or sampling=replay"
-            )
+            expected = "has no stationary chain to draw from; use uniform or a fixed policy, or sampling=replay"
             raise SettingError("sampling.behaviour", self.behaviour, expected)
 
 
@@ -182,9 +172,7 @@ def transition_model(mdp: FiniteMDP, mean_reward: bool) -> tuple:
     y, r, edges = outcome_tables(mdp, mean_reward)
     shift = np.uint64(max(1, mdp.n_successors - 1).bit_length())
     if len(mdp.pairs) << int(shift) >= _WORD:
-        raise SettingError(
-            "env", mdp.name, "has too many pairs and successors for one 32-bit number of a transition"
-        )
+        raise SettingError("env", mdp.name, "has too many pairs and successors for one 32-bit number of a transition")
     return mdp.pair_offsets.astype(np.uint64), y, r, edges, shift
 
 
@@ -194,9 +182,7 @@ def outcome_tables(mdp: FiniteMDP, mean_reward: bool) -> tuple[np.ndarray, np.nd
     p, y = mdp.probabilities[x, u], mdp.successors[x, u].astype(np.uint32)
     r = mdp.rewards[x, u].copy()
     last = p.shape[1] - 1 - (p[:, ::-1] > 0).argmax(axis=1)
-    for b in range(
-        p.shape[1]
-    ):  # outcomes after the last possible one repeat it: a word at the edge must not leave
+    for b in range(p.shape[1]):  # outcomes after the last possible one repeat it: a word at the edge must not leave
         beyond = b > last
         y[beyond, b], r[beyond, b] = y[beyond, last[beyond]], r[beyond, last[beyond]]
     if mean_reward:

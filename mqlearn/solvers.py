@@ -62,9 +62,7 @@ def _solve_optimum(mdp: FiniteMDP) -> Optimum:
     first_bound, bound = certified_error(mdp, first), certified_error(mdp, second)
     distance = float(np.abs(first - second).max())
     if not distance <= first_bound + bound:
-        raise ConvergenceError(
-            f"two solutions of {mdp.name} differ by {distance:.3g}, beyond their certified errors"
-        )
+        raise ConvergenceError(f"two solutions of {mdp.name} differ by {distance:.3g}, beyond their certified errors")
     if not bound <= 1e-6 * max(np.abs(second).max(), np.abs(mdp.rewards).max()):
         reason = f"is too near 1 for double precision: Q* would only be known to within {bound:.3g}"
         raise SettingError("discount", mdp.discount, reason)
@@ -253,9 +251,7 @@ def _matrix(p: np.ndarray, y: np.ndarray) -> Any:
     from scipy import sparse
 
     # A copy of the indices: scipy may sort them in place.
-    return sparse.csr_array(
-        (p.ravel(), y.flatten(), np.arange(len(p) + 1) * p.shape[1]), shape=(len(p), len(p))
-    )
+    return sparse.csr_array((p.ravel(), y.flatten(), np.arange(len(p) + 1) * p.shape[1]), shape=(len(p), len(p)))
 
 
 def _factor(p: Any, discount: float) -> Any:

@@ -239,9 +239,7 @@ def _values(run: runs.Run, text: str, name: str, per_seed: bool) -> Iterator[tup
             yield key, float(value), int(step)
 
 
-def _log_metrics(
-    client: "MlflowClient", run_id: str, values: list[tuple[str, float, int]], time: int
-) -> None:
+def _log_metrics(client: "MlflowClient", run_id: str, values: list[tuple[str, float, int]], time: int) -> None:
     from mlflow.entities import Metric
 
     for i in range(0, len(values), METRICS_A_BATCH):

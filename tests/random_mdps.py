@@ -6,9 +6,7 @@ from hypothesis import strategies as st
 from mqlearn.mdp import FiniteMDP
 
 
-def random_mdp(
-    seed: int, n_states: int, n_actions: int, n_successors: int, discount: float, rewards: str
-) -> FiniteMDP:
+def random_mdp(seed: int, n_states: int, n_actions: int, n_successors: int, discount: float, rewards: str) -> FiniteMDP:
     """Rewards: "positive", "negative" or "mixed". The last of several states is a terminal goal."""
     rng = np.random.default_rng(seed)
     shape = (n_states, n_actions, n_successors)

@@ -104,9 +104,7 @@ def test_small_blocks():
     assert frozen_lake_blocks(2, ["SG", "FH"]).layout == ("SSGG", "SSGG", "FFHH", "FFHH")
 
 
-@pytest.mark.parametrize(
-    ("size", "frozen", "seed"), [(8, 0.8, 0), (2, 0.1, 4), (12, 0.6, 7), (64, 0.8, 1), (5, 1, 3)]
-)
+@pytest.mark.parametrize(("size", "frozen", "seed"), [(8, 0.8, 0), (2, 0.1, 4), (12, 0.6, 7), (64, 0.8, 1), (5, 1, 3)])
 def test_random_maps_are_gymnasiums(size, frozen, seed):
     mdp, rows = frozen_lake_random(size, frozen, seed), generate_random_map(size, frozen, seed)
     assert mdp.layout == tuple(rows)
@@ -127,9 +125,7 @@ def test_a_map_that_is_no_square():
 
 
 def test_a_column_is_a_row_turned():
-    assert (
-        optimal(frozen_lake(["S", "F", "F", "G"])).start_value == optimal(frozen_lake(["SFFG"])).start_value
-    )
+    assert optimal(frozen_lake(["S", "F", "F", "G"])).start_value == optimal(frozen_lake(["SFFG"])).start_value
 
 
 def test_a_map_from_a_file(tmp_path):
@@ -325,9 +321,7 @@ def test_actions_that_a_state_does_not_have_are_not_admissible():
 
 def test_the_first_states_are_those_that_resets_show():
     class Anywhere(Chain):
-        def reset(
-            self, *, seed: int | None = None, options: dict[str, Any] | None = None
-        ) -> tuple[Any, dict]:
+        def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict]:
             super().reset(seed=seed)
             self.x = int(self.np_random.integers(2))
             return self.x, {}

@@ -82,9 +82,7 @@ def test_a_wrong_model_is_refused_by_the_name_of_its_entry(change, setting):
     assert refused.value.setting == setting
 
 
-@pytest.mark.parametrize(
-    "discount", [0, 1, 0.0, 1.0, -0.1, 1.5, np.nan, np.inf, "0.9", None, True, np.array([0.9])]
-)
+@pytest.mark.parametrize("discount", [0, 1, 0.0, 1.0, -0.1, 1.5, np.nan, np.inf, "0.9", None, True, np.array([0.9])])
 def test_a_discount_outside_the_open_unit_interval_is_refused(discount):
     with pytest.raises(SettingError, match="strictly between 0 and 1"):
         FiniteMDP(**small() | {"discount": discount})
@@ -136,9 +134,7 @@ def test_the_arrays_belong_to_the_model_and_cannot_be_written():
 def test_pairs_and_offsets_list_the_learned_pairs_state_by_state(mdp):
     assert mdp.pairs.dtype == mdp.pair_offsets.dtype == mdp.successors.dtype == np.int32
     listed = [
-        (x, int(u))
-        for x in range(mdp.n_states)
-        for u in mdp.pairs[mdp.pair_offsets[x] : mdp.pair_offsets[x + 1], 1]
+        (x, int(u)) for x in range(mdp.n_states) for u in mdp.pairs[mdp.pair_offsets[x] : mdp.pair_offsets[x + 1], 1]
     ]
     assert listed == [tuple(pair) for pair in mdp.pairs.tolist()]
     for x in range(mdp.n_states):
@@ -159,9 +155,7 @@ def test_distances_are_those_of_a_search_by_hand(mdp):
                     distance[y] = distance[x] + 1
                     queue.append(y)
     assert mdp.distances.tolist() == [distance.get(x, -1) for x in range(mdp.n_states)]
-    assert np.array_equal(
-        mdp.counted, mdp.learned & np.isin(np.arange(mdp.n_states), list(distance))[:, None]
-    )
+    assert np.array_equal(mdp.counted, mdp.learned & np.isin(np.arange(mdp.n_states), list(distance))[:, None])
 
 
 @slow_machine

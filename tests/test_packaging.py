@@ -48,9 +48,7 @@ def installed(wheel, tmp_path_factory) -> Path:
     python = programs / "python"
     install = ("-m", "uv", "pip", "install", "--offline", "--no-deps", "--cache-dir", folder / "cache")
     run(sys.executable, *install, "--python", python, wheel, cwd=folder)
-    own = run(
-        python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))", cwd=folder
-    ).stdout.strip()
+    own = run(python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))", cwd=folder).stdout.strip()
     others = {sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}
     Path(own, "others.pth").write_text("\n".join(sorted(others)) + "\n", encoding="utf-8")
     place = run(python, "-c", "import mqlearn; print(mqlearn.__file__)", cwd=folder).stdout.strip()
@@ -93,9 +91,7 @@ def locked() -> list[tuple[Requirement, list[str]]]:
     """The requirements of the lock with their hashes."""
     text = (ROOT / "requirements.lock").read_text(encoding="utf-8").replace("\\\n", " ")
     lines = [line for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")]
-    return [
-        (Requirement(name), hashes) for name, *hashes in (re.split(r"\s+--hash=", line) for line in lines)
-    ]
+    return [(Requirement(name), hashes) for name, *hashes in (re.split(r"\s+--hash=", line) for line in lines)]
 
 
 def test_lock_pins_and_hashes_every_requirement():
@@ -147,9 +143,7 @@ def test_committed_text_names_no_index_host_and_no_absolute_path():
             continue
         lines = data.decode("utf-8", errors="replace").splitlines()
         found += [
-            f"{file.relative_to(ROOT)}:{i}: {line[:120]}"
-            for i, line in enumerate(lines, 1)
-            if forbidden.search(line)
+            f"{file.relative_to(ROOT)}:{i}: {line[:120]}" for i, line in enumerate(lines, 1) if forbidden.search(line)
         ]
     assert not found, "\n".join(found)
 

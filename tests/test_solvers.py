@@ -195,9 +195,7 @@ def test_the_optimum_of_a_model_is_computed_once():
 
 def test_optimal_actions_are_counted_over_reachable_states():
     assert optimal_actions(frozen_lake(["SF", "FG"], slippery=False)) == 4  # two ways, then one action each
-    assert (
-        optimal_actions(frozen_lake(["SG", "HH", "FF"], slippery=False)) == 1
-    )  # the last row is out of reach
+    assert optimal_actions(frozen_lake(["SG", "HH", "FF"], slippery=False)) == 1  # the last row is out of reach
     assert optimal_actions(frozen_lake(rewards=(0, 0, 0))) == 44
 
 

@@ -49,9 +49,7 @@ class Outcome:
 
 
 def write(folder: Path, digest="d1", result: Outcome | None = Outcome(), settings=SETTINGS, **extra):
-    return runs.write(
-        folder, settings=settings, digest=digest, name="MomentumQ m=2", result=result, extra=extra
-    )
+    return runs.write(folder, settings=settings, digest=digest, name="MomentumQ m=2", result=result, extra=extra)
 
 
 @pytest.fixture
@@ -132,18 +130,14 @@ def test_numpy_numbers_become_plain_ones(uri, tmp_path):
     run_id = tracking.log(write(tmp_path / "run", result=outcome), uri, "trial")
     assert history(uri, run_id, "q_error") == [(5, 2.0), (2**40, 3.0)]
     database = sqlite3.connect(str(store.sqlite_path(uri)))
-    kinds = database.execute(
-        "SELECT DISTINCT typeof(step), typeof(value), typeof(timestamp) FROM metrics"
-    ).fetchall()
+    kinds = database.execute("SELECT DISTINCT typeof(step), typeof(value), typeof(timestamp) FROM metrics").fetchall()
     database.close()
     assert kinds == [("integer", "real", "integer")]
 
 
 def test_more_values_than_a_batch_holds_all_arrive(uri, tmp_path):
     iteration = np.arange(700)
-    outcome = replace(
-        Outcome(), iteration=iteration, curves={"q_error": np.random.default_rng(0).random((4, 700))}
-    )
+    outcome = replace(Outcome(), iteration=iteration, curves={"q_error": np.random.default_rng(0).random((4, 700))})
     run = write(tmp_path / "run", result=outcome)
     run_id = tracking.log(run, uri, "trial")
     for suffix, key in (("", "mean"), ("_high", "high")):
@@ -173,9 +167,7 @@ def test_what_is_not_finite_is_never_a_number_and_a_diverged_run_never_the_best(
     assert best[0].info.run_id == fine
     assert "q_error_n_finite" not in client.get_run(fine).data.metrics
     values = sqlite3.connect(str(store.sqlite_path(uri)))
-    assert values.execute("SELECT COUNT(*) FROM metrics WHERE is_nan OR ABS(value) > 1e300").fetchone() == (
-        0,
-    )
+    assert values.execute("SELECT COUNT(*) FROM metrics WHERE is_nan OR ABS(value) > 1e300").fetchone() == (0,)
     values.close()
 
 
@@ -204,14 +196,10 @@ def test_a_large_map_is_an_artifact_and_comes_back_from_the_record_alone(uri, tm
 
 def test_names_that_mlflow_refuses_are_changed_with_a_note(uri, tmp_path, caplog):
     """ML-06."""
-    curves = {
-        name: np.full((2, 3), float(i)) for i, name in enumerate(["||Q-Q*||_inf", "(Q-Q)_inf", "q", "q_std"])
-    }
+    curves = {name: np.full((2, 3), float(i)) for i, name in enumerate(["||Q-Q*||_inf", "(Q-Q)_inf", "q", "q_std"])}
     run_id = tracking.log(write(tmp_path / "run", result=replace(Outcome(), curves=curves)), uri, "trial")
     logged = store.connect(uri).get_run(run_id)
-    final = {
-        key.removesuffix("_final"): v for key, v in logged.data.metrics.items() if key.endswith("_final")
-    }
+    final = {key.removesuffix("_final"): v for key, v in logged.data.metrics.items() if key.endswith("_final")}
     assert final == {"Q-Q_inf": 0.0, "Q-Q_inf_2": 1.0, "q": 2.0, "q_std_2": 3.0}  # q_std is that of q
     renamed = json.loads(logged.data.tags["renamed_metrics"])
     assert renamed == {"Q-Q_inf": "||Q-Q*||_inf", "Q-Q_inf_2": "(Q-Q)_inf", "q_std_2": "q_std"}
@@ -441,18 +429,14 @@ def test_many_jobs_at_once_on_a_new_database_all_land_in_the_experiment(tmp_path
     """ML-01 and ML-02, without a call of `prepare` first."""
     uri = tracking.default_uri(tmp_path / "a folder" / "50 %")
     folders = [str(write(tmp_path / f"{i}", f"d{i}").folder) for i in range(16)]
-    done = subprocess.run(
-        [sys.executable, "-c", JOBS, uri, "new trial", *folders], capture_output=True, text=True
-    )
+    done = subprocess.run([sys.executable, "-c", JOBS, uri, "new trial", *folders], capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
     found = store.finished(uri, "new trial")
     assert sorted(run.digest for run in found) == sorted(f"d{i}" for i in range(16))
     client = store.connect(uri)
     counts = {e.name: len(client.search_runs([e.experiment_id])) for e in client.search_experiments()}
     assert counts == {"Default": 0, "new trial": 16}
-    assert all(
-        unmoved.startswith((tmp_path / "a folder").as_uri()) for unmoved in (f.artifact_uri for f in found)
-    )
+    assert all(unmoved.startswith((tmp_path / "a folder").as_uri()) for unmoved in (f.artifact_uri for f in found))
 
 
 def test_prepare_refuses_names_that_would_scatter_runs(uri):
@@ -485,9 +469,7 @@ def test_a_store_that_fails_is_one_error_and_quick(tmp_path, uri, capfd):
 def test_addresses_become_absolute_and_the_setting_comes_first(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     default = f"sqlite:///{tmp_path}/out/mlflow.db"
-    assert (
-        tracking.resolve_uri(None, None, "out") == tracking.resolve_uri("", "", tmp_path / "out") == default
-    )
+    assert tracking.resolve_uri(None, None, "out") == tracking.resolve_uri("", "", tmp_path / "out") == default
     assert tracking.resolve_uri(None, "http://host:5000/", "out") == "http://host:5000"
     assert tracking.resolve_uri("sqlite:///a.db", "http://host:5000", "out") == f"sqlite:///{tmp_path}/a.db"
     assert tracking.resolve_uri("sqlite:////x/a.db", None, "out") == "sqlite:////x/a.db"
@@ -495,14 +477,10 @@ def test_addresses_become_absolute_and_the_setting_comes_first(tmp_path, monkeyp
         assert tracking.resolve_uri(address, None, "out") == address
 
 
-@pytest.mark.parametrize(
-    "folder", ["mlruns", "./mlruns", "/tmp/x", "file:///tmp/mlruns", "C:\\runs", "my.db"]
-)
+@pytest.mark.parametrize("folder", ["mlruns", "./mlruns", "/tmp/x", "file:///tmp/mlruns", "C:\\runs", "my.db"])
 def test_a_folder_as_a_store_is_refused_with_the_way_out(tmp_path, folder):
     """ML-12."""
-    with pytest.raises(
-        SettingError, match=r"^tracking\.uri=.*refused by MLflow.*sqlite:///.*migrate-filestore"
-    ):
+    with pytest.raises(SettingError, match=r"^tracking\.uri=.*refused by MLflow.*sqlite:///.*migrate-filestore"):
         tracking.resolve_uri(folder, "http://host", tmp_path)
     with pytest.raises(SettingError, match=r"^MLFLOW_TRACKING_URI=.*refused by MLflow"):
         tracking.resolve_uri(None, folder, tmp_path)

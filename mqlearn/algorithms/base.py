@@ -62,13 +62,9 @@ def check_rule(rule: Rule) -> None:
             raise
         raise SettingError("algorithm", name, f"update() must work on an array of k ({error})") from error
     if not np.isfinite(weights).all():
-        raise SettingError(
-            "algorithm", name, f"update() is not finite at k = {k[~np.isfinite(weights).all(1)][0]:g}"
-        )
+        raise SettingError("algorithm", name, f"update() is not finite at k = {k[~np.isfinite(weights).all(1)][0]:g}")
     scale = np.abs(weights).sum(axis=1)
     if not (np.abs(probes @ weights.T - values) <= 1e-9 * scale).all():
         raise SettingError("algorithm", name, "update() must be linear in q, q_prev, target and target_prev")
     if (np.abs(weights.sum(axis=1) - 1.0) > 1e-9 * scale).any():
-        raise SettingError(
-            "algorithm", name, "the weights of update() must sum to 1, so that Q* is a fixed point"
-        )
+        raise SettingError("algorithm", name, "the weights of update() must sum to 1, so that Q* is a fixed point")

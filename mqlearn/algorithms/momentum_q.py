@@ -27,25 +27,19 @@ class MomentumQ(Rule):
 
     def __post_init__(self) -> None:
         if self.m is not None and not math.isfinite(self.m):
-            raise SettingError(
-                "algorithm.m", self.m, "must be a finite number (the theorem wants m >= 1/discount)"
-            )
+            raise SettingError("algorithm.m", self.m, "must be a finite number (the theorem wants m >= 1/discount)")
         if self.shift not in ("auto", "on", "off", True, False):
             raise SettingError("algorithm.shift", self.shift, "must be auto, on or off")
         if self.shifted and self.order <= -1:
             raise SettingError("algorithm.m", self.m, "must be above -1 when the step size is shifted by m")
         if self.beta is not None and self.m is not None:
-            raise SettingError(
-                "algorithm.m", self.m, "belongs to Algorithm 1, beta to Algorithm 2; give one of them"
-            )
+            raise SettingError("algorithm.m", self.m, "belongs to Algorithm 1, beta to Algorithm 2; give one of them")
         if self.beta is not None and not 0 <= self.beta < 1:
             raise SettingError("algorithm.beta", self.beta, "must lie in [0, 1), or be null for Algorithm 1")
         if not 0 <= self.lam < 1:
             raise SettingError("algorithm.lam", self.lam, "must lie in [0, 1)")
         if not 0 <= self.phi <= 1:
-            raise SettingError(
-                "algorithm.phi", self.phi, "must lie in [0, 1] (1 Nesterov only, 0 heavy ball only)"
-            )
+            raise SettingError("algorithm.phi", self.phi, "must lie in [0, 1] (1 Nesterov only, 0 heavy ball only)")
 
     @property
     def order(self) -> float:

@@ -98,9 +98,7 @@ def random_map(size: int, frozen: float, map_seed: int, *, max_tries: int = 10_0
         label(tiles != "H", output=regions)  # joined by sides, as the moves are
         if regions[0, 0] == regions[-1, -1]:
             return tuple("".join(row) for row in tiles)
-    raise SettingError(
-        "env.frozen", frozen, f"none of {max_tries} maps of size {size} can be crossed; use more ice"
-    )
+    raise SettingError("env.frozen", frozen, f"none of {max_tries} maps of size {size} can be crossed; use more ice")
 
 
 def _lake(
@@ -165,9 +163,7 @@ def _read_map(given: Map, setting: str = "env.map") -> tuple[str, ...]:
             raise SettingError(setting, str(given), f"cannot be read as a map file ({reason})") from None
     elif isinstance(given, str) or not isinstance(given, Iterable):
         hint = nearest(given, MAPS) if isinstance(given, str) else ""
-        expected = (
-            "must be '4x4', '8x8', a list of rows such as [SFFF,FHFH,FFFH,HFFG], or a path that ends in .txt"
-        )
+        expected = "must be '4x4', '8x8', a list of rows such as [SFFF,FHFH,FFFH,HFFG], or a path that ends in .txt"
         raise SettingError(setting, given, expected + hint)
     else:
         rows = list(given)
@@ -192,9 +188,7 @@ def _reward_schedule(rewards: object) -> list[float]:
     numbers = list(rewards) if isinstance(rewards, Iterable) and not isinstance(rewards, str) else []
     schedule = [number for number in map(finite_number, numbers) if number is not None]
     if not len(schedule) == len(numbers) == 3:
-        raise SettingError(
-            "env.rewards", rewards, "must be three finite numbers, for entering a goal, a hole, ice"
-        )
+        raise SettingError("env.rewards", rewards, "must be three finite numbers, for entering a goal, a hole, ice")
     return schedule
 
 

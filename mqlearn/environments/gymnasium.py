@@ -157,9 +157,7 @@ def _lack(env: "gymnasium.Env") -> str:
             return f"its {kind} space is a {type(space).__name__}, not Discrete"
     if not env.has_wrapper_attr("P"):
         return "it has no attribute P"
-    return (
-        "its P leaves out the fickle passenger" if getattr(env.unwrapped, "fickle_passenger", False) else ""
-    )
+    return "its P leaves out the fickle passenger" if getattr(env.unwrapped, "fickle_passenger", False) else ""
 
 
 def _check_interface(base: Any, name: str, table: _Table | None) -> bool:
@@ -266,9 +264,7 @@ def _compare(env: Any, name: str, table: _Table, start: np.ndarray) -> None:
     fresh = True
     for _ in range(_STEPS):
         if not table.listed[x].any() or (fresh and not start[x] > 0):
-            raise SettingError(
-                "env.id", name, f"an episode is in state {x} (from 0), which its model excludes"
-            )
+            raise SettingError("env.id", name, f"an episode is in state {x} (from 0), which its model excludes")
         u = int(generator.choice(np.flatnonzero(table.listed[x])))
         observation, reward, terminated, truncated, _ = env.step(u + first_action)
         y = _state(observation, env, name)
@@ -276,9 +272,7 @@ def _compare(env: Any, name: str, table: _Table, start: np.ndarray) -> None:
         if not (same & (table.p[x, u] > 0)).any():
             step = f"state {x}, action {u}, next state {y} (from 0), reward {reward}, terminated {terminated}"
             question = "does a wrapper change rewards, states or actions?"
-            raise SettingError(
-                "env.id", name, f"its model does not have the step that it made: {step}; {question}"
-            )
+            raise SettingError("env.id", name, f"its model does not have the step that it made: {step}; {question}")
         fresh = bool(terminated or truncated)
         x = _state(env.reset()[0], env, name) if fresh else y
 

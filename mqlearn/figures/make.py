@@ -1,6 +1,7 @@
 """From an experiment yaml to pictures: run what is missing, read the finished runs, draw, record where it came from."""
 
 import importlib
+import shutil
 import sys
 import time
 from collections.abc import Sequence
@@ -16,19 +17,27 @@ from mqlearn.statistics import BANDS
 REFERENCE = config.PACKAGE.parent / "outputs" / "paper"
 
 
-def figure(name: str, overrides: Sequence[str], config_dir: str | None, *, check: bool) -> int:
-    """`mqlearn figure`: returns 0, or 1 if `check` finds numbers that differ from the reference data."""
+def figure(
+    name: str, overrides: Sequence[str], config_dir: str | None, *, check: bool = False, store: bool = False
+) -> int:
+    """`mqlearn figure`: returns 0, or 1 if `check` finds numbers that differ from the reference data.
+
+    `store` makes this figure's numbers and picture the reference of the clone, in outputs/paper.
+    """
     bands = [override.split("=", 1)[1] for override in overrides if override.startswith("band=")]
     others = [override for override in overrides if not override.startswith("band=")]
     if bands and bands[-1] not in BANDS:
         raise SettingError("band", bands[-1], f"must be {' or '.join(BANDS)}")
     planned = plan(name, others, config_dir)
     band = bands[-1] if bands else planned.spec.get("band", BANDS[0])
+    suffix = f"_band={band}" if band != planned.spec.get("band", BANDS[0]) else ""
+    stem = config.outputs_folder() / "figures" / f"{planned.stem}{suffix}"
+    stored = REFERENCE / f"{stem.name}.npz"
+    if check and not stored.is_file():
+        raise SettingError("--check", stem.name, f"there is no reference data for it in {REFERENCE}")
     done = finished(planned)
     module = importlib.import_module(planned.spec["module"])
     drawn, data = module.from_runs(planned.cells, [done[one.cell.digest] for one in planned.cells], planned.spec, band)
-    suffix = f"_band={band}" if band != planned.spec.get("band", BANDS[0]) else ""
-    stem = config.outputs_folder() / "figures" / f"{planned.stem}{suffix}"
     provenance = {
         "figure": name,
         "command": " ".join(["mqlearn figure", name, *others, *([f"band={band}"] if suffix else [])]),
@@ -56,9 +65,13 @@ def figure(name: str, overrides: Sequence[str], config_dir: str | None, *, check
     for picture in pictures:
         print(picture)
     print(stem.with_name(f"{stem.name}.json"))
+    if store:
+        reference.write_reference(stored, data)
+        shutil.copyfile(pictures[0], stored.with_suffix(".png"))
+        print(f"{stored}\n{stored.with_suffix('.png')}")
     if not check:
         return 0
-    compared = reference.compare(data, REFERENCE / f"{stem.name}.npz")
+    compared = reference.compare(data, stored)
     print(f"reference data: {compared.verdict}" + (f" ({compared.difference})" if compared.difference else ""))
     return 1 if compared.verdict == "different" else 0
 
@@ -72,7 +85,9 @@ def finished(planned: Plan) -> dict[str, runs.Run]:
     missing = [one for digest, one in planned_by_digest.items() if digest not in done]
     if missing:
         started = time.monotonic()
-        sys.stderr.write(f"{planned.name}: {len(done)} of {len(planned_by_digest)} runs are finished, {len(missing)} to run\n")
+        sys.stderr.write(
+            f"{planned.name}: {len(done)} of {len(planned_by_digest)} runs are finished, {len(missing)} to run\n"
+        )
         with ThreadPoolExecutor(1) as tracking:
             pending: list[Any] = []
             for number, one in enumerate(missing, 1):
@@ -100,5 +115,3 @@ def _common(planned: Plan) -> dict[str, Any]:
     shared = {key: value for key, value in first.items() if all(other.get(key) == value for other in others)}
     hidden = ("tracking", "n_workers", "plugins", "experiment")
     return {key: value for key, value in shared.items() if key not in hidden}
-
-
