@@ -857,8 +857,9 @@ def greedy_returns(values, model, goal, starts, keep, alias, episodes, limit, la
     values: (L, pairs) estimates.   returns, goals: (L,) sums over `episodes` episodes of at most `limit` moves.
     An episode's randomness depends on its number and its lane alone.
     """
-    offsets, successors, rewards, thresholds, _ = model
+    offsets, rows, rewards, _, _ = _packed(model)
     n_states = offsets.shape[0] - 1
+    n_outcomes = np.uint64(rewards.shape[1])
     words = np.empty((4, _BATCH), np.uint32)
     best = np.empty(n_states, np.uint32)  # a best pair of each state, and how many there are
     ties = np.empty(n_states, np.uint32)
@@ -886,6 +887,8 @@ def greedy_returns(values, model, goal, starts, keep, alias, episodes, limit, la
                     x = np.uint64(starts[j]) if words[3, i] < keep[j] else np.uint64(starts[alias[j]])
                     continue
                 pair = np.uint64(best[x])
+                to = np.uint64(0)
+                word = words[1, i]
                 if ties[x] > 1:
                     left = _below(words[0, i], ties[x])
                     largest = values[lane, pair]
@@ -894,11 +897,12 @@ def greedy_returns(values, model, goal, starts, keep, alias, episodes, limit, la
                         if values[lane, pair] == largest:
                             left -= np.uint64(1)
                 b = np.uint64(0)
-                for c in range(1, thresholds.shape[1]):
-                    if words[1, i] >= thresholds[pair, c]:
-                        b = np.uint64(c)
-                total += rewards[pair, b]
-                x = np.uint64(successors[pair, b])
+                for c in range(np.uint64(1), n_outcomes):
+                    b = c if word >= rows[pair, n_outcomes - np.uint64(1) + c] else b
+                to = np.uint64(rows[pair, b])
+                if to & np.uint64(1):
+                    total += rewards[pair, b]
+                x = to >> np.uint64(1)
                 if ties[x] == 0:  # terminal
                     if goal[x] != 0:
                         reached += 1
@@ -915,31 +919,47 @@ def success_within(policy, model, probabilities, goal, steps):
     """
     offsets, successors, _, _, _ = model
     n_states = offsets.shape[0] - 1
-    n_outcomes = successors.shape[1]
-    # The chain of the policy as a sparse matrix: most states have one best pair.
-    columns = np.empty((policy > 0.0).sum() * n_outcomes, np.uint32)
+    # The chain of the policy as a sparse matrix, first the rows of the states with one pair: nearly all.
+    order = np.empty(n_states, np.uint32)
+    columns = np.empty((policy > 0.0).sum() * successors.shape[1], np.uint32)
     shares = np.empty(columns.shape[0])
     ends = np.zeros(n_states + 1, np.uint64)
     now = np.zeros(n_states)
-    n = np.uint64(0)
-    for x in range(n_states):
-        if goal[x] != 0:
-            now[x] = 1.0
-        else:
+    n, n_rows, n_short = np.uint64(0), np.uint64(0), np.uint64(0)
+    for several in (False, True):
+        for x in range(n_states):
+            if goal[x] != 0:
+                now[x] = 1.0
+                continue
+            wanted = 0
+            for pair in range(offsets[x], offsets[x + 1]):
+                wanted += policy[pair] > 0.0
+            if wanted == 0 or (wanted > 1) != several:
+                continue
             for pair in range(offsets[x], offsets[x + 1]):
                 if policy[pair] > 0.0:
-                    for b in range(n_outcomes):
+                    for b in range(successors.shape[1]):
                         columns[n] = successors[pair, b]
                         shares[n] = policy[pair] * probabilities[pair, b]
                         n += np.uint64(1)
-        ends[x + 1] = n
+            order[n_rows] = x
+            n_rows += np.uint64(1)
+            ends[n_rows] = n
+        if not several and successors.shape[1] == 3:
+            n_short = n_rows
     following = now.copy()
     for _ in range(steps):
-        for x in range(n_states):
-            if ends[x] < ends[x + 1]:
-                total = 0.0
-                for i in range(ends[x], ends[x + 1]):
-                    total += shares[i] * now[np.uint64(columns[i])]
-                following[x] = total
+        i = np.uint64(0)
+        for row in range(n_short):
+            total = shares[i] * now[np.uint64(columns[i])]
+            total += shares[i + np.uint64(1)] * now[np.uint64(columns[i + np.uint64(1)])]
+            total += shares[i + np.uint64(2)] * now[np.uint64(columns[i + np.uint64(2)])]
+            following[np.uint64(order[row])] = total
+            i += np.uint64(3)
+        for row in range(n_short, n_rows):
+            total = 0.0
+            for entry in range(ends[row], ends[row + np.uint64(1)]):
+                total += shares[entry] * now[np.uint64(columns[entry])]
+            following[np.uint64(order[row])] = total
         now, following = following, now
     return now

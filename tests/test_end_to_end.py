@@ -270,6 +270,8 @@ def test_an_experiment_of_the_user(mqlearn, outputs, work, stored, monkeypatch):
     keep = reference.compare
     monkeypatch.setattr(reference, "compare", lambda current, file: data.update(current) or keep(current, file))
     assert mqlearn(*draw, "--check").code == 2  # nothing to compare with
+    runs._save_arrays(paper / "two_curves.npz", {})
+    assert mqlearn(*draw, "--check").code == 1  # with nothing in it
     for factor, verdict, code in ((1.0, "same", 0), (1 + 1e-9, "compatible", 0), (1.1, "different", 1)):
         changed = {key: value * factor if value.dtype == float else value for key, value in data.items()}
         runs._save_arrays(paper / "two_curves.npz", changed)

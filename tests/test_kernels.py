@@ -56,6 +56,9 @@ class Sampled(Rule):
 class Numbers(Rule):
     """Four numbers that change with k, none of them 0."""
 
+    def __repr__(self):
+        return "Numbers()"
+
     def update(self, k, q, q_prev, target, target_prev):
         a = 1 / (k + 2)
         return 0.5 * q + (0.2 - a) * q_prev + 0.4 * target + (a - 0.1) * target_prev

@@ -162,7 +162,7 @@ def test_episodes_start_where_they_should():
         Markovian(restart_probability=0.2),
         Markovian(behaviour=prefer_right, time_limit=11),
     ],
-    ids=repr,
+    ids=["start", "uniform", "time limit", "restarts", "a policy"],
 )
 def test_no_transition_joins_two_episodes(sampling):
     """The successor of a transition is where the next one begins, unless the episode ended: then that is a start."""

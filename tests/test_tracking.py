@@ -477,7 +477,9 @@ def test_addresses_become_absolute_and_the_setting_comes_first(tmp_path, monkeyp
         assert tracking.resolve_uri(address, None, "out") == address
 
 
-@pytest.mark.parametrize("folder", ["mlruns", "./mlruns", "/tmp/x", "file:///tmp/mlruns", "C:\\runs", "my.db"])
+@pytest.mark.parametrize(
+    "folder", ["mlruns", "./mlruns", "/elsewhere", "file:///elsewhere/mlruns", "C:\\runs", "my.db"]
+)
 def test_a_folder_as_a_store_is_refused_with_the_way_out(tmp_path, folder):
     """ML-12."""
     with pytest.raises(SettingError, match=r"^tracking\.uri=.*refused by MLflow.*sqlite:///.*migrate-filestore"):
