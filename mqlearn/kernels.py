@@ -337,7 +337,8 @@ def _move(model, chain, now, buffer, visits, greedy, k, words, i):
         n_outcomes = rewards.shape[1]
         word = words[1, i]
         if n_outcomes == 3:
-            b = np.uint64(word >= rows[pair, 3]) + np.uint64(word >= rows[pair, 4])
+            b = np.uint64(1) if word >= rows[pair, 3] else b
+            b = np.uint64(2) if word >= rows[pair, 4] else b
         else:
             for c in range(1, n_outcomes):
                 b = np.uint64(c) if word >= rows[pair, n_outcomes - 1 + c] else b

@@ -181,7 +181,7 @@ def test_a_wrong_map_is_refused(rows, message):
         (frozen_lake_blocks, {"repeat": 0}, "env.repeat"),
         (frozen_lake_blocks, {"repeat": 1000}, "env.repeat"),
         (frozen_lake_blocks, {"base": ["SF"]}, "env.base"),
-        (from_gymnasium, {"id": "FrozenLake-v1", "colour": "red"}, "env.colour"),
+        (from_gymnasium, {"id": "FrozenLake-v1", "colour": "red"}, "env.kwargs.colour"),
         (from_gymnasium, {"id": "FrozenLake-v1", "discount": 0}, "discount"),
     ],
 )
