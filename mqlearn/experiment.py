@@ -27,6 +27,7 @@ NUMERICS_VERSION = 1
 
 DIVERGED = 1e100  # a parameter beyond this, or not finite, is divergence
 _EPISODES, _SIMULATED_EPISODES = 150, 10  # of an evaluation, unless set; Gymnasium's own steps are slow
+_FEW_LANES = 16  # fewer synchronous seeds cost a worker as much time as these
 _LANE_STEP = 4  # synchronous seeds are dealt to workers in whole vectors
 _ERROR_TABLES, _ERROR_TABLES_LARGE = 20, 5
 _LARGE = 10_000  # pairs: beyond, fewer error tables are kept
@@ -99,7 +100,7 @@ def run(
     iterations: T >= 0.   step_size: alpha_k, by default the rule's own (harmonic).   sampling: Synchronous (default),
     Markovian, Replay or IID.   features: `Features` of the MDP, or a `BoxMap` of a simulator; None for tables.
     checkpoints: "log" or "linear", `n_checkpoints` of them at most; T/4 and T/2 are added with one sample an iteration.
-    n_workers: threads, by default the processor's cores.   reward: "mean" R(x, u) or "sampled" r(x, u, y) in the
+    n_workers: threads, by default one a core, or fewer.   reward: "mean" R(x, u) or "sampled" r(x, u, y) in the
     target; "auto" is mean for synchronous sampling, else sampled.   q0, theta0: a constant or a range (low, high) of
     uniform values.   metrics: name -> function of (tables (n, S, A), mdp) that returns (n,).   progress: called with
     (k, mean q_error) at every checkpoint.   Raises SettingError for a value that is not admissible.
@@ -119,7 +120,10 @@ def run(
     if synchronous and features is not None:
         raise SettingError("sampling", sampling.name, "works with tables only; use markovian, replay or iid")
     iteration = checkpoint_iterations(iterations, checkpoints, n_checkpoints, quarters=not synchronous)
-    lanes = _deal(n_seeds, n_workers or len(os.sched_getaffinity(0)), _LANE_STEP if synchronous else 1)
+    workers = n_workers or len(os.sched_getaffinity(0))
+    if synchronous and n_workers is None:
+        workers = max(1, min(workers, n_seeds // _FEW_LANES))
+    lanes = _deal(n_seeds, workers, _LANE_STEP if synchronous else 1)
     warnings = rule.warnings(mdp.discount)
     facts: dict[str, Any] = {}
     learners: list[Any]

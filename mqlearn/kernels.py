@@ -643,6 +643,19 @@ def _largest_estimate(z, w, d, features, first, end):
     return best
 
 
+@njit(inline="always")
+def _difference(z, w, d, features, offsets, pair, y, reward, discount):
+    """Temporal difference Phi(pair)'theta - r - g max_v Phi(y, v)'theta with theta = z - d w."""
+    ahead = _largest_estimate(z, w, d, features, offsets[y], offsets[y + np.uint64(1)])
+    return _estimate(z, w, d, features, pair) - reward - discount * ahead
+
+
+@_compiled
+def _difference_called(z, w, d, features, offsets, pair, y, reward, discount):
+    """`_difference` where a call does no harm: it compiles once."""
+    return _difference(z, w, d, features, offsets, pair, y, reward, discount)
+
+
 @_compiled
 def _entries(active, values):
     """Features as the loops read them: columns and values in one row, entries a pair, whether all are one single 1."""
@@ -705,18 +718,14 @@ def asynchronous_linear(
                             z, w, d, phi, scratch, offsets, now[0], k + done + i, lanes[lane], seed, streams[2]
                         )
                     now, pair, _, y, reward = _move(packed, chain, now, buffer, visited, greedy, k + done + i, words, i)
-                    first = offsets[y]
-                    stop = offsets[y + np.uint64(1)]
-                    ahead = _largest_estimate(z, w, d, phi, first, stop)
-                    delta = _estimate(z, w, d, phi, pair) - reward - discount * ahead
+                    delta = _difference(z, w, d, phi, offsets, pair, y, reward, discount)
                     row = np.uint64(done + i)
                     s = weights[row, 2]
                     t = weights[row, 3]
                     step = -s * delta
                     if same_sample:
                         d_prev = d + table[i, 0]  # theta_{k-1} = theta_k - v_k = z - (D + B) w
-                        ahead = _largest_estimate(z, w, d_prev, phi, first, stop)
-                        step -= t * (_estimate(z, w, d_prev, phi, pair) - reward - discount * ahead)
+                        step -= t * _difference_called(z, w, d_prev, phi, offsets, pair, y, reward, discount)
                     elif last_pair < 0:
                         if not zero_first:
                             step -= t * delta
@@ -803,10 +812,7 @@ def asynchronous_linear_dense(
                         here, change, 0.0, phi, scratch, offsets, now[0], k + done + i, lanes[lane], seed, streams[2]
                     )
                 now, pair, _, y, reward = _move(packed, chain, now, buffer, visited, greedy, k + done + i, words, i)
-                first = offsets[y]
-                stop = offsets[y + np.uint64(1)]
-                ahead = _largest_estimate(here, change, 0.0, phi, first, stop)
-                delta = _estimate(here, change, 0.0, phi, pair) - reward - discount * ahead
+                delta = _difference_called(here, change, 0.0, phi, offsets, pair, y, reward, discount)
                 s = weights[done + i, 2]
                 t = weights[done + i, 3]
                 beta = -(weights[done + i, 1] + t)
@@ -814,8 +820,7 @@ def asynchronous_linear_dense(
                 if same_sample:
                     for j in range(here.shape[0]):
                         theta_prev[j] = here[j] - change[j]
-                    ahead = _largest_estimate(theta_prev, change, 0.0, phi, first, stop)
-                    step -= t * (_estimate(theta_prev, change, 0.0, phi, pair) - reward - discount * ahead)
+                    step -= t * _difference_called(theta_prev, change, 0.0, phi, offsets, pair, y, reward, discount)
                 for j in range(here.shape[0]):
                     change[j] *= beta
                 if not same_sample:
