@@ -75,7 +75,7 @@ def plain(config: Any) -> dict[str, Any]:
 
     with open_dict(config):
         content = {key: config[key] for key in config if key != "hydra"}
-    return OmegaConf.to_container(OmegaConf.create(content), resolve=True, throw_on_missing=True)  # type: ignore
+    return OmegaConf.to_container(OmegaConf.create(content), resolve=True, throw_on_missing=True)  # type: ignore  # a dict, as the input is
 
 
 def register_resolvers() -> None:

@@ -49,7 +49,7 @@ REFUSED = [
     (["experiment.name=Default", "tracking=mlflow"], "experiment.name='Default'", "another name"),
     (["tracking=mlflow", "tracking.per_seed=maybe"], "tracking.per_seed='maybe'", "true or false"),
     (["tracking=mlflow", "tracking.uri=./mlruns"], "tracking.uri='./mlruns'", "sqlite:///"),
-    (["tracking=mlflow", "tracking.uri=file:///tmp/x"], "tracking.uri='file:///tmp/x'", "sqlite:///"),
+    (["tracking=mlflow", "tracking.uri=file:///elsewhere/x"], "tracking.uri='file:///elsewhere/x'", "sqlite:///"),
     (["tracking=mlflow", "tracking.uri=sqlit:///x.db"], "tracking.uri='sqlit:///x.db'", "did you mean 'sqlite'?"),
     # groups and names
     (["algorithm=momentum"], "algorithm='momentum'", "did you mean 'momentum_q'?"),

@@ -323,7 +323,7 @@ def test_wrong_shapes_and_bands_are_one_clear_message():
     with pytest.raises(SettingError, match="n_seeds, iterations"):
         Curve("rule", np.arange(3), np.ones((2, 4)))
     with pytest.raises(SettingError, match="did you mean 'std'"):
-        error_curves.draw([Panel("map", [curve()])], band="sdt")  # type: ignore[arg-type]
+        error_curves.draw([Panel("map", [curve()])], band="sdt")  # type: ignore[arg-type]  # on purpose
 
 
 def test_the_parts_serve_linear_axes_reference_lines_and_sparse_checkpoints():
