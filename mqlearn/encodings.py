@@ -5,7 +5,7 @@ Each action has a copy of the features of the state: feature i and action u are 
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,7 +22,7 @@ _MOST_FEATURES = 2**20  # of a state
 _MOST_ENTRIES = 2**26  # active entries of all pairs: 0.8 GB
 _BELOW_ONE = math.nextafter(1.0, 0.0)
 # CartPole's velocities have no bounds, and its other two bounds are twice those at which an episode ends.
-_BOUNDS = {"CartPole-v1": [2.4, 3.0, 0.21, 3.5]}
+_BOUNDS = dict.fromkeys(("CartPole-v0", "CartPole-v1"), [2.4, 3.0, 0.21, 3.5])
 
 # Points (N, k) in [0, 1)^k -> columns (N, F) and values (N, F).
 Encoder = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
@@ -36,6 +36,8 @@ class BoxMap:
     n_features: d. With `i, values = box_map(observation)` the estimates of the A actions are
         `values @ theta.reshape(-1, A)[i]`.
     norm: "unit" or "none", as in `Features`.
+    encode: points (n, k) in [0, 1)^k -> columns (n, F) and values (n, F).   tiling: tiles a side and displacements
+        (tilings, k) of tile coding, which kernels compute by themselves; None for other encodings.
     """
 
     name: str
@@ -45,13 +47,25 @@ class BoxMap:
     n_features: int
     norm: str
     encode: Encoder
+    tiling: tuple[int, np.ndarray] | None = None
 
     def __call__(self, observation: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Active features of the state (F,) and their values (F,). observation (k,)."""
-        point = (observation - self.low) / (self.high - self.low)
-        indices, values = self.encode(np.minimum(np.maximum(point, 0.0), _BELOW_ONE)[None])
-        value = values[0]
-        return indices[0], value / math.sqrt(value @ value) if self.norm == "unit" else value
+        indices, values = self.many(observation[None])
+        return indices[0], values[0]
+
+    def many(self, observations: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Those of observations (n, k): (n, F) and (n, F)."""
+        points = (observations - self.low) / (self.high - self.low)
+        indices, values = self.encode(np.minimum(np.maximum(points, 0.0), _BELOW_ONE))
+        return indices, values / np.sqrt((values * values).sum(1, keepdims=True)) if self.norm == "unit" else values
+
+    @property
+    def grid(self) -> np.ndarray:
+        """(2 + tilings, k) of tile coding, as `kernels.tile_columns` reads it; without rows for other encodings."""
+        if self.tiling is None:
+            return np.zeros((0, len(self.low)))
+        return np.concatenate([[self.low, self.high - self.low], self.tiling[1]])
 
 
 def tile_coding(
@@ -73,17 +87,22 @@ def tile_coding(
 
     def prepare(k: int) -> tuple[int, Encoder]:
         size = _limited("features.tiles", tiles, tilings * (tiles + 1) ** k)
-        shift = np.arange(tilings)[:, None] * (2 * np.arange(k) + 1) % tilings / tilings
-        stride = (tiles + 1) ** np.arange(k)
-        first = np.arange(tilings) * (tiles + 1) ** k
+        grid = np.concatenate([np.zeros((1, k)), np.ones((1, k)), shift(k)])
 
         def encode(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-            active = (points[:, None, :] * tiles + shift).astype(np.int64) @ stride + first
+            from mqlearn import kernels
+
+            active = np.empty((len(points), tilings), np.int64)
+            kernels.tile_columns(points, grid, tiles, active)
             return active, np.ones(active.shape)
 
         return size, encode
 
-    return _of_points(mdp, "tile_coding", prepare, norm, low, high)
+    def shift(k: int) -> np.ndarray:
+        return np.arange(tilings)[:, None] * (2 * np.arange(k) + 1) % tilings / tilings
+
+    made = _of_points(mdp, "tile_coding", prepare, norm, low, high)
+    return replace(made, tiling=(tiles, shift(len(made.low)))) if isinstance(made, BoxMap) else made
 
 
 def rbf(

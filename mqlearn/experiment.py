@@ -17,7 +17,7 @@ from mqlearn.learners import Initial, Learner, Linear, start
 from mqlearn.mdp import FiniteMDP, table_of_pairs
 from mqlearn.metrics import Evaluation, Measure, Metric, SimulationMeasure
 from mqlearn.sampling import Sampling, Synchronous, stationary
-from mqlearn.simulation import SimulatedLearner
+from mqlearn.simulation import SimulatedLearner, seen_by_simulators
 from mqlearn.simulation import check as check_simulation
 from mqlearn.solvers import optimal
 from mqlearn.step_sizes import StepSize
@@ -117,7 +117,7 @@ def run(
     check_rule(rule)
     synchronous = isinstance(sampling, Synchronous)
     reward = resolve_reward(reward, synchronous)
-    if synchronous and features is not None:
+    if synchronous and features is not None and isinstance(mdp, FiniteMDP):
         raise SettingError("sampling", sampling.name, "works with tables only; use markovian, replay or iid")
     iteration = checkpoint_iterations(iterations, checkpoints, n_checkpoints, quarters=not synchronous)
     workers = n_workers or len(os.sched_getaffinity(0))
@@ -128,7 +128,7 @@ def run(
     facts: dict[str, Any] = {}
     learners: list[Any]
     if isinstance(mdp, Simulator):
-        check_simulation(mdp, sampling, features)
+        check_simulation(mdp, sampling, features, reward, metrics)
         measure = SimulationMeasure(resolve_evaluation(evaluation, _SIMULATED_EPISODES))
         learners = [SimulatedLearner(mdp, sampling, features, linear, some, seed, theta0) for some in lanes]
         optimal_q = None
@@ -350,7 +350,7 @@ def _seen(learners: list[Any], iterations: int, sampling: Any, warnings: list[st
     """What the chains have seen, over all seeds that did not diverge, and a warning when that taught nothing."""
     chains = [learner.chain for learner in learners if hasattr(learner, "chain")]
     if not chains:
-        return {}
+        return seen_by_simulators([one for one in learners if isinstance(one, SimulatedLearner)], iterations, sampling)
     _, _, steps, episodes, goals, rewards = np.concatenate([chain.states for chain in chains]).sum(axis=0).tolist()
     visited = np.concatenate([chain.visits for chain in chains]) > 0
     x, u = chains[0].mdp.pairs.T

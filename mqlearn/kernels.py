@@ -28,8 +28,6 @@ STREAMS = {
     "simulator": 9,
 }
 
-STREAMS_SIMULATOR = STREAMS["simulator"]
-
 _MULTIPLIER_0 = np.uint64(0xD2511F53)
 _MULTIPLIER_1 = np.uint64(0xCD9E8D57)
 _WEYL_0 = np.uint32(0x9E3779B9)
@@ -37,15 +35,20 @@ _WEYL_1 = np.uint32(0xBB67AE85)
 _HALF = np.uint64(32)
 
 
-def _compiled(function: Callable) -> Any:
+def _compiled(function: Callable, nogil: bool = True) -> Any:
     """Compile without the GIL, cached on disk where a cache can be written (not in a read-only home).
 
     NumPy's error model: a division that may raise is a way out of a loop, on which references have to be counted.
     """
     try:
-        return njit(nogil=True, error_model="numpy", cache=True)(function)
+        return njit(nogil=nogil, error_model="numpy", cache=True)(function)
     except RuntimeError:
-        return njit(nogil=True, error_model="numpy")(function)
+        return njit(nogil=nogil, error_model="numpy")(function)
+
+
+def _compiled_short(function: Callable) -> Any:
+    """For calls of a microsecond between steps in Python: there, giving up the GIL costs more than the call."""
+    return _compiled(function, nogil=False)
 
 
 # Inlined by numba itself: left to LLVM, the call stays in the loop over lanes and keeps it from being vectorised.
@@ -62,12 +65,6 @@ def philox(c0, c1, c2, c3, key0, key1):
         key0 = np.uint32(key0 + _WEYL_0)
         key1 = np.uint32(key1 + _WEYL_1)
     return c0, c1, c2, c3
-
-
-@_compiled
-def philox_words(k_low, k_high, lane, seed):
-    """The four words of the simulator's stream at counter (0, k, lane)."""
-    return philox(np.uint32(0), k_low, k_high, lane, seed, np.uint32(STREAMS_SIMULATOR))
 
 
 @_compiled
@@ -205,22 +202,9 @@ def synchronous(q, q_prev, model, weights, discount, k, lanes, seed, stream):
 
 _CHUNK = 4096  # iterations for which random words are made at a time
 _BATCH = 64  # moves of an evaluation episode, likewise
-MARKOVIAN, REPLAY, IID, RECORDED = 0, 1, 2, 3
+MARKOVIAN, REPLAY, IID = 0, 1, 2
 UNIFORM, TABLE, EPSILON_GREEDY = 0, 1, 2
 NO_STREAMS = (np.uint32(0), np.uint32(0), np.uint32(0))
-
-# The chain of recorded transitions: iteration k learns from pair k + 1 of a model made for the purpose.
-_NONE_64, _NONE_32 = np.zeros(1, np.uint64), np.zeros(1, np.uint32)
-RECORDED_CHAIN = (
-    RECORDED, 1, UNIFORM, _NONE_64, np.zeros(1, np.int64), _NONE_64, _NONE_32, 0, 0, (0.0, 0.0, 1.0),
-    np.zeros(1, np.uint8), _NONE_64, _NONE_32,
-)  # fmt: skip
-
-
-def recorded_lane() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """States, buffers and visits of one lane that reads recorded transitions: unused."""
-    return np.zeros((1, 6), np.int64), np.zeros((1, 1), np.uint32), np.zeros((1, 1), np.int32)
-
 
 @_compiled
 def _philox_steps(k, n, lane, seed, stream, out):
@@ -269,8 +253,7 @@ def _packed(model):
 def _words(chain, k, n, lane, seed, streams, out):
     """The random words of a chain for iterations k .. k + n - 1, into `out` (8, n or more): four of each stream."""
     mode, behaviour, restart = chain[0], chain[2], chain[7]
-    if mode != RECORDED:
-        _philox_steps(k, n, lane, seed, streams[0], out[:4])
+    _philox_steps(k, n, lane, seed, streams[0], out[:4])
     if mode == REPLAY or behaviour == EPSILON_GREEDY or restart > 0:
         _philox_steps(k, n, lane, seed, streams[1], out[4:])
 
@@ -316,10 +299,7 @@ def _move(model, chain, now, buffer, visits, greedy, k, words, i):
     x, moves, steps, episodes, goals, paid, place = now
     pair, b, to = np.uint64(0), np.uint64(0), np.uint64(0)
     turn = mode != REPLAY or period == 1 or k % period == 0
-    if mode == RECORDED:
-        pair = np.uint64(k + 1)
-        to = np.uint64(rows[pair, 0])
-    elif turn:
+    if turn:
         first = offsets[x]
         count = offsets[x + np.uint64(1)] - first
         if mode == IID:
@@ -690,7 +670,7 @@ def asynchronous_linear(
     packed = _packed(model)
     adaptive = chain[2] == EPSILON_GREEDY
     phi = _entries(features[0], features[1])
-    same_sample, zero_first = options
+    same_sample = options[0]
     words = np.empty((8, _CHUNK), np.uint32)
     table = np.empty((_CHUNK, 6))
     ends = np.empty(_CHUNK, np.int64)
@@ -718,22 +698,12 @@ def asynchronous_linear(
                             z, w, d, phi, scratch, offsets, now[0], k + done + i, lanes[lane], seed, streams[2]
                         )
                     now, pair, _, y, reward = _move(packed, chain, now, buffer, visited, greedy, k + done + i, words, i)
-                    delta = _difference(z, w, d, phi, offsets, pair, y, reward, discount)
                     row = np.uint64(done + i)
-                    s = weights[row, 2]
-                    t = weights[row, 3]
-                    step = -s * delta
-                    if same_sample:
-                        d_prev = d + table[i, 0]  # theta_{k-1} = theta_k - v_k = z - (D + B) w
-                        step -= t * _difference_called(z, w, d_prev, phi, offsets, pair, y, reward, discount)
-                    elif last_pair < 0:
-                        if not zero_first:
-                            step -= t * delta
-                    elif t != 0.0:
-                        _touch(z, w, total, phi, np.uint64(last_pair), -t * last_delta, table, i)
-                    _touch(z, w, total, phi, pair, step, table, i)
+                    previous = (last_pair, last_delta)
+                    sample = (pair, y, reward)
+                    s_t = (weights[row, 2], weights[row, 3])
+                    last_delta = _descend(z, w, total, table, i, phi, offsets, discount, previous, sample, s_t, options)
                     last_pair = np.int64(pair)
-                    last_delta = delta
                 factor = table[end - 1, 5]
                 for j in range(w.shape[0]):
                     w[j] *= factor
@@ -777,6 +747,48 @@ def _touch(z, w, total, features, pair, step, table, i):
             z[j] += x * to_z
             total[j] += x * to_total
     _ = columns.size + values.size + z.size + w.size + total.size + table.size  # as in `_move`
+
+
+@njit(inline="always")
+def _descend(z, w, total, table, i, phi, offsets, discount, previous, sample, s_t, options):
+    """The iteration of row i of the table, once: from theta_k to theta_{k+1}. Returns the temporal difference.
+
+    previous: pair and difference of iteration k - 1.   sample: pair, next state, reward.   s_t: of its weights.
+    """
+    last_pair, last_delta = previous
+    pair, y, reward = sample
+    s, t = s_t
+    same_sample, zero_first = options
+    d = table[i, 1]
+    delta = _difference(z, w, d, phi, offsets, pair, y, reward, discount)
+    step = -s * delta
+    if same_sample:
+        d_prev = d + table[i, 0]  # theta_{k-1} = theta_k - v_k = z - (D + B) w
+        step -= t * _difference_called(z, w, d_prev, phi, offsets, pair, y, reward, discount)
+    elif last_pair < 0:
+        if not zero_first:
+            step -= t * delta
+    elif t != 0.0:
+        _touch(z, w, total, phi, np.uint64(last_pair), -t * last_delta, table, i)
+    _touch(z, w, total, phi, pair, step, table, i)
+    return delta
+
+
+@_compiled
+def _project(theta, v, radius):
+    """theta_{k+1} onto the ball of this radius, and v_{k+1} with it; how much theta has been shrunk."""
+    shrink = 1.0
+    if radius < np.inf:
+        norm = 0.0
+        for j in range(theta.shape[0]):
+            norm += theta[j] * theta[j]
+        if norm > radius * radius:
+            shrink = radius / np.sqrt(norm)
+            for j in range(theta.shape[0]):
+                before = theta[j] - v[j]
+                theta[j] *= shrink
+                v[j] = theta[j] - before
+    return shrink
 
 
 @_compiled
@@ -834,16 +846,7 @@ def asynchronous_linear_dense(
                     change[columns[f]] += step * values[f]
                 for j in range(here.shape[0]):
                     here[j] += change[j]
-                if radius < np.inf:
-                    norm = 0.0
-                    for j in range(here.shape[0]):
-                        norm += here[j] * here[j]
-                    if norm > radius * radius:
-                        shrink = radius / np.sqrt(norm)
-                        for j in range(here.shape[0]):
-                            before = here[j] - change[j]
-                            here[j] *= shrink
-                            change[j] = here[j] - before
+                _project(here, change, radius)
                 for j in range(here.shape[0]):
                     total[j] += here[j]
                 last_pair = np.int64(pair)
@@ -851,6 +854,152 @@ def asynchronous_linear_dense(
             _leave(states[lane], now)
             last[lane, 0] = np.float64(last_pair)
             last[lane, 1] = last_delta
+
+
+# --- simulators -----------------------------------------------------------------------------------------------------
+#
+# The same iterations where Gymnasium makes the steps. What is looked at are rows of three observations, A pairs each:
+# two for the visited pairs of this iteration and the last one by turns, one for the next observation.
+
+_NEXT, _TERMINAL = 2, 3
+
+
+@_compiled
+def lane_words(k, n, lane, seed, stream):
+    """(4, n) words of a stream of one lane in iterations k .. k + n - 1."""
+    out = np.empty((4, n), np.uint32)
+    _philox_steps(k, n, lane, seed, stream, out)
+    return out
+
+
+@_compiled
+def tile_columns(points, grid, tiles, out):
+    """Tile coding: the active tile of each tiling at points (n, K), into `out` (n, tilings) int64.
+
+    grid: (2 + tilings, K): lower end and width of the box, then the displacement of each tiling in tiles. A point
+    outside the box is moved to its edge; one that is no number has the tile 0 and the result is False.
+    """
+    n_axes = points.shape[1]
+    below_one = 1.0 - 2.0**-53
+    sound = True  # whether all are numbers
+    for i in range(points.shape[0]):
+        for tiling in range(grid.shape[0] - 2):
+            column = 0
+            stride = 1
+            for j in range(n_axes):
+                x = (points[i, j] - grid[0, j]) / grid[1, j]
+                if x != x:
+                    sound = False
+                x = min(x, below_one) if x > 0.0 else 0.0
+                column += np.int64(x * tiles + grid[2 + tiling, j]) * stride
+                stride *= tiles + 1
+            out[i, tiling] = tiling * stride + column
+    return sound
+
+
+@_compiled_short
+def momentum_plan(weights, same_sample, longest):
+    """(n, 10): the rows of `momentum_segments`; s and t; length of the segment that begins here; whether it ends here.
+
+    longest: iterations of a segment, at most.
+    """
+    n = weights.shape[0]
+    plan = np.zeros((n, 10))
+    ends = np.empty(n, np.int64)
+    for done in range(0, n, longest):
+        some = weights[done : done + longest]
+        start = 0
+        for segment in range(momentum_segments(some, same_sample, plan[done:], ends)):
+            plan[done + start, 8] = ends[segment] - start
+            plan[done + ends[segment] - 1, 9] = 1.0
+            start = ends[segment]
+    for i in range(n):
+        plan[i, 6] = weights[i, 2]
+        plan[i, 7] = weights[i, 3]
+    return plan
+
+
+@njit(inline="always")
+def _spread(active, values, place, index, value, n_actions):
+    """The features of one observation as rows of its pairs: feature i and action u are column i A + u."""
+    for u in range(n_actions):
+        row = place * n_actions + u
+        for f in range(index.shape[0]):
+            active[row, f] = index[f] * n_actions + u
+            values[row, f] = value[f]
+
+
+@_compiled_short
+def simulated_linear(
+    parameters, last, plan, rows, transitions, place, encoder, index, value, first, stop, discount, options, radius, k,
+    lane, seed, stream,
+):  # fmt: skip
+    """Iterations of one lane from recorded transitions, in O(active features) each; returns what is greedy after them.
+
+    parameters: (3, d) theta, v, sums as in `asynchronous_linear`; (z, w, .) between the rows of a segment.
+    last: (2,) as there.   plan: `momentum_plan` of the block.   rows: (active (3 A, F) uint32, values (3 A, F)).
+    transitions: (n, 2 K + 3) observation, next one, action, reward, whether the next one is terminal.
+    place: (1, K) where the greedy action is wanted.   encoder: (grid, tiles), see `tile_columns`; tiles 0: the features
+    are in index, value (2 m + 1, F): those of m transitions, two each, and of `place`; otherwise value is constant and
+    index scratch.   first, stop: iterations of the block.   radius: of the projection, which asks for segments of one
+    iteration in the plan.   k, lane, seed, stream: where ties at `place` draw from.
+    """
+    grid, tiles = encoder
+    active, values = rows
+    n_axes = place.shape[1]
+    n_actions = active.shape[0] // 3
+    z, w, total = parameters[0], parameters[1], parameters[2]
+    block = np.uint64(n_actions)
+    offsets = (np.uint64(0), block, block * np.uint64(2), block * np.uint64(3), block * np.uint64(3))
+    phi = (active.reshape(active.size), values.reshape(values.size), np.uint64(active.shape[1]), False)
+    last_pair = np.int64(last[0])
+    last_delta = last[1]
+    for i in range(first, stop):
+        a = 2 * (i - first)
+        reward = transitions[i, 2 * n_axes + 1]
+        if tiles > 0:
+            a = 0
+            points = transitions[i, : 2 * n_axes].reshape((2, n_axes))
+            if not tile_columns(points, grid, tiles, index[:2]):
+                reward = np.nan  # the observation is no number: neither is what is learned from it
+        if plan[i, 8] > 0.0:
+            _enter_segment(z, w, total, plan[i], plan[i, 8])
+        here = 1 if 0 <= last_pair < n_actions else 0
+        _spread(active, values, here, index[a], value[a], n_actions)
+        y = np.uint64(_TERMINAL)
+        if transitions[i, 2 * n_axes + 2] == 0.0:
+            y = np.uint64(_NEXT)
+            _spread(active, values, _NEXT, index[a + 1], value[a + 1], n_actions)
+        pair = np.uint64(here * n_actions) + np.uint64(transitions[i, 2 * n_axes])
+        previous = (last_pair, last_delta)
+        s_t = (plan[i, 6], plan[i, 7])
+        last_delta = _descend(
+            z, w, total, plan, i, phi, offsets, discount, previous, (pair, y, reward), s_t, options
+        )  # fmt: skip
+        last_pair = np.int64(pair)
+        if plan[i, 9] != 0.0:
+            for j in range(w.shape[0]):
+                w[j] *= plan[i, 5]
+            shrink = _project(z, w, radius)
+            if shrink != 1.0:
+                for j in range(z.shape[0]):
+                    total[j] -= z[j] / shrink - z[j]
+    last[0] = np.float64(last_pair)
+    last[1] = last_delta
+    d = 0.0
+    if stop < plan.shape[0]:
+        if plan[stop, 8] > 0.0:
+            _enter_segment(z, w, total, plan[stop], plan[stop, 8])
+            plan[stop, 8] = 0.0  # it has been entered
+        d = plan[stop, 1]
+    at = 2 * (stop - first)
+    if tiles > 0:
+        at = 0
+        tile_columns(place, grid, tiles, index[:1])
+    _spread(active, values, _NEXT, index[at], value[at], n_actions)
+    scratch = np.empty(active.shape[0])
+    greedy = _greedy_estimate(z, w, d, phi, scratch, offsets, np.uint64(_NEXT), k, lane, seed, stream)
+    return np.int64(greedy - np.uint64(_NEXT) * block)
 
 
 # --- evaluation -----------------------------------------------------------------------------------------------------

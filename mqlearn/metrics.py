@@ -194,9 +194,15 @@ def greedy_policies(mdp: FiniteMDP, q: np.ndarray) -> np.ndarray:
 
 
 class SimulationMeasure:
-    """What can be measured without a model: the return of greedy episodes from the environment's own start."""
+    """What can be measured without a model: the return of greedy episodes from the environment's own start.
+
+    Without a time limit that is Gymnasium's own, or 1000 moves where it has none. Raises SettingError for other starts.
+    """
 
     def __init__(self, evaluation: Evaluation) -> None:
+        if evaluation.start == "uniform":
+            expected = "needs an exact model; use start, the environment's own"
+            raise SettingError("evaluation.start", evaluation.start, expected)
         self.evaluation = evaluation
 
     def __call__(self, column: int, learner: Any) -> dict[str, np.ndarray]:
