@@ -22,7 +22,7 @@ _MOST_FEATURES = 2**20  # of a state
 _MOST_ENTRIES = 2**26  # active entries of all pairs: 0.8 GB
 _BELOW_ONE = math.nextafter(1.0, 0.0)
 # CartPole's velocities have no bounds, and its other two bounds are twice those at which an episode ends.
-_BOUNDS = dict.fromkeys(("CartPole-v0", "CartPole-v1"), [2.4, 3.0, 0.21, 3.5])
+_BOUNDS = {name: [2.4, 3.0, 0.21, 3.5] for name in ("CartPole-v0", "CartPole-v1")}
 
 # Points (N, k) in [0, 1)^k -> columns (N, F) and values (N, F).
 Encoder = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
@@ -69,7 +69,7 @@ class BoxMap:
 
 
 def tile_coding(
-    mdp: "FiniteMDP | gymnasium.Env",
+    mdp: "FiniteMDP | Simulator | gymnasium.Env",
     *,
     tilings: int = 8,
     tiles: int = 8,
@@ -106,7 +106,7 @@ def tile_coding(
 
 
 def rbf(
-    mdp: "FiniteMDP | gymnasium.Env",
+    mdp: "FiniteMDP | Simulator | gymnasium.Env",
     *,
     centres: int = 5,
     width: float = 1.0,
@@ -142,7 +142,7 @@ def rbf(
 
 
 def fourier(
-    mdp: "FiniteMDP | gymnasium.Env",
+    mdp: "FiniteMDP | Simulator | gymnasium.Env",
     *,
     order: int = 3,
     norm: str = "unit",

@@ -206,6 +206,7 @@ MARKOVIAN, REPLAY, IID = 0, 1, 2
 UNIFORM, TABLE, EPSILON_GREEDY = 0, 1, 2
 NO_STREAMS = (np.uint32(0), np.uint32(0), np.uint32(0))
 
+
 @_compiled
 def _philox_steps(k, n, lane, seed, stream, out):
     """`philox` at counter (0, k + i, lane) for i < n, into `out` (4, n or more)."""
@@ -754,6 +755,7 @@ def _descend(z, w, total, table, i, phi, offsets, discount, previous, sample, s_
     """The iteration of row i of the table, once: from theta_k to theta_{k+1}. Returns the temporal difference.
 
     previous: pair and difference of iteration k - 1.   sample: pair, next state, reward.   s_t: of its weights.
+    No function is called here that is not inlined: it could raise, and references would be counted at every iteration.
     """
     last_pair, last_delta = previous
     pair, y, reward = sample
@@ -764,13 +766,14 @@ def _descend(z, w, total, table, i, phi, offsets, discount, previous, sample, s_
     step = -s * delta
     if same_sample:
         d_prev = d + table[i, 0]  # theta_{k-1} = theta_k - v_k = z - (D + B) w
-        step -= t * _difference_called(z, w, d_prev, phi, offsets, pair, y, reward, discount)
+        step -= t * _difference(z, w, d_prev, phi, offsets, pair, y, reward, discount)
     elif last_pair < 0:
         if not zero_first:
             step -= t * delta
     elif t != 0.0:
         _touch(z, w, total, phi, np.uint64(last_pair), -t * last_delta, table, i)
     _touch(z, w, total, phi, pair, step, table, i)
+    _ = z.size + w.size + total.size + table.size + phi[0].size + phi[1].size + len(offsets)  # as in `_move`
     return delta
 
 

@@ -41,7 +41,7 @@ class SimulatedLearner:
         self,
         simulator: Simulator,
         sampling: Any,
-        features: BoxMap,
+        features: Any,
         linear: Linear,
         lanes: np.ndarray,
         seed: int,
@@ -49,7 +49,7 @@ class SimulatedLearner:
     ) -> None:
         self.simulator = simulator
         self.sampling = sampling
-        self.features = features
+        self.features: BoxMap = features
         self.same_sample = linear.previous_gradient == "same_sample"
         self.options = (self.same_sample, linear.first_gradient == "zero")
         self.radius = np.inf if linear.projection is None else float(linear.projection)
@@ -245,7 +245,11 @@ def _own_limit(env: "gymnasium.Env") -> int:
 
 
 def check(
-    simulator: Simulator, sampling: Any, features: Any, reward: str = "sampled", metrics: Mapping[str, Any] | None = None
+    simulator: Simulator,
+    sampling: Any,
+    features: Any,
+    reward: str = "sampled",
+    metrics: Mapping[str, Any] | None = None,
 ) -> None:
     """Refuse what needs a model or features. Raises SettingError."""
     reason = f"needs an exact model, and {simulator.name} has none"

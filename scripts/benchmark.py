@@ -8,6 +8,7 @@ synchronous_numpy     the same kernel against vectorised NumPy over all pairs an
 asynchronous_table    one visited pair an iteration, against C and against a loop over Gymnasium's step()
 asynchronous_one_hot  the same with one-hot features, where momentum moves every parameter
 linear_momentum       128x128, 4096 parameters: O(active features) an iteration against the dense update
+box_step              CartPole-v1 with tile coding, epsilon-greedy and uniform, against a bare loop over step()
 figure1               from nothing (11 curves, two maps, tracked), and drawn again from finished runs
 figure2               in full; minutes, so only when named
 
@@ -28,6 +29,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +37,9 @@ import numpy as np
 
 import mqlearn as mq
 from mqlearn import kernels, learners
+from mqlearn.encodings import tile_coding
 from mqlearn.features import aggregation, one_hot
+from mqlearn.simulation import SimulatedLearner
 
 SEEDS = np.arange(20, dtype=np.uint32)
 SCRIPTS = Path(__file__).resolve().parent
@@ -365,6 +369,31 @@ def linear_momentum(_: Yardstick) -> Iterator[Row]:
     yield Row("linear_momentum", each, "ns an iteration", against, other / each, 40, faster=True)
 
 
+def box_step(_: Yardstick) -> Iterator[Row]:
+    env, iterations = mq.simulator("CartPole-v1", discount=0.99), 20_000
+    features = tile_coding(env)
+    weights = mq.MomentumQ(beta=0.8, lam=1 - 2.5e-7).with_step_size(mq.Constant(0.1)).weights(0, iterations)
+
+    def ours(behaviour: str) -> None:
+        sampling = mq.Markovian(behaviour=behaviour)
+        SimulatedLearner(env, sampling, features, mq.Linear(), SEEDS[:1], 0, 0.0).advance(0, iterations, weights)
+
+    def bare() -> None:
+        walk = env.make()
+        walk.action_space.seed(0)
+        walk.reset(seed=0)
+        for _ in range(iterations):
+            _, _, terminated, truncated, _ = walk.step(walk.action_space.sample())
+            if terminated or truncated:
+                walk.reset()
+
+    behaviours = ("epsilon_greedy", "uniform")
+    seconds = fastest({"bare": bare, **{name: partial(ours, name) for name in behaviours}})
+    for name in behaviours:
+        each, ratio = seconds[name] / iterations * 1e6, seconds[name] / seconds["bare"]
+        yield Row(f"box_step_{name}", each, "us an iteration", "time of a bare loop over Gymnasium's step()", ratio, 2)
+
+
 # --- figures -----------------------------------------------------------------------------------------------------
 
 
@@ -399,6 +428,7 @@ BENCHMARKS = {
         asynchronous_table,
         asynchronous_one_hot,
         linear_momentum,
+        box_step,
         figure1,
         figure2,
     )

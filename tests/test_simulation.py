@@ -1,4 +1,4 @@
-"""Learning on environments that can only be stepped: Gymnasium's CartPole, MountainCar and Acrobot, and small own ones."""
+"""Learning on environments that can only be stepped: Gymnasium's CartPole, MountainCar, Acrobot, and small own ones."""
 
 import itertools
 from functools import cache
@@ -81,6 +81,11 @@ def run(env: Any, features: Any, rule: mq.Rule | None = None, **more: Any) -> mq
     return mq.run(env, rule or momentum(), features=features, **options | more)
 
 
+def theta(result: mq.Result) -> np.ndarray:
+    assert result.theta is not None
+    return result.theta
+
+
 class Recorded:
     """A learner of one lane, advanced by single iterations, and the transitions that its walk made."""
 
@@ -98,7 +103,12 @@ class Recorded:
 
 
 def dense(
-    transitions: list[np.ndarray], features: BoxMap, weights: np.ndarray, discount: float, linear: mq.Linear, theta0: float
+    transitions: list[np.ndarray],
+    features: BoxMap,
+    weights: np.ndarray,
+    discount: float,
+    linear: mq.Linear,
+    theta0: float,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Algorithm 2 as it is printed, with every vector written out: theta_n and theta_1 + ... + theta_n."""
     d, n_axes, n_actions = features.n_features, len(features.low), features.n_actions
@@ -254,8 +264,8 @@ def test_a_time_limit_bootstraps_and_a_terminal_state_never_does(how):
     rule = mq.QLearning().with_step_size(mq.Constant(0.5))
     result = run(env, features, rule, sampling=sampling, iterations=20_000)
     index = [int(features(np.array([x / 8]))[0][0]) for x in range(8)]
-    for theta in result.theta:
-        learned = theta.reshape(-1, 2)[index]
+    for row in theta(result):
+        learned = row.reshape(-1, 2)[index]
         # With 5 moves from point 6, point 1 is never acted from: only 2 .. 7 are compared, with their own limit.
         inner = np.zeros((8, 2))
         for _ in range(2000):
@@ -272,7 +282,7 @@ def test_without_a_limit_the_values_are_those_of_the_line():
     rule = mq.QLearning().with_step_size(mq.Constant(1.0))
     result = run(env, features, rule, sampling=mq.Markovian(), iterations=60_000, n_seeds=1)
     index = [int(features(np.array([x / 8]))[0][0]) for x in range(8)]
-    assert np.abs(result.theta[0].reshape(-1, 2)[index] - optimum()).max() < 1e-6
+    assert np.abs(theta(result)[0].reshape(-1, 2)[index] - optimum()).max() < 1e-6
 
 
 # --- same numbers ---------------------------------------------------------------------------------------------------
@@ -290,11 +300,13 @@ def test_numbers_do_not_depend_on_workers_repeats_or_other_seeds(mode, behaviour
         )  # fmt: skip
 
     one, three, fewer = learned(1, 4), learned(3, 4), learned(2, 2)
-    assert np.array_equal(one.theta, three.theta)
+    assert np.array_equal(theta(one), theta(three))
+    assert one.theta_average is not None
+    assert three.theta_average is not None
     assert np.array_equal(one.theta_average, three.theta_average)
     assert np.array_equal(one.curves["return_start"], three.curves["return_start"])
-    assert np.array_equal(one.theta[:2], fewer.theta)
-    assert len({theta.tobytes() for theta in one.theta}) == 4
+    assert np.array_equal(theta(one)[:2], theta(fewer))
+    assert len({row.tobytes() for row in theta(one)}) == 4
 
 
 def test_evaluation_never_disturbs_learning():
@@ -306,7 +318,7 @@ def test_evaluation_never_disturbs_learning():
             result = run(
                 box("CartPole-v1"), coded("CartPole-v1"), sampling=sampling, evaluation=evaluation, n_checkpoints=6
             )
-            thetas.append(result.theta)
+            thetas.append(theta(result))
             assert ("return_start" in result.curves) == (episodes > 0)
         assert np.array_equal(thetas[0], thetas[1])
         assert np.array_equal(thetas[0], thetas[2])
@@ -326,9 +338,7 @@ def test_an_evaluation_episode_depends_on_its_number_and_its_seed_alone():
 def test_counters_go_on_where_a_block_ended():
     env, features, n = box("CartPole-v1"), coded("CartPole-v1"), 500
     weights = momentum(lam=0.99).weights(0, n)
-    whole, parts = (
-        SimulatedLearner(env, mq.Replay(capacity=40), features, mq.Linear(), ONE, 0, 0.0) for _ in range(2)
-    )
+    whole, parts = (SimulatedLearner(env, mq.Replay(capacity=40), features, mq.Linear(), ONE, 0, 0.0) for _ in range(2))
     whole.advance(0, n, weights)
     for first, stop in itertools.pairwise((0, 1, 7, 100, 499, n)):
         parts.advance(first, stop - first, weights[first:stop])
@@ -345,8 +355,8 @@ def test_momentum_zero_is_q_learning():
             run(box("Acrobot-v1"), coded("Acrobot-v1", 2), rule, sampling=sampling, step_size=mq.Constant(0.3))
             for rule in (mq.QLearning(), mq.MomentumQ(beta=0.0, lam=0.5))
         )
-        assert np.array_equal(vanilla.theta, none.theta)
-        assert np.abs(vanilla.theta).max() > 0.1
+        assert np.array_equal(theta(vanilla), theta(none))
+        assert np.abs(theta(vanilla)).max() > 0.1
 
 
 # --- what is absent, what diverges -----------------------------------------------------------------------------------
@@ -369,7 +379,7 @@ def test_a_seed_that_diverges_is_recorded_with_its_step_and_its_last_parameters(
     )  # fmt: skip
     assert result.status == "diverged"
     assert set(result.diverged) == {0, 1}
-    assert np.isfinite(result.theta).all()
+    assert np.isfinite(theta(result)).all()
     for seed, step in result.diverged.items():
         assert 0 < step <= 2000
         before = run(
@@ -377,7 +387,7 @@ def test_a_seed_that_diverges_is_recorded_with_its_step_and_its_last_parameters(
             iterations=step - 1, n_checkpoints=1, checkpoints="linear",
         )  # fmt: skip
         assert seed not in before.diverged
-        assert np.abs(before.theta[seed]).max() > 1e80
+        assert np.abs(theta(before)[seed]).max() > 1e80
 
 
 @pytest.mark.parametrize("build", [tile_coding, fourier])
@@ -390,36 +400,37 @@ def test_an_observation_that_is_no_number_is_divergence_and_no_crash(build):
 # --- it learns -------------------------------------------------------------------------------------------------------
 
 
-def returns(name: str, rule: mq.Rule, iterations: int, tiles: int = 8, **more: Any) -> np.ndarray:
-    """(n_seeds, C): mean return of an episode."""
-    sampling = mq.Markovian(behaviour="epsilon_greedy", epsilon=more.pop("epsilon", 0.1))
+def returns(name: str, features: BoxMap, rule: mq.Rule, iterations: int, n_seeds: int, epsilon: float) -> np.ndarray:
+    """(n_seeds, 4): mean return of 4 greedy episodes at 0, T/4, T/2 and T."""
     result = run(
-        box(name), coded(name, tiles), rule, sampling=sampling, iterations=iterations, n_seeds=more.pop("n_seeds", 6),
-        evaluation=mq.Evaluation(episodes=5), checkpoints="linear", n_checkpoints=3, **more,
+        box(name), features, rule, sampling=mq.Markovian(behaviour="epsilon_greedy", epsilon=epsilon),
+        iterations=iterations, n_seeds=n_seeds, evaluation=mq.Evaluation(episodes=4), checkpoints="linear",
     )  # fmt: skip
     assert not result.diverged
-    return result.curves["return_start"] / 5
+    return result.curves["return_start"] / 4
 
 
 @pytest.mark.parametrize("rule", [mq.QLearning(), mq.MomentumQ(beta=0.5, lam=0.9999)], ids=["q_learning", "momentum_q"])
 def test_cart_pole_is_learned(rule):
-    mean = returns("CartPole-v1", rule, 30_000, step_size=mq.Constant(0.2))
+    mean = returns("CartPole-v1", coded("CartPole-v1"), rule.with_step_size(mq.Constant(0.2)), 15_000, 5, 0.1)
     # At theta = 0 all actions tie: the first column is a uniformly random policy.
     assert mean[:, 0].mean() < 40
-    assert stats.ttest_rel(mean[:, -1], mean[:, 0], alternative="greater").pvalue < 1e-3
-    assert mean[:, -1].mean() > 100
+    assert stats.ttest_rel(mean[:, -1], mean[:, 0], alternative="greater").pvalue < 1e-2
+    assert mean[:, -1].min() > 2 * mean[:, 0].max()
 
 
 def test_mountain_car_reaches_the_goal():
-    mean = returns("MountainCar-v0", mq.QLearning(), 30_000, step_size=mq.Constant(0.3))
+    rule = mq.QLearning().with_step_size(mq.Constant(0.3))
+    mean = returns("MountainCar-v0", coded("MountainCar-v0", 8), rule, 30_000, 4, 0.1)
     assert np.all(mean[:, 0] == -200)
     assert np.all(mean[:, -1] > -200)
-    assert mean[:, -1].mean() < 0
 
 
-def test_acrobot_improves():
-    mean = returns("Acrobot-v1", momentum(0.5, 0.9999, 0.2), 15_000, tiles=4, n_seeds=4)
-    assert stats.ttest_rel(mean[:, -1], mean[:, 0], alternative="greater").pvalue < 0.01
+def test_acrobot_swings_up():
+    features = box_map(tile_coding(box("Acrobot-v1"), tilings=16, tiles=3))
+    mean = returns("Acrobot-v1", features, momentum(0.5, 0.9999, 0.2), 12_000, 3, 0.05)
+    assert mean[:, 0].mean() < -480
+    assert np.all(mean[:, -1] > -400)
 
 
 # --- bad input --------------------------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
 _STEPPING = 2  # raised by hand whenever runs on simulators give other numbers; part of their digests
 
+
 @dataclass(frozen=True, eq=False)
 class Simulator:
     """An environment that can only be stepped. make: a fresh copy of it.   name: with what changes it."""
