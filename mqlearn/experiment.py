@@ -123,6 +123,8 @@ def run(
     workers = n_workers or len(os.sched_getaffinity(0))
     if synchronous and n_workers is None:
         workers = max(1, min(workers, n_seeds // _FEW_LANES))
+    if isinstance(mdp, Simulator) and n_workers is None:
+        workers = 1  # Gymnasium's steps are Python: threads would take turns, and lose time at every turn
     lanes = _deal(n_seeds, workers, _LANE_STEP if synchronous else 1)
     warnings = rule.warnings(mdp.discount)
     facts: dict[str, Any] = {}

@@ -39,7 +39,8 @@ class Progress:
         rate = k / elapsed
         left = (self.iterations - k) / rate
         done = f"{k:,} of {self.iterations:,} iterations"
-        text = f": {done}, {rate:,.0f}/s, {left:.0f} s left, error {error:.3g}"
+        known = "" if math.isnan(error) else f", error {error:.3g}"
+        text = f": {done}, {rate:,.0f}/s, {left:.0f} s left{known}"
         if self.live:
             room = max(8, shutil.get_terminal_size().columns - 1 - len(text))
             sys.stderr.write(f"\r\033[K{self.label[:room]}{text}")
