@@ -277,11 +277,6 @@ def check(
         raise SettingError("metrics", list(metrics), f"{reason}; functions of the tables cannot be measured there")
     if not isinstance(sampling.behaviour, str):
         raise SettingError("sampling.behaviour", "table", f"{reason}; use uniform or epsilon_greedy")
-    try:
-        simulator.make()
-    except (TypeError, AttributeError, NotImplementedError, RuntimeError) as error:
-        expected = f"cannot be copied (copy.deepcopy), so no run on it could be repeated: {error}"
-        raise SettingError("env.id", simulator.name, expected) from None
 
 
 def seen_by_simulators(learners: list[SimulatedLearner], iterations: int, sampling: Any) -> dict[str, Any]:

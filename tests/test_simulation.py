@@ -263,25 +263,25 @@ def test_a_time_limit_bootstraps_and_a_terminal_state_never_does(how):
     features = box_map(tile_coding(env, tilings=1, tiles=9, low=[-1 / 16], high=[17 / 16]))
     sampling = mq.Markovian(time_limit=5 if how == "ours" else None)
     rule = mq.QLearning().with_step_size(mq.Constant(0.5))
-    result = run(env, features, rule, sampling=sampling, iterations=20_000)
+    result = run(env, features, rule, sampling=sampling, iterations=20_000, theta0=5.0)
     index = [int(features(np.array([x / 8]))[0][0]) for x in range(8)]
     for row in theta(result):
         learned = row.reshape(-1, 2)[index]
-        # With 5 moves from point 6, point 1 is never acted from: only 2 .. 7 are compared, with their own limit.
-        inner = np.zeros((8, 2))
+        # With 5 moves from point 6, point 1 is never acted from: it keeps theta_0, and so does the terminal point 8.
+        inner = np.full((8, 2), 5.0)
         for _ in range(2000):
             v = np.append(inner.max(axis=1), 0.0)
             inner[2:, 0] = 1 + 0.9 * v[3:]
             inner[2:, 1] = 1 + 0.9 * v[1:7]
         assert np.abs(learned[2:] - inner[2:]).max() < 1e-9
         assert learned[7, 0] == pytest.approx(1.0, abs=1e-12)  # into the terminal state: its reward and no more
-        assert learned[6].max() > 2.5  # a limit taken for an end leaves less than 1 + 0.9 + ...
+        assert learned[2, 1] == pytest.approx(1 + 0.9 * 5.0)  # the last move before the limit
 
 
 def test_without_a_limit_the_values_are_those_of_the_line():
     env, features = line()
     rule = mq.QLearning().with_step_size(mq.Constant(1.0))
-    result = run(env, features, rule, sampling=mq.Markovian(), iterations=60_000, n_seeds=1)
+    result = run(env, features, rule, sampling=mq.Markovian(), iterations=60_000, n_seeds=1, theta0=5.0)
     index = [int(features(np.array([x / 8]))[0][0]) for x in range(8)]
     assert np.abs(theta(result)[0].reshape(-1, 2)[index] - optimum()).max() < 1e-6
 
@@ -457,6 +457,24 @@ def test_what_needs_a_model_is_refused(more, message):
     with pytest.raises(mq.SettingError) as refused:
         run(box("CartPole-v1"), **{"features": coded("CartPole-v1"), **more})
     assert message in str(refused.value)
+
+
+class Sealed(Line):
+    """An environment that cannot be copied, as those behind a C++ library."""
+
+    def __deepcopy__(self, memo):
+        raise TypeError("cannot pickle 'SwigPyObject' object")
+
+
+def test_an_environment_that_cannot_be_copied_is_refused():
+    with pytest.raises(mq.SettingError, match=r"env\.id='Sealed': cannot be copied"):
+        run(simulator(Sealed(), discount=0.9), coded("CartPole-v1"))
+
+
+def test_without_any_limit_an_evaluation_episode_ends_after_1000_moves():
+    env = simulator(gymnasium.make("MountainCar-v0", max_episode_steps=-1).unwrapped, discount=0.9)
+    evaluated = run(env, coded("MountainCar-v0"), iterations=0, n_seeds=1, evaluation=mq.Evaluation(episodes=2))
+    assert evaluated.curves["return_start"][0, 0] == -2000
 
 
 BOX = (

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from mqlearn.errors import SettingError
+
 if TYPE_CHECKING:
     import gymnasium
 
@@ -22,8 +24,12 @@ class Simulator:
 
     @cached_property
     def env(self) -> "gymnasium.Env":
-        """A copy for its spaces."""
-        return self.make()
+        """A copy for its spaces. Raises SettingError for an environment that cannot be copied."""
+        try:
+            return self.make()
+        except (TypeError, AttributeError, NotImplementedError, RuntimeError) as error:
+            expected = f"cannot be copied (copy.deepcopy), so no run on it could be repeated: {error}"
+            raise SettingError("env.id", self.name, expected) from None
 
     @property
     def n_actions(self) -> int:
