@@ -1,5 +1,6 @@
 """`mqlearn VERB [overrides]`. Nothing heavy is imported before a verb needs it."""
 
+import importlib
 import os
 import sys
 from pathlib import Path
@@ -7,11 +8,14 @@ from pathlib import Path
 VERBS = {
     "run": "run one configuration, or with -m a sweep of them",
     "figure": "run what is missing for a figure, then draw it",
+    "compare": "which of two rules is faster, over finished runs",
     "truth": "the exact optimum of an environment, with its certified error",
     "rerun": "repeat a run from its record alone and compare the numbers",
     "upload": "deliver a run folder to the tracking store",
     "ui": "open the MLflow UI on the tracking store",
 }
+
+MODULES = {"compare": "compare"}  # of verbs that do not lie in mqlearn.commands
 
 USAGE = {
     "run": """mqlearn run [-m] [overrides]
@@ -36,6 +40,18 @@ Hydra's: --cfg job prints the composed settings, --info what was found where; hy
   mqlearn figure figure1 --store          makes these numbers and this picture the reference data, outputs/paper
 
 Figures: {figures}""",
+    "compare": """mqlearn compare [experiment.name=NAME] [overrides that select] [settings] [--json|--csv|--latex FILE]
+
+  mqlearn compare experiment.name=figure1                        every pair within a block
+  mqlearn compare experiment.name=figure1 against=Q-learning     every rule against one; at=1e4: at iteration 10000
+  mqlearn compare experiment.name=figure1 summary=time epsilon=0.01 env=frozen_lake_4x4
+  mqlearn compare algorithm=momentum_q,q_learning discount=0.99  a selection over all experiments
+
+Reads the finished runs in outputs/runs. A block shares model, discount, reward, Q_0, features and sampling.
+Settings: against=LABEL  at=K (last)  epsilon=E  summary=error|area|time|return  metric=NAME  level=0.05
+  diverged=worst|censored|excluded (how diverged seeds enter)  interval=bca|percentile|t
+  allow_mixed=true (pairs across blocks)  calibrate=true (each run against itself: how often the tests are wrong)
+  tuned=true [tuning_seed=S] (the best of equally many settings of each algorithm, on seeds that did not choose it)""",
     "truth": """mqlearn truth [overrides] [--json]
 
   mqlearn truth env=frozen_lake_8x8 discount=0.99
@@ -78,9 +94,8 @@ def main(argv: list[str] | None = None) -> None:
         if {"-sc", "--shell-completion"} & {*arguments}:
             code = _complete([argument for argument in arguments if argument not in VERBS])
         elif verb in VERBS:
-            from mqlearn import commands
-
-            code = getattr(commands, verb)(rest)
+            module = importlib.import_module(f"mqlearn.{MODULES.get(verb, 'commands')}")
+            code = getattr(module, verb)(rest)
         else:
             raise SettingError("verb", verb, f"must be one of {', '.join(VERBS)}{nearest(verb, VERBS)}")
         sys.stdout.flush()

@@ -1,0 +1,155 @@
+"""Blocks of comparable runs, and labels that say what differs between runs of one block."""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from mqlearn.runs import Run
+from mqlearn.selection import EXTENT, SILENT, flat, identity, rule_signature, shown, text_of, value_of
+
+
+@dataclass(frozen=True, eq=False)
+class Entry:
+    """A run in a comparison. block: text of what it must share with its rivals; label: unique within the block."""
+
+    run: Run
+    label: str
+    block: str = ""
+    names: frozenset[str] = frozenset()  # other names that `against` may use, as `_folded`
+
+    @property
+    def rule(self) -> str:
+        """Name of the algorithm."""
+        node = self.run.settings["algorithm"]
+        return str(node.get("name", node["_target_"]))
+
+
+def entries(found: Iterable[Run], summary: str = "error", labels: "dict[str, str] | None" = None) -> list[Entry]:
+    """The runs with the text of their block and with labels, in order of `labels` (see `planned_labels`) or sorted.
+
+    A block is what rivals must share: model, discount, reward, Q_0, features and sampling (evaluation too, for a
+    return).
+    """
+    labels = labels or {}
+    order = {signature: number for number, signature in enumerate(labels)}
+    runs_found = sorted(found, key=lambda run: (order.get(rule_signature(run.settings), len(order)), run.name))
+    keys = [identity(run, summary) for run in runs_found]
+    texts = _block_texts(runs_found, keys)
+    blocks: dict[str, list[Run]] = {}
+    for run, key in zip(runs_found, keys, strict=True):
+        blocks.setdefault(key, []).append(run)
+    return [entry for key, members in blocks.items() for entry in _labelled(members, texts[key], labels)]
+
+
+def planned_labels(name: str, config_dir: str | None = None) -> dict[str, str]:
+    """Rule signature -> label of an experiment yaml's curves, without TeX's $; empty if there is no such yaml."""
+    from mqlearn import compose, plans
+    from mqlearn.config import CONF
+
+    folders = [CONF / "experiment", *([Path(config_dir) / "experiment"] if config_dir else [])]
+    if not any((folder / f"{name}.yaml").is_file() for folder in folders):
+        return {}
+    spec = compose.compose([f"experiment={name}"], config_dir).get("figure") or {}
+    grid, curves = spec.get("grid") or {"": []}, spec.get("curves") or {}
+    places = [(panel, label) for label in curves for panel in grid]
+    of = {(p, c): curves[c][p] if isinstance(curves[c], dict) else curves[c] for p, c in places}
+    lists = [plans._last_choices([f"experiment={name}", *grid[p], *of[p, c]]) for p, c in places]
+    composed = compose.compose_all(lists, config_dir)
+    return {rule_signature(one): _plain_label(label) for one, (_, label) in zip(composed, places, strict=True)}
+
+
+def _plain_label(label: str) -> str:
+    return re.sub(r"\$|\\(?=[a-z])|\\", "", label)
+
+
+def _labelled(members: Sequence[Run], block: str, labels: dict[str, str]) -> list[Entry]:
+    """Entries of one block. A label names what differs between runs of one algorithm, no more."""
+    own = [str(run.settings["algorithm"].get("name", run.settings["algorithm"]["_target_"])) for run in members]
+    automatic = [
+        _distinguished(run, name, members, own, (*SILENT, *EXTENT)) for run, name in zip(members, own, strict=True)
+    ]
+    texts = [labels.get(rule_signature(run.settings), text) for run, text in zip(members, automatic, strict=True)]
+    twice = {text for text, count in Counter(texts).items() if count > 1}
+    again = [
+        _distinguished(run, text, members, texts) if text in twice else text
+        for run, text in zip(members, texts, strict=True)
+    ]
+    made = [
+        Entry(run, label, block, frozenset(map(folded, (label, name, run.digest[:16]))))
+        for run, label, name in zip(members, again, automatic, strict=True)
+    ]
+    counts = Counter(entry.label for entry in made)
+    return [replace(e, label=f"{e.label} {e.run.digest[:8]}") if counts[e.label] > 1 else e for e in made]
+
+
+def _distinguished(
+    run: Run, name: str, members: Sequence[Run], names: Sequence[str], hidden: Sequence[str] = SILENT
+) -> str:
+    """`name` with the settings in which the members of this name differ, but for the hidden ones."""
+    rivals = [other for other, text in zip(members, names, strict=True) if text == name]
+    steps = [rival for rival in rivals if _step(rival) == _step(run)]
+    words = []
+    for key, value in flat(run.settings).items():
+        head = key.split(".")[0]
+        among = steps if head == "step_size" else rivals
+        varied = len({text_of(value_of(other, key)) for other in among}) > 1
+        if varied and head not in (*hidden, "env", "features", "sampling", "evaluation") and "_target_" not in key:
+            words.append(f"{key.removeprefix('algorithm.')}={shown(value)}")
+    if len({_step(rival) for rival in rivals}) > 1:
+        words.insert(0, _step(run))
+    return ", ".join([name, *words]) if words else name
+
+
+def _step(run: Run) -> str:
+    node = run.settings["step_size"]
+    return str(node.get("name", node["_target_"]))
+
+
+def _block_texts(found: Sequence[Run], keys: Sequence[str]) -> dict[str, str]:
+    """Block key -> text; two blocks that would read alike also say in which settings they differ."""
+    first = dict(zip(reversed(keys), reversed(found), strict=True))
+    texts = {key: _block_text(run.settings) for key, run in first.items()}
+    for text in {text for text, count in Counter(texts.values()).items() if count > 1}:
+        alike = [key for key in texts if texts[key] == text]
+        flats = {key: flat({g: first[key].settings[g] for g in ("env", "sampling", "features")}) for key in alike}
+        varied = [
+            name
+            for name in dict.fromkeys(name for one in flats.values() for name in one)
+            if len({text_of(one.get(name)) for one in flats.values()}) > 1
+        ]
+        for key in alike:
+            texts[key] += "".join(f", {name}={shown(flats[key].get(name))}" for name in varied)
+    return texts
+
+
+def _block_text(settings: dict[str, Any]) -> str:
+    names = {
+        group: settings[group].get("name", settings[group]["_target_"]) for group in ("env", "features", "sampling")
+    }
+    tabular = names["features"] == "tabular"
+    initial = f"Q_0 = {settings['q0']}" if tabular else f"theta_0 = {settings['theta0']}"
+    sampling = settings["sampling"]
+    behaviour = f" ({sampling['behaviour']})" if "behaviour" in sampling else ""
+    parts = (
+        names["env"], f"discount {settings['discount']:g}", f"{settings['reward']} reward", initial,
+        f"{names['features']}{' features' if not tabular else ''}", f"{names['sampling']} sampling{behaviour}",
+    )  # fmt: skip
+    return ", ".join(map(str, parts))
+
+
+def named(entries_of_block: Sequence[Entry], name: str) -> list[Entry]:
+    """The entries that `name` means: by label, else by automatic label or digest, else by algorithm."""
+    word = folded(name)
+    for test in (lambda e: folded(e.label) == word, lambda e: word in e.names, lambda e: folded(e.rule) == word):
+        hit = [entry for entry in entries_of_block if test(entry)]
+        if hit:
+            return hit
+    return []
+
+
+def folded(text: str) -> str:
+    """Letters and digits alone, in lower case: SpeedyQ is speedy_q, MomentumQ $m=2$ is momentum_q m=2."""
+    return "".join(c for c in text.lower() if c.isalnum() or c == ".")
