@@ -162,8 +162,9 @@ def read(arguments: Sequence[str]) -> Request:
             request.own[key] = _own(key, value)
         else:
             request.overrides.append(override)
-    if request.own.get("tuned") and request.own.get("calibrate"):
-        raise SettingError("calibrate", True, "has no tuned form: calibrate the same selection without tuned=true")
+    for other in ("calibrate", "allow_mixed"):
+        if request.own.get("tuned") and request.own.get(other):
+            raise SettingError(other, "true", "does not go with tuned=true")
     return request
 
 

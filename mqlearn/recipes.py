@@ -1,7 +1,7 @@
 """The command that makes a run, from its settings."""
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mqlearn import compose, config
@@ -9,6 +9,7 @@ from mqlearn.errors import SettingError
 from mqlearn.selection import flat, text_of
 
 _GROUPS = ("env", "algorithm", "step_size", "sampling", "features", "evaluation")
+_DEFAULTS = ("sampling=synchronous", "features=tabular", "evaluation=episodes")  # of conf/config.yaml
 _HIDDEN = ("experiment", "tracking", "n_workers")
 
 
@@ -32,14 +33,14 @@ def overrides_of(settings: Mapping[str, Any], config_dir: str | None = None) -> 
         for key, value in own.items()
         if key.split(".")[-1] not in hidden and (key not in default or text_of(default[key]) != text_of(value))
     ]
-    plain = {f"{group}={word}" for group, word in _DEFAULTS.items()}
-    return [choice for choice in choices if choice not in plain] + changed
+    return [choice for choice in choices if choice not in _DEFAULTS] + changed
 
 
-def command_of(settings: Mapping[str, Any], config_dir: str | None = None) -> str:
-    """`mqlearn run` with the overrides that make this run, to be typed."""
+def command_of(settings: Mapping[str, Any], config_dir: str | None = None, more: Sequence[str] = ()) -> str:
+    """`mqlearn run` with the overrides that make this run, to be typed; `more` are spelled out even if defaults."""
     folder = ["--config-dir", config_dir] if config_dir else []
-    return shlex.join(["mqlearn", "run", *folder, *overrides_of(settings, config_dir)])
+    overrides = overrides_of(settings, config_dir)
+    return shlex.join(["mqlearn", "run", *folder, *overrides, *(one for one in more if one not in overrides)])
 
 
 def written(value: Any) -> str:
@@ -49,10 +50,3 @@ def written(value: Any) -> str:
     if isinstance(value, list):
         return f"[{','.join(map(written, value))}]"
     return "null" if value is None else str(value)
-
-
-_DEFAULTS = {
-    "sampling": "synchronous",
-    "features": "tabular",
-    "evaluation": "episodes",
-}

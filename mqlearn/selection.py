@@ -112,7 +112,7 @@ def standing(found: Sequence[Run], summary: str = "error") -> Found:
     It is the one whose extent most of its block has, so that checkpoints coincide; then the one with most seeds, then
     the longest.
     """
-    extents = Counter((identity(run, summary), _extent(run)) for run in found)
+    extents = Counter((identity(run, summary), extent(run)) for run in found)
     alike: dict[str, list[Run]] = {}
     for run in found:
         rest = {key: value for key, value in run.settings.items() if key not in (*EXTENT, *SILENT)}
@@ -120,21 +120,22 @@ def standing(found: Sequence[Run], summary: str = "error") -> Found:
         alike.setdefault(json.dumps(key, sort_keys=True), []).append(run)
 
     def rank(run: Run) -> tuple:
-        return extents[identity(run, summary), _extent(run)], *_extent(run), run.summary.get("ended") or ""
+        return extents[identity(run, summary), extent(run)], *extent(run), run.summary.get("ended") or ""
 
     kept = [max(members, key=rank) for members in alike.values()]
     notes = []
     for run, members in zip(kept, alike.values(), strict=True):
         if len(members) > 1:
-            extent = f"{run.settings['n_seeds']} seeds, {run.settings['iterations']} iterations"
+            words = f"{run.settings['n_seeds']} seeds, {run.settings['iterations']} iterations"
             notes.append(
-                f"{run.name}: {len(members)} runs differ only in seeds or length; the one with {extent} counts "
+                f"{run.name}: {len(members)} runs differ only in seeds or length; the one with {words} counts "
                 "(select by n_seeds= and iterations=)"
             )
     return Found(tuple(kept), tuple(notes))
 
 
-def _extent(run: Run) -> tuple:
+def extent(run: Run) -> tuple:
+    """Seeds, iterations and checkpoints of a run."""
     return tuple(run.settings[key] for key in EXTENT)
 
 

@@ -16,7 +16,7 @@ from mqlearn.labels import Entry, entries
 from mqlearn.recipes import command_of, written
 from mqlearn.runs import Run
 from mqlearn.samples import Question, common_checkpoint, gone_by, metric_of, summarise
-from mqlearn.selection import flat, identity, rule_signature, standing, text_of
+from mqlearn.selection import extent, flat, identity, rule_signature, standing, text_of
 from mqlearn.statistics import Estimate, bootstrap_interval
 
 VANILLA = "q_learning"
@@ -66,47 +66,51 @@ def tuned(chosen: Sequence[Run], everything: Sequence[Run], question: Question, 
         seeds = sorted({run.settings["seed"] for run in chosen})
         raise SettingError("tuning_seed", seed, f"must be the `seed` of some of the runs: {', '.join(map(str, seeds))}")
     answer, missing, reporting = Answer(notes=list(searched.notes)), [], []
-    for block in dict.fromkeys(entry.block for entry in entries(searched.runs, question.summary)):
-        members = [e.run for e in entries(searched.runs, question.summary) if e.block == block]
+    blocks: dict[str, list[Run]] = {}
+    for entry in entries(searched.runs, question.summary):
+        blocks.setdefault(entry.block, []).append(entry.run)
+    for block, members in blocks.items():
         found, notes = tune(members, question)
         answer.notes += notes
         answer.heads[block] = _text(found, question, seed)
         key = identity(members[0], question.summary)
-        candidates = [
-            run for run in everything if identity(run, question.summary) == key and run.settings["seed"] != seed
-        ]
-        chosen_seed = _reporting_seed(candidates, found, seed)
+        others = [run for run in everything if run.settings["seed"] != seed]
+        candidates = [run for run in others if identity(run, question.summary) == key]
+        reporting_seed = _reporting_seed(candidates, found, seed)
         for one in found:
-            signature = rule_signature(one.best.run.settings)
-            usable = [
-                r for r in candidates if r.settings["seed"] == chosen_seed and rule_signature(r.settings) == signature
-            ]
-            if usable:
-                best = max(usable, key=lambda run: (run.settings["n_seeds"], run.settings["iterations"]))
-                label = f"{one.algorithm} ({one.best.words})" if one.best.words else one.algorithm
-                reporting.append((Entry(best, label, block), one))
-            else:
-                settings = {**one.best.run.settings, "seed": chosen_seed, "n_seeds": REPORTING_SEEDS}
-                missing.append(f"  {command_of(settings)}")
+            reports = _report(one, [run for run in candidates if run.settings["seed"] == reporting_seed])
+            label = f"{one.algorithm} ({one.best.words})" if one.best.words else one.algorithm
+            if reports is not None:
+                reporting.append((Entry(reports, label, block), one))
+                continue
+            settings = {**one.best.run.settings, "seed": reporting_seed, "n_seeds": REPORTING_SEEDS}
+            seeds = [f"seed={reporting_seed}", f"n_seeds={REPORTING_SEEDS}"]
+            missing.append((one.algorithm, f"  {command_of(settings, more=seeds)}"))
+    commands = "\n".join(command for _, command in missing)
+    if len(reporting) < 2 or VANILLA in {algorithm for algorithm, _ in missing}:
+        which = f"{VANILLA} must be among the rivals, but has no finished run"
+        if len(reporting) < 2:
+            which = "fewer than two algorithms have finished runs"
+        problem = f"{which} on seeds that did not choose the settings, as those of seed={seed} did; make them by"
+        shown = [f"[{block}]\n{text}" for block, text in answer.heads.items()]
+        raise SettingError("tuned", True, "\n".join([problem, commands, "", *shown]))
     if missing:
-        answer.notes.append(
-            "runs that would report the best settings are missing; they are made by\n" + "\n".join(missing)
-        )
+        answer.notes.append(f"best settings that no run reports yet, so without a verdict; make them by\n{commands}")
     made = [entry for entry, _ in reporting]
-    if len(made) < 2:
-        problem = f"fewer than two algorithms have runs on other seeds than the tuning (seed={seed}); they are made by"
-        raise SettingError(
-            "tuned",
-            True,
-            "\n".join([problem, *missing, "", *(f"[{block}]\n{text}" for block, text in answer.heads.items())]),
-        )
-    answer.verdicts = answers(pairs(made, own.get("against"), mixed=bool(own.get("allow_mixed"))), question)
+    answer.verdicts = answers(pairs(made, own.get("against")), question)
     about = {(entry.block, entry.label): one for entry, one in reporting}
     for verdict in answer.verdicts:
         verdict.tuning = {s: _plain(about[verdict.group, getattr(verdict, s)], seed) for s in ("a", "b")}
     seeds = sorted({entry.run.settings["seed"] for entry in made})
     answer.notes.append(f"settings chosen on seed={seed}; verdicts on seed={', '.join(map(str, seeds))} alone")
     return answer
+
+
+def _report(one: Tuned, candidates: Sequence[Run]) -> Run | None:
+    """The run with the best setting among those on reporting seeds: as long as the tuning, then with most seeds."""
+    signature, length = rule_signature(one.best.run.settings), one.best.run.settings["iterations"]
+    usable = [run for run in candidates if rule_signature(run.settings) == signature]
+    return max(usable, key=lambda run: (run.settings["iterations"] == length, *extent(run)), default=None)
 
 
 def tune(members: Sequence[Run], question: Question) -> tuple[list[Tuned], list[str]]:
@@ -124,8 +128,8 @@ def tune(members: Sequence[Run], question: Question) -> tuple[list[Tuned], list[
         words = [f"algorithm={VANILLA}", "step_size.offset=0,1,2,5,10,20,50"]
         words += [f"{key}={value}" for key, value in same.items()]
         expected = (
-            f"{VANILLA} with its own best step size must be among the rivals of {', '.join(by_algorithm)}; tune it, for "
-            f"example by\n  {shlex.join(['mqlearn', 'run', '-m', *words])}"
+            f"{VANILLA} with its own best step size must be among the rivals of {', '.join(by_algorithm)}; tune it, "
+            f"for example by\n  {shlex.join(['mqlearn', 'run', '-m', *words])}"
         )
         raise SettingError("tuned", True, expected)
     budget = min(map(len, by_algorithm.values()))
