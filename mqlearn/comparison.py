@@ -214,7 +214,9 @@ def _notes(question: Question, at: int, a: Entry, b: Entry, x: Sample, y: Sample
         if sample.times is not None:
             arrived = int(sample.times.observed.sum())
             if arrived < n:
-                notes.append(f"{entry.label}: {arrived} of {n} seeds arrived by k = {at}; the ratio errs towards 1")
+                notes.append(
+                    f"{entry.label}: {arrived} of {n} seeds arrived by k = {at}; the others count at {at} in the ratio"
+                )
     versions = [entry.run.summary.get("numerics_version") for entry in (a, b)]
     if versions[0] != versions[1]:
         notes.append(f"numerics versions {versions[0]} and {versions[1]}")

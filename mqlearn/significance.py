@@ -106,8 +106,7 @@ def t_test(a: np.ndarray, b: np.ndarray, *, paired: bool) -> float:
 
     if min(len(a), len(b)) < 2 or (np.ptp(a - b) == 0 if paired else np.ptp(a) == np.ptp(b) == 0):
         return math.nan
-    largest = max(np.abs(a).max(), np.abs(b).max())
-    a, b = a / largest, b / largest
+    a, b = _scaled(a, b)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # nearly equal values: the p says it
         test: Any = stats.ttest_rel(a, b) if paired else stats.ttest_ind(a, b, equal_var=False)
@@ -133,8 +132,7 @@ def effect_size(a: np.ndarray, b: np.ndarray, *, paired: bool) -> float:
     n, m = len(a), len(b)
     if (n if paired else n + m - 1) < 2 or min(n, m) < 1:
         return math.nan
-    largest = max(np.abs(a).max(), np.abs(b).max()) or 1.0
-    a, b = a / largest, b / largest
+    a, b = _scaled(a, b)
     shift = (a - b).mean() if paired else a.mean() - b.mean()
     if paired:
         scale, factor = (a - b).std(ddof=1), 1.0
@@ -144,3 +142,9 @@ def effect_size(a: np.ndarray, b: np.ndarray, *, paired: bool) -> float:
     if scale == 0:
         return 0.0 if shift == 0 else math.copysign(math.inf, shift)
     return float(factor * shift / scale)
+
+
+def _scaled(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Both over one power of two, which is exact, so that squares neither overflow nor vanish."""
+    exponent = np.frexp(max(np.abs(a).max(), np.abs(b).max()))[1]
+    return np.ldexp(a, -exponent), np.ldexp(b, -exponent)
