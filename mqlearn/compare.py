@@ -44,7 +44,7 @@ def compare(arguments: Sequence[str]) -> int:
     if not found.runs:
         problem = "\n".join([f"there is no finished run in {outputs / 'runs'}", *found.notes])
         raise SettingError("selection", " ".join(arguments), problem)
-    chosen = selection.select(found.runs, request.overrides)
+    chosen = selection.select(found.runs, request.overrides, (*_OWN, "experiment.name"))
     labels = planned_labels(request.names[0], request.config_dir) if len(request.names) == 1 else {}
     notes = list(found.notes)
     if request.own.get("tuned"):

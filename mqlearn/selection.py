@@ -76,17 +76,20 @@ def find(outputs: Path, names: Sequence[str] | None = None) -> Found:
     return Found(tuple(latest.values()), tuple(notes))
 
 
-def select(found: Sequence[Run], overrides: Sequence[str]) -> list[Run]:
+def select(found: Sequence[Run], overrides: Sequence[str], others: Sequence[str] = ()) -> list[Run]:
     """The runs whose record has these settings: `group=choice`, `name=value`, with commas for alternatives.
 
-    Raises SettingError for a setting that no run has, and, if no run matches, with the nearest selections that exist.
+    Raises SettingError for a setting that no run has (the nearest is looked for in `others` too), and, if no run
+    matches, with the nearest selections that exist.
     """
     wanted = [(key, _alternatives(text)) for key, _, text in (o.lstrip("+").partition("=") for o in overrides)]
-    known = sorted({key for run in found for key in flat(run.settings)} | {*_GROUPS})
+    known = {key for run in found for key in flat(run.settings)} | {*_GROUPS}
+    known = {key for key in known if key.split(".")[0] not in SILENT}
     for key, values in wanted:
-        if key.split(".")[0] in SILENT or (key not in known and key not in _GROUPS):
+        if key not in known:
             text = ",".join(map(str, values))
-            raise SettingError(key, text, f"is no setting of these runs to select by{nearest(key, known)}")
+            meant = nearest(key, [*others, *sorted(known)])
+            raise SettingError(key, text, f"is no setting of these runs to select by{meant}")
     matched = [(sum(_matches(run, *want) for want in wanted), run) for run in found]
     chosen = [run for count, run in matched if count == len(wanted)]
     if chosen or not found:

@@ -405,10 +405,10 @@ def test_the_bare_command_lists_the_verbs(mqlearn):
     for arguments in ([], ["--help"], ["help"]):
         done = mqlearn(*arguments)
         assert done.code == 0
-        assert all(f"  {verb} " in done.out for verb in ("run", "truth", "figure", "rerun", "upload", "ui"))
+        assert all(f"  {verb} " in done.out for verb in ("run", "truth", "figure", "compare", "rerun", "upload", "ui"))
 
 
-@pytest.mark.parametrize("verb", ["run", "truth", "figure", "rerun", "upload", "ui"])
+@pytest.mark.parametrize("verb", ["run", "truth", "figure", "compare", "rerun", "upload", "ui"])
 def test_every_verb_explains_itself(mqlearn, verb):
     done = mqlearn(verb, "--help")
     assert done.code == 0
@@ -423,7 +423,7 @@ def test_completion(mqlearn, monkeypatch):
         monkeypatch.setenv("COMP_LINE", line)
         return mqlearn("-sc", "query=bash").out.split()
 
-    assert completed("mqlearn ") == ["run", "figure", "truth", "rerun", "upload", "ui"]
+    assert completed("mqlearn ") == ["run", "figure", "compare", "truth", "rerun", "upload", "ui"]
     assert completed("mqlearn r") == ["run", "rerun"]
     rules = [f"algorithm={name}" for name in ("momentum_q", "nesa", "q_learning", "speedy_q")]
     assert set(completed("mqlearn run algorithm=")) >= set(rules)
