@@ -35,7 +35,7 @@ class Request:
 def compare(arguments: Sequence[str]) -> int:
     """`mqlearn compare`: 0, or 1 if calibration finds that the tests are wrong too often."""
     from mqlearn import selection, tables
-    from mqlearn.labels import entries, planned_labels
+    from mqlearn.labels import entries, planned
 
     request = read(arguments)
     question = question_of(request.own)
@@ -45,7 +45,7 @@ def compare(arguments: Sequence[str]) -> int:
         problem = "\n".join([f"there is no finished run in {outputs / 'runs'}", *found.notes])
         raise SettingError("selection", " ".join(arguments), problem)
     chosen = selection.select(found.runs, request.overrides, (*_OWN, "experiment.name"))
-    labels = planned_labels(request.names[0], request.config_dir) if len(request.names) == 1 else {}
+    curves = planned(request.names[0], request.config_dir) if len(request.names) == 1 else {}
     notes = list(found.notes)
     if request.own.get("tuned"):
         from mqlearn import tuned
@@ -56,7 +56,7 @@ def compare(arguments: Sequence[str]) -> int:
     else:
         stand = selection.standing(chosen, question.summary)
         notes += stand.notes
-        made = entries(stand.runs, question.summary, labels)
+        made = entries(stand.runs, question.summary, curves)
         if request.own.get("calibrate"):
             return _calibrate(made, question, request)
         wanted = pairs(made, request.own.get("against"), mixed=bool(request.own.get("allow_mixed")))
@@ -165,6 +165,10 @@ def read(arguments: Sequence[str]) -> Request:
     for other in ("calibrate", "allow_mixed"):
         if request.own.get("tuned") and request.own.get(other):
             raise SettingError(other, "true", "does not go with tuned=true")
+    if request.own.get("calibrate") and "--latex" in request.files:
+        raise SettingError("--latex", request.files["--latex"], "there is no such table of calibrate=true; use --csv")
+    if "tuning_seed" in request.own and not request.own.get("tuned"):
+        raise SettingError("tuning_seed", request.own["tuning_seed"], "is a setting of tuned=true alone")
     return request
 
 
@@ -236,7 +240,7 @@ def _calibrate(made: Sequence[Any], question: Any, request: Request) -> int:
 
     results = [calibration.calibrate(entry, question) for entry in made]
     rows = [calibration.row(result, question) for result in results]
-    _write(request.files, {"--json": lambda: _json(rows), "--csv": lambda: tables.csv(rows), "--latex": lambda: ""})
+    _write(request.files, {"--json": lambda: _json(rows), "--csv": lambda: tables.csv(rows)})
     print(calibration.text(results, question))
     wrong = [result for result in results if not result.sound]
     if wrong:

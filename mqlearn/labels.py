@@ -2,10 +2,10 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from mqlearn.runs import Run
 from mqlearn.selection import EXTENT, SILENT, flat, identity, rule_signature, shown, text_of, value_of
@@ -27,25 +27,34 @@ class Entry:
         return str(node.get("name", node["_target_"]))
 
 
-def entries(found: Iterable[Run], summary: str = "error", labels: "dict[str, str] | None" = None) -> list[Entry]:
-    """The runs with the text of their block and with labels, in order of `labels` (see `planned_labels`) or sorted.
+class Curve(NamedTuple):
+    """What an experiment yaml calls a rule; panel: what its panel says of the rule, if panels differ in that."""
+
+    label: str
+    panel: str = ""
+
+
+def entries(found: Iterable[Run], summary: str = "error", curves: Mapping[str, Curve] | None = None) -> list[Entry]:
+    """The runs with the text of their block and with labels, in the order of `curves` (see `planned`) or sorted.
 
     A block is what rivals must share: model, discount, reward, Q_0, features and sampling (evaluation too, for a
-    return).
+    return), and the panel of the experiment yaml, where panels differ in the schedule of steps.
     """
-    labels = labels or {}
-    order = {signature: number for number, signature in enumerate(labels)}
+    curves = curves or {}
+    order = {signature: number for number, signature in enumerate(curves)}
     runs_found = sorted(found, key=lambda run: (order.get(rule_signature(run.settings), len(order)), run.name))
     keys = [identity(run, summary) for run in runs_found]
     texts = _block_texts(runs_found, keys)
     blocks: dict[str, list[Run]] = {}
     for run, key in zip(runs_found, keys, strict=True):
-        blocks.setdefault(key, []).append(run)
-    return [entry for key, members in blocks.items() for entry in _labelled(members, texts[key], labels)]
+        panel = curves.get(rule_signature(run.settings), Curve("")).panel
+        blocks.setdefault(f"{texts[key]}, {panel}" if panel else texts[key], []).append(run)
+    labels = {signature: curve.label for signature, curve in curves.items()}
+    return [entry for text, members in blocks.items() for entry in _labelled(members, text, labels)]
 
 
-def planned_labels(name: str, config_dir: str | None = None) -> dict[str, str]:
-    """Rule signature -> label of an experiment yaml's curves, without TeX's $; empty if there is no such yaml."""
+def planned(name: str, config_dir: str | None = None) -> dict[str, Curve]:
+    """Rule signature -> curve of an experiment yaml, labels without TeX's $; empty if there is no such yaml."""
     from mqlearn import compose, plans
     from mqlearn.config import CONF
 
@@ -54,15 +63,21 @@ def planned_labels(name: str, config_dir: str | None = None) -> dict[str, str]:
         return {}
     spec = compose.compose([f"experiment={name}"], config_dir).get("figure") or {}
     grid, curves = spec.get("grid") or {"": []}, spec.get("curves") or {}
-    # Panels that say nothing of the rule give the same labels: one of them is enough, at 40 ms a curve.
-    telling = ("algorithm", "step_size", "linear")
-    grid = {str([o for o in own if o.startswith(telling)]): (panel, own) for panel, own in grid.items()}
-    grid = dict(grid.values())
-    places = [(panel, label) for label in curves for panel in grid]
-    of = {(p, c): curves[c][p] if isinstance(curves[c], dict) else curves[c] for p, c in places}
-    lists = [plans._last_choices([f"experiment={name}", *grid[p], *of[p, c]]) for p, c in places]
+    # Panels that say the same of the rule give the same labels: one of them is enough, at 40 ms a curve.
+    rule = ("algorithm", "step_size", "linear")
+    panels = {" ".join(o for o in own if o.startswith(rule)): (panel, own) for panel, own in grid.items()}
+    places = [(said, label) for label in curves for said in panels]
+    lists = []
+    for said, label in places:
+        panel, own = panels[said]
+        curve = curves[label][panel] if isinstance(curves[label], dict) else curves[label]
+        lists.append(plans._last_choices([f"experiment={name}", *own, *curve]))
     composed = compose.compose_all(lists, config_dir)
-    return {rule_signature(one): _plain_label(label) for one, (_, label) in zip(composed, places, strict=True)}
+    several = len(panels) > 1
+    return {
+        rule_signature(one): Curve(_plain_label(label), said if several else "")
+        for one, (said, label) in zip(composed, places, strict=True)
+    }
 
 
 def _plain_label(label: str) -> str:

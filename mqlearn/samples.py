@@ -48,6 +48,8 @@ class Question:
             raise SettingError("at", self.at, "must be an iteration, at least 0")
         if self.epsilon is not None and not 0 < self.epsilon < math.inf:
             raise SettingError("epsilon", self.epsilon, "must be a positive number")
+        if self.summary != "time" and self.epsilon is not None:
+            raise SettingError("epsilon", self.epsilon, "is a setting of summary=time alone")
         if self.summary == "time" and self.epsilon is None:
             expected = "must be given for summary=time: the error that counts as arrived, for example epsilon=0.05"
             raise SettingError("epsilon", None, expected)

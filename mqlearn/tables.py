@@ -197,8 +197,8 @@ def _legend(verdicts: Sequence[Verdict], question: Question) -> list[str]:
     lines += [f"Pairs: {why}." for why in dict.fromkeys(v.pairing for v in verdicts)]
     if any(v.verdict in ("no_difference", "impossible") and not v.deterministic for v in verdicts):
         lines.append(
-            "needed: seeds of each rule with which the corrected test finds the difference with probability 0.8, if it "
-            "is as observed (?: unknown)."
+            "needed: seeds of each rule with which the difference, if it is as observed, is found with probability 0.8 "
+            f"at level {question.level:g}/{_family(first).split()[0]}, Holm's strictest step (?: unknown)."
         )
     if any(v.n_finite_a < v.n_seeds_a or v.n_finite_b < v.n_seeds_b for v in verdicts):
         lines.append(f"Diverged seeds: diverged={question.diverged} (worst | censored | excluded).")
@@ -226,4 +226,5 @@ def _tex(x: float) -> str:
 
 
 def _escaped(text: str) -> str:
-    return "".join(f"\\{c}" if c in "&%$#_{}" else c for c in text)
+    special = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
+    return "".join(special.get(c) or (f"\\{c}" if c in "&%$#_{}" else c) for c in text)

@@ -14,7 +14,7 @@ import pytest
 from scipy import stats
 
 from mqlearn import cells, comparison, compose, config, runs, selection
-from mqlearn.labels import Entry, entries
+from mqlearn.labels import Curve, Entry, entries, planned
 from mqlearn.samples import Question
 
 SMALL = ("n_checkpoints=12", "tracking=none")
@@ -147,6 +147,18 @@ def test_labels_are_those_of_the_experiment_yaml(compare, mqlearn, tmp_path, mon
     assert done.code == 0, done.err
     assert [row["a"] for row in done.rows] == ["SpeedyQ", "momentum_q"]  # m=null is none of the figure's curves
     assert {row["b"] for row in done.rows} == {"Q-learning"}
+
+
+def test_panels_with_schedules_of_their_own_are_blocks(made):
+    curves = planned("figure2_smoke")
+    assert {curve.label for curve in curves.values()} >= {"MomentumQ", "Q-learning, matched step"}
+    assert len({curve.panel for curve in curves.values()}) == 2  # constant and diminishing steps
+    assert {curve.panel for curve in planned("figure1").values()} == {""}
+    assert "MomentumQ m=2" in {curve.label for curve in planned("figure1").values()}
+    assert planned("small") == {}
+    pair = [of(made, "small", env="frozen_lake_4x4", algorithm=name) for name in ("nesa", "speedy_q")]
+    own = {selection.rule_signature(run.settings): Curve("A", panel) for run, panel in zip(pair, "pq", strict=True)}
+    assert [(entry.label, entry.block[-3:]) for entry in entries(pair, curves=own)] == [("A", ", p"), ("A", ", q")]
 
 
 # --- what cannot be answered --------------------------------------------------------------------------------------
@@ -337,6 +349,8 @@ def test_two_folders_of_one_digest_count_once_and_failed_runs_are_named(made, tm
     (("summary=eror",), "did you mean 'error'?"),
     (("summary=time",), "epsilon=0.05"),
     (("summary=time", "epsilon=-1"), "positive"),
+    (("epsilon=0.1",), "summary=time alone"),
+    (("tuning_seed=1",), "tuned=true alone"),
     (("at=301",), "at most 300"),
     (("at=1.5",), "whole number"),
     (("at=x",), "whole number"),
