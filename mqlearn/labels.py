@@ -109,17 +109,23 @@ def _distinguished(
 ) -> str:
     """`name` with the settings in which the members of this name differ, but for the hidden ones."""
     rivals = [other for other, text in zip(members, names, strict=True) if text == name]
-    steps = [rival for rival in rivals if _step(rival) == _step(run)]
-    words = []
+    return ", ".join([name, *differences(run, rivals, hidden)])
+
+
+def differences(run: Run, rivals: Sequence[Run], hidden: Sequence[str] = SILENT) -> list[str]:
+    """What sets a run apart from its rivals of one block: its kind of step size, then other settings that differ.
+
+    The settings of a step size are those in which rivals with the same kind differ.
+    """
+    alike = [rival for rival in rivals if _step(rival) == _step(run)]
+    words = [_step(run)] if len(alike) < len(rivals) else []
     for key, value in flat(run.settings).items():
         head = key.split(".")[0]
-        among = steps if head == "step_size" else rivals
+        among = alike if head == "step_size" else rivals
         varied = len({text_of(value_of(other, key)) for other in among}) > 1
         if varied and head not in (*hidden, "env", "features", "sampling", "evaluation") and "_target_" not in key:
-            words.append(f"{key.removeprefix('algorithm.')}={shown(value)}")
-    if len({_step(rival) for rival in rivals}) > 1:
-        words.insert(0, _step(run))
-    return ", ".join([name, *words]) if words else name
+            words.append(f"{key.removeprefix('algorithm.').removeprefix('step_size.')}={shown(value)}")
+    return words
 
 
 def _step(run: Run) -> str:

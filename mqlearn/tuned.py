@@ -12,11 +12,11 @@ import numpy as np
 from mqlearn.compare import answers, pairs
 from mqlearn.comparison import Verdict
 from mqlearn.errors import SettingError
-from mqlearn.labels import Entry, entries
-from mqlearn.recipes import command_of, written
+from mqlearn.labels import Entry, differences, entries
+from mqlearn.recipes import command_of
 from mqlearn.runs import Run
 from mqlearn.samples import Question, common_checkpoint, gone_by, metric_of, summarise
-from mqlearn.selection import extent, flat, identity, rule_signature, standing, text_of
+from mqlearn.selection import EXTENT, SILENT, extent, identity, rule_signature, standing
 from mqlearn.statistics import Estimate, bootstrap_interval
 
 VANILLA = "q_learning"
@@ -157,12 +157,7 @@ def _setting(run: Run, tried: Sequence[Run], question: Question, metric: str, at
     lost = gone_by(run, at)[:n_seeds] | ~np.isfinite(values)
     interval = bootstrap_interval(np.where(lost, np.nan, values), "mean", "t", 1 - question.level)
     worst = math.inf if question.less_is_better else -math.inf
-    flats = [flat({key: one.settings[key] for key in ("algorithm", "step_size")}) for one in tried]
-    own = flats[[one.digest for one in tried].index(run.digest)]
-    varied = [key for key in own if len({text_of(one.get(key)) for one in flats}) > 1 and not key.endswith("_target_")]
-    words = ", ".join(
-        f"{key.split('.', 1)[1] if key != 'step_size.name' else 'step'}={written(own[key])}" for key in varied
-    )
+    words = ", ".join(differences(run, tried, (*SILENT, *EXTENT)))
     return Setting(run, words, np.where(lost, worst, values), interval)
 
 
@@ -223,12 +218,13 @@ def _text(found: Sequence[Tuned], question: Question, seed: int) -> str:
         f"Tuning: seed={seed}, {n_seeds} seeds, {len(first.settings)} settings of each algorithm; {shown} at k = {at}, "
         f"{100 * (1 - question.level):g} % t interval over seeds; * best, o could be best",
     ]
+    width = max(len(setting.words) for one in found for setting in one.settings)
     for one in found:
         could = f"{len(one.maybe)} of {len(one.settings)} could be best"
         lines.append(f"  {one.algorithm}: best {one.best.words or 'its only setting'}; {could}")
         for setting in sorted(one.settings, key=lambda s: _sorting(s.words)):
             mark = "*" if setting is one.best else "o" if setting in one.maybe else " "
-            lines.append(f"    {mark} {setting.words:24} {_interval(setting, question)}")
+            lines.append(f"    {mark} {setting.words:{width}} {_interval(setting, question)}")
     return "\n".join(lines)
 
 
