@@ -71,9 +71,9 @@ def of(made: Path, name: str, **wanted) -> runs.Run:
     return run
 
 
-def rewritten(run: runs.Run, folder: Path, *, curve=None, diverged=None, **changes) -> runs.Run:
-    """The run with another q_error curve, written by the program's own writer under another digest."""
-    curves = {"q_error": run.curves["q_error"] if curve is None else curve}
+def rewritten(run: runs.Run, folder: Path, *, curve=None, metric="q_error", diverged=None, **changes) -> runs.Run:
+    """The run with one other curve alone, written by the program's own writer under another digest."""
+    curves = {metric: run.curves[metric] if curve is None else curve}
     result = SimpleNamespace(iteration=run.curves["iteration"], curves=curves, diverged=diverged or {}, seconds=0.0)
     settings = {**run.settings, **changes}
     extra = {"numerics_version": run.summary["numerics_version"]}
@@ -137,6 +137,18 @@ def test_time_area_and_return(compare, made):
     assert row["value_a"] == pytest.approx(learned[:, -1].mean())
     assert row["n_finite"] == 7  # seeds, not the 20 episodes
     assert "more is better" in done.out
+
+
+def test_more_return_is_better_and_less_error(made, tmp_path):
+    run = of(made, "small", env="frozen_lake_4x4", algorithm="nesa")
+    high = 5 + np.random.default_rng(0).random(run.curves["q_error"].shape)
+    for metric, summary, winner in (("return_start", "return", "a_better"), ("q_error", "error", "b_better")):
+        pair = [(name, high - less) for name, less in (("a", 0), ("b", 2))]
+        made_runs = [rewritten(run, tmp_path / f"{metric}-{name}", curve=x, metric=metric) for name, x in pair]
+        a, b = (Entry(one, one.digest) for one in made_runs)
+        (row,) = comparison.decide([comparison.ask(a, b, Question(summary))])
+        assert (row.verdict, row.effect) == (winner, pytest.approx(2))
+        assert row.p == row.p_smallest == 2.0**-11
 
 
 def test_labels_are_those_of_the_experiment_yaml(compare, mqlearn, tmp_path, monkeypatch):
@@ -235,7 +247,7 @@ def test_a_block_is_the_model_and_not_its_name(made, tmp_path):
     assert any("success_rate=0.5" in entry.block for entry in entries([run, half]))
 
 
-def test_pairs_are_recognised_from_the_records(compare, made):
+def test_pairs_are_recognised_from_the_records(compare, made, tmp_path):
     done = compare("experiment.name=greedy")
     assert done.rows[0]["paired"]
     assert "the uniform numbers are common, the trajectories are not" in done.out
@@ -244,6 +256,10 @@ def test_pairs_are_recognised_from_the_records(compare, made):
     assert paired and "the first 3 seeds" in why
     paired, why = comparison.pairing(run, of(made, "apart", algorithm="nesa"))
     assert not paired and "seed=0 and seed=1" in why
+    newer = runs.update_summary(rewritten(run, tmp_path / "newer"), numerics_version=99)
+    assert comparison.pairing(run, newer) == (False, "not paired: other numerics versions")
+    paired, why = comparison.pairing(run, of(made, "greedy", algorithm="q_learning"))
+    assert not paired and "the sampling differs" in why
 
 
 # --- seeds that diverge -------------------------------------------------------------------------------------------
@@ -303,6 +319,8 @@ def test_when_every_seed_has_diverged_there_is_no_verdict(made, tmp_path):
     (row,) = comparison.decide([comparison.ask(a, b, Question())])
     assert row.verdict == "impossible" and row.n_finite == 0 and row.at == 100
     assert math.isnan(row.effect)
+    (row,) = comparison.decide([comparison.ask(a, b, Question("area"))])
+    assert row.verdict == "impossible" and row.n_finite == 0  # though they have an area up to where they end
 
 
 def test_rules_that_are_one_differ_by_rounding_only_and_so_do_not_differ(made, tmp_path):
@@ -341,6 +359,32 @@ def test_two_folders_of_one_digest_count_once_and_failed_runs_are_named(made, tm
     assert any("killed" in note for note in found.notes)
     (second / runs.SUMMARY).write_text("{")
     assert any("damaged" in note for note in selection.find(outputs, ["three"]).notes)
+
+
+def test_of_runs_that_differ_in_extent_the_one_like_its_block_counts(made, tmp_path):
+    found = list(selection.find(made, ["three"]).runs)
+    longer = rewritten(found[0], tmp_path / "longer", iterations=5000)
+    kept = selection.standing([*found, longer])
+    assert {run.digest for run in kept.runs} == {run.digest for run in found}
+    assert "2 runs differ only in seeds or length; the one with 3 seeds, 100 iterations counts" in kept.notes[0]
+    kept = selection.standing([found[0], longer])
+    assert [run.digest for run in kept.runs] == ["longer"]
+
+
+def test_labels_name_what_differs_and_no_more(made, tmp_path):
+    run = of(made, "three", algorithm="q_learning")
+    step = {"_target_": "mqlearn.Constant", "name": "constant", "alpha": 0.1}
+    faster = rewritten(run, tmp_path / "faster", step_size=step)
+    fastest = rewritten(run, tmp_path / "fastest", step_size=step | {"alpha": 0.5})
+    again = rewritten(run, tmp_path / "again", seed=7)
+    labels = {entry.run.digest: entry.label for entry in entries([run, faster, fastest])}
+    assert labels == {
+        run.digest: "q_learning, harmonic",
+        "faster": "q_learning, constant, alpha=0.1",
+        "fastest": "q_learning, constant, alpha=0.5",
+    }
+    assert {entry.label for entry in entries([run, again])} == {"q_learning, seed=0", "q_learning, seed=7"}
+    assert entries([run])[0].label == "q_learning"
 
 
 @pytest.mark.parametrize(("arguments", "words"), [
