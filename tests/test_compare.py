@@ -8,6 +8,7 @@ import shlex
 import shutil
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -239,8 +240,10 @@ def test_a_block_is_the_model_and_not_its_name(made, tmp_path):
     blocks = {one.folder.name: selection.identity(one) for one in (run, same, other)}
     assert blocks["same"] == blocks[run.folder.name] != blocks["other"]
     assert comparison.pairing(run, same)[0]
-    for change in ({"discount": 0.8}, {"reward": "sampled"}, {"q0": 1}, {"sampling": {"name": "x", "_target_": "y"}}):
-        assert selection.identity(rewritten(run, tmp_path / str(len(str(change))), **change)) != blocks["same"]
+    changes: list[dict[str, Any]] = [{"discount": 0.8}, {"reward": "sampled"}, {"q0": 1}]
+    changes.append({"sampling": {"name": "x", "_target_": "y"}})
+    for number, change in enumerate(changes):
+        assert selection.identity(rewritten(run, tmp_path / str(number), **change)) != blocks["same"]
     texts = {entry.block for entry in entries([run, other])}
     assert len(texts) == 2
     half = rewritten(run, tmp_path / "half", env=run.settings["env"] | {"success_rate": 0.5})
