@@ -9,13 +9,15 @@ VERBS = {
     "run": "run one configuration, or with -m a sweep of them",
     "figure": "run what is missing for a figure, then draw it",
     "compare": "which of two rules is faster, over finished runs",
+    "report": "one HTML page on the runs of an experiment, to hand on",
+    "explain": "what a figure or a report says of its own origin",
     "truth": "the exact optimum of an environment, with its certified error",
     "rerun": "repeat a run from its record alone and compare the numbers",
     "upload": "deliver a run folder to the tracking store",
     "ui": "open the MLflow UI on the tracking store",
 }
 
-MODULES = {"compare": "compare"}  # of verbs that do not lie in mqlearn.commands
+MODULES = {"compare": "compare", "report": "report.command", "explain": "report.explain"}  # of verbs that do not lie in mqlearn.commands
 
 USAGE = {
     "run": """mqlearn run [-m] [overrides]
@@ -52,6 +54,19 @@ Settings: against=LABEL  at=K (last)  epsilon=E  summary=error|area|time|return 
   diverged=worst|censored|excluded (how diverged seeds enter)  interval=bca|percentile|t
   allow_mixed=true (pairs across blocks)  calibrate=true (each run against itself: how often the tests are wrong)
   tuned=true [tuning_seed=S] (the best of equally many settings of each algorithm, on seeds that did not choose it)""",
+    "report": """mqlearn report experiment.name=NAME [overrides that select] [--output FILE.html] [--verdicts FILE.json]
+
+  mqlearn report experiment.name=figure1 --output figure1.html
+  mqlearn report experiment.name=figure1 env=frozen_lake_4x4 algorithm=q_learning,momentum_q
+
+One self-contained page: verdicts, figures with their numbers, settings, environments, maps of Q* and of the error over
+the checkpoints, equations as the code has them, diverged and failed runs, versions, commands. Reads the finished runs
+in outputs/runs; by default it is outputs/reports/NAME.html. A copy goes to the tracking store (tracking=none: not).
+--verdicts FILE takes the verdicts of `mqlearn compare ... --json FILE`; else every pair is compared by the last error.""",
+    "explain": """mqlearn explain FILE.png|.pdf|.svg|.html [--json] [tracking.uri=URI]
+
+Prints command, settings, versions and digests that a figure or report carries within itself, and where the runs with
+these digests are on this machine: MLflow run ids and folders.""",
     "truth": """mqlearn truth [overrides] [--json]
 
   mqlearn truth env=frozen_lake_8x8 discount=0.99

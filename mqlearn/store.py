@@ -6,7 +6,7 @@ import re
 import secrets
 import shutil
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -53,6 +53,20 @@ def finished(uri: str, experiment: str) -> list[Stored]:
     """
     found = _finished_by_sql(uri, experiment)
     return _finished_by_api(uri, experiment) if found is None else found
+
+
+def with_digests(uri: str, digests: Collection[str]) -> list[Stored]:
+    """The FINISHED runs with one of these digests in all experiments of a store, which is not made if it is not there.
+
+    Raises TrackingError if it cannot be read.
+    """
+    wanted = {*digests}
+    rows = _query(uri, _FINISHED_ANYWHERE)
+    if rows is not None:
+        return [stored for stored in (Stored(*row) for row in rows) if stored.digest in wanted]
+    with failures("reading the store", uri):
+        names = [found.name for found in connect(uri).search_experiments()]
+    return [stored for name in names for stored in finished(uri, name) if stored.digest in wanted]
 
 
 def experiment_id(uri: str, experiment: str) -> str | None:
@@ -179,12 +193,14 @@ def _check_database(uri: str) -> None:
 
 
 _ACTIVE = "experiments.name = ? AND workspace = 'default' AND experiments.lifecycle_stage = 'active'"
-_FINISHED = f"""
+_FINISHED_COLUMNS = """
     SELECT digest.value, COALESCE(folder.value, ''), artifact_uri, runs.run_uuid, COALESCE(end_time, 0)
     FROM experiments JOIN runs ON runs.experiment_id = experiments.experiment_id
     JOIN tags AS digest ON digest.run_uuid = runs.run_uuid AND digest.key = 'digest'
     LEFT JOIN tags AS folder ON folder.run_uuid = runs.run_uuid AND folder.key = 'folder'
-    WHERE {_ACTIVE} AND runs.status = 'FINISHED' AND runs.lifecycle_stage = 'active'"""
+    WHERE runs.status = 'FINISHED' AND runs.lifecycle_stage = 'active'"""
+_FINISHED = f"{_FINISHED_COLUMNS} AND {_ACTIVE}"
+_FINISHED_ANYWHERE = f"{_FINISHED_COLUMNS} AND experiments.lifecycle_stage = 'active' ORDER BY end_time, runs.run_uuid"
 
 
 def _query(uri: str, query: str, *parameters: str) -> list[tuple] | None:
