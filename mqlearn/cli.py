@@ -17,7 +17,8 @@ VERBS = {
     "ui": "open the MLflow UI on the tracking store",
 }
 
-MODULES = {"compare": "compare", "report": "report.command", "explain": "report.explain"}  # of verbs that do not lie in mqlearn.commands
+# Of verbs that do not lie in mqlearn.commands.
+MODULES = {"compare": "compare", "report": "report.command", "explain": "report.explain"}
 
 USAGE = {
     "run": """mqlearn run [-m] [overrides]
@@ -54,7 +55,7 @@ Settings: against=LABEL  at=K (last)  epsilon=E  summary=error|area|time|return 
   diverged=worst|censored|excluded (how diverged seeds enter)  interval=bca|percentile|t
   allow_mixed=true (pairs across blocks)  calibrate=true (each run against itself: how often the tests are wrong)
   tuned=true [tuning_seed=S] (the best of equally many settings of each algorithm, on seeds that did not choose it)""",
-    "report": """mqlearn report experiment.name=NAME [overrides that select] [--output FILE.html] [--verdicts FILE.json]
+    "report": """mqlearn report experiment.name=NAME [overrides that select] [--output FILE.html] [--verdicts FILE]
 
   mqlearn report experiment.name=figure1 --output figure1.html
   mqlearn report experiment.name=figure1 env=frozen_lake_4x4 algorithm=q_learning,momentum_q

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import secrets
 import shlex
 import sys
@@ -9,13 +10,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from mqlearn import cells, compare, compose, config, labels, runs, selection
+from mqlearn import cells, compare, compose, config, labels, plans, runs, selection
 from mqlearn.errors import SettingError
 from mqlearn.labels import Entry
 from mqlearn.report import page, verdicts
-from mqlearn.report.subjects import subjects
+from mqlearn.report.subjects import Subject, subjects
 
+_PLAIN = ("discount", "iterations", "n_seeds", "seed", "checkpoints", "n_checkpoints", "q0", "theta0")
 _FILES = ("--output", "--verdicts")
+_MANY = 500  # pairs: beyond, no one reads them, and the correction leaves nothing
 _KINDS = (".html", ".htm")
 
 
@@ -39,20 +42,26 @@ def report(arguments: Sequence[str]) -> int:
         raise SettingError("experiment.name", name, problem)
     chosen = selection.select(found.runs, chosen_by, ("experiment.name", "tracking.uri"))
     stand = selection.standing(chosen)
-    entries = labels.entries(stand.runs, labels=labels.planned_labels(name, config_dir))
+    planned = labels.planned_labels(name, config_dir)
+    entries = labels.entries(stand.runs, labels=planned)
+    if not planned:  # m=2 before m=10
+        blocks = list(dict.fromkeys(entry.block for entry in entries))
+        entries.sort(key=lambda entry: (blocks.index(entry.block), _natural(entry.label)))
     reason = ""
     if answers is None:
         answers, reason = verdicts_of(entries)
     told = [part for flag in _FILES if flag in files for part in (flag, files[flag])]
+    made = subjects(entries)
     text = page.build(
         name,
-        subjects(entries),
+        made,
         answers,
         command=shlex.join(["mqlearn", "report", f"experiment.name={name}", *chosen_by, *told]),
         versions=cells.versions(),
         reason=reason,
         failed=_failed(outputs, name),
         notes=stand.notes,
+        plan=_plan(name, made, config_dir) if planned else None,
     )
     _write(output, text)
     print(output)
@@ -67,11 +76,30 @@ def verdicts_of(entries: Sequence[Entry]) -> tuple[list[dict[str, Any]], str]:
 
     try:
         wanted = compare.pairs(entries)
+        if len(wanted) > _MANY:
+            problem = f"are too many to compare; select fewer runs, or give those of `mqlearn compare` by {_FILES[1]}"
+            raise SettingError("selection", f"{len(wanted)} pairs", problem)
         return [
             runs.plain(tables.row(one), finite=True) for one in compare.answers(wanted, compare.question_of({}))
         ], ""
     except SettingError as error:
         return [], f"No comparison was made: {error}"
+
+
+def _plan(name: str, some: Sequence[Subject], config_dir: str | None) -> plans.Plan | None:
+    """The experiment's plan, under the plain settings that these runs share: a variant is planned as it was run."""
+    first = some[0].run.settings
+    shared = [key for key in _PLAIN if all(one.run.settings[key] == first[key] for one in some)]
+    try:
+        return plans.plan(name, [f"{key}={json.dumps(first[key])}" for key in shared], config_dir)
+    except SettingError:  # the yaml has changed, or has no figure: the runs are drawn all the same
+        return None
+
+
+def _natural(text: str) -> list[tuple[float, str]]:
+    """A key that sorts numbers within texts as numbers."""
+    parts = re.split(r"(\d+(?:\.\d+)?(?:e[-+]?\d+)?)", text)
+    return [(float(part), "") if i % 2 else (-1.0, part) for i, part in enumerate(parts)]
 
 
 def _read(arguments: Sequence[str]) -> tuple[dict[str, str], str | None, list[str]]:

@@ -7,6 +7,7 @@ import io
 import re
 import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ import numpy as np
 from mqlearn.config import Cell
 from mqlearn.figures import error_curves, style
 from mqlearn.figures.error_curves import Curve, Panel
-from mqlearn.plans import Planned
+from mqlearn.plans import Plan, Planned
 from mqlearn.report.markup import Markup, details, number, plain, section, table, tag
 from mqlearn.report.subjects import Subject, by_panel
 from mqlearn.runs import Run
@@ -30,22 +31,42 @@ _COLUMNS = 6  # checkpoints in the table of a figure
 _CURVES = 42  # beyond, looks repeat
 
 
-def of(some: Sequence[Subject]) -> tuple[Markup, dict[str, np.ndarray]]:
-    """The section, and the numbers that its figures show."""
+def of(some: Sequence[Subject], plan: Plan | None = None) -> tuple[Markup, dict[str, np.ndarray]]:
+    """The section, and the numbers that its figures show. What a plan has is drawn as it says."""
     figures, numbers = [], {}
-    chosen = _chosen(some)
-    for i, (metric, members) in enumerate(chosen.items()):
-        drawn, data = _drawn(metric, members[:_CURVES])
-        numbers |= {f"{metric} | {name}": array for name, array in data.items()}
+    planned = [] if plan is None else _planned(some, plan)
+    done = {one.run.digest for _, one in planned}
+    chosen = _chosen([one for one in some if one.run.digest not in done])
+    todo: list[tuple[str, list[Subject], Any]] = []
+    if planned and plan is not None:
+        metric = plan.spec.get("metric", "")
+        module = importlib.import_module(plan.spec["module"])
+        finished = [one.run for _, one in planned]
+        drawing = module.from_runs([cell for cell, _ in planned], finished, plan.spec, "ci95")
+        todo.append((metric, [one for _, one in planned], drawing))
+    todo += [(metric, members, _drawn(metric, members[:_CURVES])) for metric, members in chosen.items()]
+    for i, (metric, members, (drawn, data)) in enumerate(todo):
+        numbers |= {f"{i} | {metric} | {name}": array for name, array in data.items()}
         shown = list(dict.fromkeys(_rows(metric, members)))
         title = " and ".join(shown) if metric else ", ".join(shown)
-        left = [tag("p", f"Drawn are {_CURVES} of {len(members)} runs.")] if len(members) > _CURVES else []
+        some_left = len(members) > _CURVES and not (planned and i == 0)
+        left = [tag("p", f"Drawn are {_CURVES} of {len(members)} runs.")] if some_left else []
         picture = tag("div", Markup(_svg(drawn, f"f{i}-")), class_="paper scroll", tabindex=0, role="group")
         caption = tag("figcaption", f"Figure {i + 1}. {title}: " + "; ".join(by_panel(members)) + ".")
         figures.append(tag("figure", picture, caption, left, [_table(name, members) for name in shown]))
     if not figures:
         figures = [tag("p", "No run has a curve to draw.")]
     return section("figures", "Figures", figures), numbers
+
+
+def _planned(some: Sequence[Subject], plan: Plan) -> list[tuple[Planned, Subject]]:
+    """The curves of a plan that are among the runs, each with its run, named as the plan names it."""
+    by_digest = {one.run.digest: one for one in some}
+    return [
+        (cell, replace(by_digest[cell.cell.digest], panel=plain(cell.panel), label=plain(cell.label)))
+        for cell in plan.cells
+        if cell.cell.digest in by_digest
+    ]
 
 
 def finals(some: Sequence[Subject]) -> Markup:

@@ -42,7 +42,7 @@ def _card(kind: Any, members: Sequence[Subject]) -> Markup:
         "article",
         head,
         facts([("from", f"{kind.__module__}.{kind.__qualname__}"), ("source", _doc(inspect.getmodule(kind)))]),
-        tag("p", _doc(kind), class_="doc"),
+        [tag("p", " ".join(part.split())) for part in _doc(kind).split("\n\n")],
         [tag("pre", tag("code", code), tabindex=0) for code in codes],
         _numbers(members),
         _steps(members),

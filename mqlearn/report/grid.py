@@ -122,7 +122,7 @@ def cells(mdp: FiniteMDP, values: np.ndarray, place: np.ndarray, texts: Sequence
                     class_="void",
                 )
             )
-            if tile != "F":
+            if tile != "F" and columns <= 10:
                 drawn.append(tag("text", tile, x=left * SIDE + SIDE / 2, y=top * SIDE + SIDE / 2, class_="letter void"))
             continue
         if values.ndim == 1:
@@ -154,8 +154,8 @@ def _fill(level: int) -> str:
     return RAMP[level] if level >= 0 else "none"
 
 
-def arrows(mdp: FiniteMDP, best: np.ndarray) -> list[Markup]:
-    """The best actions of each state (S, A) bool as arrows in the middle of its tile."""
+def arrows(mdp: FiniteMDP, best: np.ndarray, place: np.ndarray) -> list[Markup]:
+    """The best actions of each state (S, A) bool as arrows, in a colour that is seen on the levels `place` (S,)."""
     assert mdp.layout is not None
     columns, names = len(mdp.layout[0]), directions(mdp)
     return [
@@ -164,7 +164,7 @@ def arrows(mdp: FiniteMDP, best: np.ndarray) -> list[Markup]:
             "".join(_ARROWS[name] for u, name in enumerate(names) if best[x, u]),
             x=x % columns * SIDE + SIDE / 2,
             y=x // columns * SIDE + SIDE * 0.8,
-            class_="arrow",
+            class_=f"arrow {text_color(int(place[x]))}",
         )
         for x in np.flatnonzero(mdp.counted.any(axis=1)).tolist()
         if names

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from mqlearn import truth
-from mqlearn.mdp import FiniteMDP, state_values
+from mqlearn.mdp import FiniteMDP
 from mqlearn.report import grid
 from mqlearn.report.markup import Markup, details, facts, join, number, section, table, tag
 from mqlearn.report.subjects import Subject
@@ -104,15 +104,16 @@ def _optimum(mdp: FiniteMDP) -> Markup | None:
     best = optimal(mdp)
     value = np.where(mdp.counted.any(axis=1), best.v, np.nan)
     low, high = float(np.nanmin(value)), float(np.nanmax(value))
-    place = grid.levels(value, low, high, log=False)
+    log = low > 0 and high > 30 * low  # else most of the map would have one colour
+    place = grid.levels(value, low, high, log=log)
     figures = [_figure(mdp, value, place, "V*, the value of each state under the best actions", arrows=best.q)]
     names = grid.directions(mdp)
     if names and mdp.n_states <= grid.LARGE:
         q = np.where(mdp.counted, best.q, np.nan)
         figures.append(
-            _figure(mdp, q, grid.levels(q, low, high, log=False), "Q*, the value of each action: its triangle")
+            _figure(mdp, q, grid.levels(q, low, high, log=log), "Q*, the value of each action: its triangle")
         )
-    parts: list[Any] = [tag("div", figures, class_="maps"), _ramp(low, high)]
+    parts: list[Any] = [tag("div", figures, class_="maps"), _ramp(low, high, log=log, floor=log)]
     if mdp.n_states <= grid.LARGE:
         head = ("state", "V*", *(names or range(mdp.n_actions)))
         rows = [
@@ -138,7 +139,7 @@ def _figure(
     if arrows is not None and mdp.n_states <= grid.LARGE and grid.directions(mdp):
         near = np.where(mdp.counted, arrows, -np.inf)
         best = mdp.counted & (near >= near.max(axis=1, keepdims=True) * (1 - 1e-9))
-        drawn = Markup(drawn.replace("</svg>", join(grid.arrows(mdp, best)) + "</svg>"))
+        drawn = Markup(drawn.replace("</svg>", join(grid.arrows(mdp, best, place)) + "</svg>"))
     return tag("figure", drawn, tag("figcaption", caption), class_="one")
 
 
@@ -187,11 +188,11 @@ def _slider(members: Sequence[Subject], key: str, budget: int) -> tuple[Markup, 
     large, names = mdp.n_states > grid.LARGE, grid.directions(mdp)
     tables = [np.where(mdp.counted, one.run.tables["error_tables"], np.nan) for one in members]
     kinds = {"states": [np.where(mdp.counted.any(axis=1), _largest(t), np.nan) for t in tables]}
-    # An action takes about seven characters, a state of a large map about half of one.
-    each = mdp.n_states * len(iteration)
-    if names and not large and len(members) * each * 5 * 7 <= budget:
+    # Characters: a value takes about eight, its shape on the map 170, a pixel of a large map at most one.
+    each = mdp.n_states * (len(iteration) if large else 8 * len(iteration) + 170)
+    if names and not large and len(members) * each * 5 <= budget:
         kinds["actions"] = tables
-    kept = min(len(members), max(1, int(budget / (each * (1.0 if large else 8.0)))))
+    kept = min(len(members), max(1, budget // each))
     left = members[kept:]
     members = members[:kept]
     finite = np.concatenate([t[np.isfinite(t)].ravel() for t in tables[:kept]])

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from mqlearn.figures import reference
+from mqlearn.plans import Plan
 from mqlearn.report import curves, equations, maps, verdicts
 from mqlearn.report.markup import Markup, details, join, number, section, table, tag
 from mqlearn.report.subjects import Subject, by_panel, differing
@@ -26,13 +27,15 @@ def build(
     reason: str = "",
     failed: Sequence[Run] = (),
     notes: Sequence[str] = (),
+    plan: Plan | None = None,
 ) -> str:
     """The page on some runs; equal runs and equal answers give equal bytes.
 
     answers: verdicts as plain dicts (see `verdicts`), or none and the `reason`.   command: what makes this page.
     failed: runs that did not end well, told but not counted.   notes: what else the reader must know of the selection.
+    plan: of the experiment, for labels and panels of its figure.
     """
-    figures, numbers = curves.of(some)
+    figures, numbers = curves.of(some, plan)
     varied, shared = differing(some)
     record = {
         "report": name,
@@ -128,9 +131,13 @@ def _settings(some: Sequence[Subject], varied: Sequence[str], shared: Mapping[st
     from mqlearn.report.subjects import scientific
 
     flats = [(one, scientific(one.run.settings)) for one in some]
-    rows = [[f"{one.panel}: {one.label}", *[flat.get(name, "–") for name in varied]] for one, flat in flats]
-    parts = [table(("run", *varied), rows)] if varied else [tag("p", "No setting differs between these runs.")]
-    common = details(f"The {len(shared)} settings that all runs share", table(("setting", "value"), shared.items()))
+    several = len(by_panel(some)) > 1
+    rows = [[one.label, *[one.panel] * several, *[flat.get(name, "–") for name in varied]] for one, flat in flats]
+    head = ("run", *["block"] * several, *[name.removesuffix(".name") for name in varied])
+    parts = [table(head, rows)] if varied else [tag("p", "No setting differs between these runs.")]
+    common = details(
+        f"The {len(shared)} settings that all runs that have them share", table(("setting", "value"), shared.items())
+    )
     return section("settings", "Settings that differ", parts, common)
 
 
@@ -163,7 +170,8 @@ def _commands(name: str, some: Sequence[Subject], command: str) -> Markup:
     made = [f"{line}    # {count} run{'s' * (count != 1)}" for line, count in commands.items()]
     lines = join(["\n".join([*made, command])])
     rows = [[f"{one.panel}: {one.label}", tag("code", one.run.digest)] for one in some]
-    each = "Each run again, from its record alone: mqlearn rerun FOLDER, with the folder named by the first 16 signs of its digest."
+    each = "Each run again, from its record alone: mqlearn rerun FOLDER, "
+    each += "with the folder that the first 16 signs of its digest name."
     return section(
         "reproduce", "Reproduce", tag("pre", tag("code", lines), tabindex=0), tag("p", each, class_="quiet"),
         details(f"Digests of the {len(some)} runs", table(("run", "digest"), rows)),

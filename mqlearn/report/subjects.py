@@ -72,8 +72,15 @@ def scientific(settings: dict[str, Any]) -> dict[str, str]:
 
 
 def differing(some: Sequence[Subject]) -> tuple[list[str], dict[str, str]]:
-    """Names of the settings that differ between the runs, and the shared ones with their values."""
+    """Names of the settings that differ between the runs that have them, and the others with their values.
+
+    The rows of a map are left out where the name of the environment differs too: the report draws them.
+    """
     flats = [scientific(one.run.settings) for one in some]
     names = list(dict.fromkeys(name for one in flats for name in one))
-    varied = [name for name in names if len({text_of(one.get(name)) for one in flats}) > 1]
-    return varied, {name: flats[0][name] for name in names if name not in varied}
+    held = {name: {text_of(one[name]): one[name] for one in flats if name in one} for name in names}
+    varied = [name for name in names if len(held[name]) > 1]
+    if "env.name" in varied and "env.map" in varied:
+        varied.remove("env.map")
+    shared = {name: next(iter(held[name].values())) for name in names if len(held[name]) == 1}
+    return varied, shared

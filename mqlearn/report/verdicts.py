@@ -74,8 +74,22 @@ def _block(name: str, members: Sequence[Mapping[str, Any]]) -> Markup:
     if 2 < len(labels) <= _LARGE:
         parts.append(_matrix(ranked, known))
     several = details(f"All {len(members)} comparisons with effects and p values", _table(members))
-    parts.append(several if len(members) > 3 else _table(members))
+    parts += [_reasons(members), several if len(members) > 3 else _table(members)]
     return tag("div", parts, class_="block")
+
+
+def _reasons(members: Sequence[Mapping[str, Any]]) -> Markup:
+    """Each reason that is given, once, with the number of comparisons."""
+    count: dict[tuple[str, str], int] = {}
+    for one in members:
+        if one.get("reason"):
+            key = ("better" if one["verdict"].endswith("better") else one["verdict"], str(one["reason"]))
+            count[key] = count.get(key, 0) + 1
+    lines = [
+        tag("li", f"{kind.replace('_', ' ')}, {n} comparison{'s' * (n != 1)}: {reason}")
+        for (kind, reason), n in sorted(count.items(), key=lambda item: -item[1])
+    ]
+    return tag("ul", lines, class_="quiet")
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -116,11 +130,10 @@ def _table(members: Sequence[Mapping[str, Any]]) -> Markup:
         effect += f" [{number(one['low'])}, {number(one['high'])}]" if interval else ""
         paired = {True: "paired", False: "unpaired"}.get(one.get("paired"), "–")
         seeds = one.get("n_finite")
-        more = [tag("small", one["reason"])] if one.get("reason") else []
         needed = one.get("seeds_needed")
         return [
             f"{one['a']} against {one['b']}",
-            [sign, words(one), *[[tag("br"), text] for text in more]],
+            [sign, words(one)],
             effect,
             number(one.get("p"), 3),
             number(one.get("p_corrected"), 3),
