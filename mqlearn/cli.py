@@ -63,7 +63,7 @@ Settings: against=LABEL  at=K (last)  epsilon=E  summary=error|area|time|return 
 One self-contained page: verdicts, figures with their numbers, settings, environments, maps of Q* and of the error over
 the checkpoints, equations as the code has them, diverged and failed runs, versions, commands. Reads the finished runs
 in outputs/runs; by default it is outputs/reports/NAME.html. A copy goes to the tracking store (tracking=none: not).
---verdicts FILE takes the verdicts of `mqlearn compare ... --json FILE`; else every pair is compared by the last error.""",
+--verdicts FILE takes the verdicts of `mqlearn compare ... --json FILE`; else all pairs, by the last error.""",
     "explain": """mqlearn explain FILE.png|.pdf|.svg|.html [--json] [tracking.uri=URI]
 
 Prints command, settings, versions and digests that a figure or report carries within itself, and where the runs with

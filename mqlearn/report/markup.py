@@ -84,7 +84,8 @@ def number(value: Any, digits: int = 4) -> str:
         return "–"
     if isinstance(value, bool) or not isinstance(value, int | float):
         return str(value)
-    return f"{value:,}" if isinstance(value, int) else f"{value:.{digits}g}".replace("-", "−")
+    text = f"{value:,}" if isinstance(value, int) else f"{value:.{digits}g}"
+    return text.replace("-", "−")
 
 
 def plain(text: str) -> str:

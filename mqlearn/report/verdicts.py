@@ -128,7 +128,7 @@ def _table(members: Sequence[Mapping[str, Any]]) -> Markup:
         interval = one.get("low") is not None and one.get("high") is not None
         effect = number(one.get("effect"))
         effect += f" [{number(one['low'])}, {number(one['high'])}]" if interval else ""
-        paired = {True: "paired", False: "unpaired"}.get(one.get("paired"), "–")
+        paired = "–" if one.get("paired") is None else "paired" if one["paired"] else "unpaired"
         seeds = one.get("n_finite")
         needed = one.get("seeds_needed")
         return [
