@@ -38,7 +38,7 @@ def errors(some: Sequence[Subject]) -> Markup:
         built, size = _slider(members, f"m{number_}", BUDGET // len(groups))
         parts.append(join([tag("h3", key[0]), built]))
         spent += size
-    lacking = [one.label for one in some if not any(one in members for members in groups.values())]
+    lacking = [f"{one.panel}: {one.label}" for one in some if not any(one in members for members in groups.values())]
     if lacking:
         reason = "no map, no exact model, or no error tables"
         parts.append(tag("p", f"Not drawn ({reason}): {'; '.join(dict.fromkeys(lacking))}.", class_="quiet"))
@@ -195,7 +195,9 @@ def _slider(members: Sequence[Subject], key: str, budget: int) -> tuple[Markup, 
     kept = min(len(members), max(1, budget // each))
     left = members[kept:]
     members = members[:kept]
-    finite = np.concatenate([t[np.isfinite(t)].ravel() for t in tables[:kept]])
+    # The ramp is of the runs that stayed finite, if any did: one that diverges would take all of it.
+    steady = [t for t, one in zip(tables, members, strict=False) if not one.run.diverged] or tables[:kept]
+    finite = np.concatenate([t[np.isfinite(t)].ravel() for t in steady])
     high = float(finite.max(initial=0.0)) or 1.0
     positive = finite[finite > 0]
     low = max(high * _FLOOR, float(positive.min())) if positive.size else high * _FLOOR

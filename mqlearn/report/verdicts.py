@@ -41,8 +41,9 @@ def words(one: Mapping[str, Any]) -> str:
 def of(verdicts: Sequence[Mapping[str, Any]], reason: str = "") -> Markup:
     """The section. Without verdicts it says why there are none."""
     if not verdicts:
-        text = reason or "No comparison was asked."
-        return section("verdict", "Verdict", tag("p", text, class_="headline"))
+        first, *rest = (reason or "No comparison was asked.").split("\n")
+        more = tag("ul", [tag("li", line.strip()) for line in rest]) if rest else None
+        return section("verdict", "Verdict", tag("p", first, class_="headline"), more)
     groups: dict[str, list[Mapping[str, Any]]] = {}
     for one in verdicts:
         groups.setdefault(str(one["group"]), []).append(one)
