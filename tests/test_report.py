@@ -2,13 +2,14 @@
 
 import json
 import shutil
+import sys
 from html.parser import HTMLParser
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from mqlearn import cli, runs, tracking
+from mqlearn import cli, config, runs, tracking
 from mqlearn.errors import SettingError
 from mqlearn.figures import style
 from mqlearn.report import explain, grid, maps, verdicts
@@ -188,6 +189,25 @@ def test_hostile_names_are_texts(filled, mqlearn, work):
 
 HOSTILE_NAME = "<b>x</b></script>"
 ENV_NAME = "env.name='_<i>y</i>'"
+
+
+def test_a_rule_of_the_user_and_the_same_without_its_module(filled, mqlearn, work, monkeypatch):
+    code = "import mqlearn as mq\n\n\nclass Own(mq.Rule):\n    def update(self, k, q, q_prev, target, target_prev):\n"
+    line = "        return q + 0.125 * (target - q)"
+    (work / "report_rules.py").write_text(code + line)
+    (work / "conf" / "algorithm").mkdir(parents=True)
+    (work / "conf" / "algorithm" / "own.yaml").write_text("_target_: report_rules.Own\nname: own\n")
+    own = ("--config-dir", "conf", "plugins=[report_rules]", "algorithm=own", "experiment.name=own", "tracking=none")
+    assert mqlearn("run", *own, "iterations=20", "n_seeds=2").code == 0
+    arguments = ("report", "experiment.name=own", "tracking=none", "--output", "a.html")
+    assert mqlearn(*arguments).code == 0
+    assert any(line.strip() in text for text in read(work / "a.html").all("code"))
+    monkeypatch.delitem(sys.modules, "report_rules")
+    config._build.cache_clear()
+    (work / "report_rules.py").rename(work / "gone.txt")
+    done = mqlearn(*arguments)
+    assert done.code == 0, done.err
+    assert any("source is not available" in text for text in read(work / "a.html").all("p"))
 
 
 def test_verdicts_come_as_plain_data():

@@ -15,13 +15,14 @@ from mqlearn.report.subjects import Subject
 from mqlearn.solvers import optimal
 
 BUDGET = 4_000_000  # characters that the maps over the checkpoints may take in the page
+_CARDS, _VISITS = 12, 24  # environments with Q* drawn, and maps of visits, at most
 _FLOOR = 1e-6  # of the largest error: the ramp ends there
 _NO_MAP = "This environment has no map, so nothing is drawn."
 
 
 def environments(some: Sequence[Subject]) -> Markup:
     """A card for each model: map, counts, certified error, what can be reached, Q*."""
-    cards = [_card(members) for members in _by_model(some)]
+    cards = [_card(members, drawn=i < _CARDS) for i, members in enumerate(_by_model(some))]
     return section("environments", "Environments", cards)
 
 
@@ -52,8 +53,10 @@ def visits(some: Sequence[Subject]) -> Markup:
     for one in some:
         if "visits" in one.run.tables:
             drawn.setdefault((one.panel, one.run.tables["visits"].tobytes()), []).append(one)
-    maps = [_visited(members) for members in drawn.values()]
+    maps = [_visited(members) for members in [*drawn.values()][:_VISITS]]
     parts: list[Any] = [tag("div", [one for one in maps if one is not None], class_="maps")]
+    if len(drawn) > _VISITS:
+        parts.append(tag("p", f"Drawn are {_VISITS} of {len(drawn)} different maps of visits.", class_="quiet"))
     without = [one for one in some if "visits" not in one.run.tables]
     if without:
         synchronous = all(one.run.settings["sampling"]["name"] == "synchronous" for one in without)
@@ -74,7 +77,7 @@ def _by_model(some: Sequence[Subject]) -> list[list[Subject]]:
     return list(groups.values())
 
 
-def _card(members: Sequence[Subject]) -> Markup:
+def _card(members: Sequence[Subject], *, drawn: bool = True) -> Markup:
     one = members[0]
     if one.mdp is None:
         env = one.run.settings["env"]
@@ -88,7 +91,9 @@ def _card(members: Sequence[Subject]) -> Markup:
     left = tag("div", picture, class_="maps") if picture else tag("p", _NO_MAP, class_="quiet")
     warnings = [tag("p", f"⚠ {text}", class_="warning") for text in warned]
     head = tag("h3", f"{mdp.name}, discount {mdp.discount:g}")
-    return tag("article", head, tag("div", left, facts(rows), class_="beside"), warnings, _optimum(mdp), class_="card")
+    small = tag("p", f"Q* is drawn for the first {_CARDS} environments, so that this file stays small.", class_="quiet")
+    below = _optimum(mdp) if drawn else small
+    return tag("article", head, tag("div", left, facts(rows), class_="beside"), warnings, below, class_="card")
 
 
 def _fact(name: str, value: Any) -> str:
