@@ -408,7 +408,7 @@ def test_the_bare_command_lists_the_verbs(mqlearn):
         assert all(f"  {verb} " in done.out for verb in ("run", "truth", "figure", "compare", "rerun", "upload", "ui"))
 
 
-@pytest.mark.parametrize("verb", ["run", "truth", "figure", "compare", "rerun", "upload", "ui"])
+@pytest.mark.parametrize("verb", ["run", "truth", "figure", "compare", "report", "explain", "rerun", "upload", "ui"])
 def test_every_verb_explains_itself(mqlearn, verb):
     done = mqlearn(verb, "--help")
     assert done.code == 0
@@ -423,8 +423,10 @@ def test_completion(mqlearn, monkeypatch):
         monkeypatch.setenv("COMP_LINE", line)
         return mqlearn("-sc", "query=bash").out.split()
 
-    assert completed("mqlearn ") == ["run", "figure", "compare", "truth", "rerun", "upload", "ui"]
-    assert completed("mqlearn r") == ["run", "rerun"]
+    assert completed("mqlearn ") == [
+        "run", "figure", "compare", "report", "explain", "truth", "rerun", "upload", "ui",
+    ]  # fmt: skip
+    assert completed("mqlearn r") == ["run", "report", "rerun"]
     rules = [f"algorithm={name}" for name in ("momentum_q", "nesa", "q_learning", "speedy_q")]
     assert set(completed("mqlearn run algorithm=")) >= set(rules)
     assert completed("mqlearn truth env=frozen_lake_r") == ["env=frozen_lake_random"]
