@@ -9,6 +9,7 @@ function of key (seed, stream) and counter (word, k low, k high, seed index), fo
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -35,20 +36,41 @@ _WEYL_1 = np.uint32(0xBB67AE85)
 _HALF = np.uint64(32)
 
 
-def _compiled(function: Callable, nogil: bool = True) -> Any:
+def _compiled(function: Callable, nogil: bool = True, **options: Any) -> Any:
     """Compile without the GIL, cached on disk where a cache can be written (not in a read-only home).
 
     NumPy's error model: a division that may raise is a way out of a loop, on which references have to be counted.
     """
     try:
-        return njit(nogil=nogil, error_model="numpy", cache=True)(function)
+        return njit(nogil=nogil, error_model="numpy", cache=True, **options)(function)
     except RuntimeError:
-        return njit(nogil=nogil, error_model="numpy")(function)
+        return njit(nogil=nogil, error_model="numpy", **options)(function)
 
 
 def _compiled_short(function: Callable) -> Any:
     """For calls of a microsecond between steps in Python: there, giving up the GIL costs more than the call."""
     return _compiled(function, nogil=False)
+
+
+def _apart() -> dict[str, Any]:
+    """Options of numba for a function whose array arguments never overlap: LLVM then need not expect that they do.
+
+    Numba has the flag but no option for it, so a compiler of our own sets it; a numba without it compiles as usual.
+    """
+    try:
+        from numba.core.compiler import Compiler, Flags
+
+        if "noalias" not in Flags.options:
+            return {}
+    except (ImportError, AttributeError):
+        return {}
+
+    class Apart(Compiler):
+        def __init__(self, typingctx, targetctx, library, args, return_type, flags, locals):
+            flags.noalias = True
+            super().__init__(typingctx, targetctx, library, args, return_type, flags, locals)
+
+    return {"pipeline_class": Apart}
 
 
 # Inlined by numba itself: left to LLVM, the call stays in the loop over lanes and keeps it from being vectorised.
@@ -96,7 +118,7 @@ def _state_values(q, offsets, v):
                     v[x, lane] = max(v[x, lane], q[pair, lane])
 
 
-@_compiled
+@partial(_compiled, **_apart())
 def _synchronous_step(q, q_prev, v, v_prev, scratch, model, weights, discount, k, lanes, seed, stream):
     """One iteration of all pairs: writes Q_{k+1} over `q_prev` and max_u Q_k over `v_prev`."""
     offsets, successors, rewards, thresholds, reuse, base = model

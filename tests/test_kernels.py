@@ -528,3 +528,8 @@ def test_momentum_ends_where_vanilla_at_the_matched_schedule_ends():
     near = np.abs(theta["momentum"] - theta["matched"]).max()
     far = np.abs(theta["momentum"] - theta["vanilla"]).max()
     assert near < far / 30
+
+
+def test_the_locked_numba_can_be_told_that_tables_do_not_overlap():
+    """Without that the synchronous kernel is right all the same, but slower: nobody would notice."""
+    assert kernels._apart()
