@@ -224,6 +224,7 @@ def synchronous(q, q_prev, model, weights, discount, k, lanes, seed, stream):
 
 _CHUNK = 4096  # iterations for which random words are made at a time
 _BATCH = 64  # moves of an evaluation episode, likewise
+_EPISODES = 8  # of them in turn
 MARKOVIAN, REPLAY, IID = 0, 1, 2
 UNIFORM, TABLE, EPSILON_GREEDY = 0, 1, 2
 NO_STREAMS = (np.uint32(0), np.uint32(0), np.uint32(0))
@@ -1035,60 +1036,90 @@ def greedy_returns(values, model, goal, starts, keep, alias, episodes, limit, la
     """Undiscounted return of greedy episodes on the model, equal best actions chosen uniformly anew at each visit.
 
     values: (L, pairs) estimates.   returns, goals: (L,) sums over `episodes` episodes of at most `limit` moves.
-    An episode's randomness depends on its number and its lane alone.
+    An episode's randomness depends on its number and its lane alone. A few episodes move in turn, so that none waits
+    for the memory of another; their rewards are added up one episode after the other.
     """
     offsets, rows, rewards, _, _ = _packed(model)
     n_states = offsets.shape[0] - 1
     n_outcomes = np.uint64(rewards.shape[1])
-    words = np.empty((4, _BATCH), np.uint32)
-    best = np.empty(n_states, np.uint32)  # a best pair of each state, and how many there are
-    ties = np.empty(n_states, np.uint32)
+    words = np.empty((_EPISODES, 4, _BATCH), np.uint32)
+    best = np.empty((n_states, 2), np.uint32)  # a best pair of each state, and how many there are
+    active = np.empty(_EPISODES, np.int64)
+    state = np.empty(_EPISODES, np.uint64)
+    paid = np.empty((_EPISODES, limit))
+    n_paid = np.empty(_EPISODES, np.int64)
     for lane in range(values.shape[0]):
-        for x in range(n_states):
-            ties[x] = 0
-            for pair in range(offsets[x], offsets[x + 1]):
-                if ties[x] == 0 or values[lane, pair] > values[lane, best[x]]:
-                    best[x] = pair
-                    ties[x] = 1
-                elif values[lane, pair] == values[lane, best[x]]:
-                    ties[x] += 1
+        _best_pairs(values[lane], offsets, best)
         total = 0.0
         reached = 0
-        for episode in range(episodes):
-            counter = np.int64(episode) << np.int64(32)
-            x = np.uint64(0)
-            for move in range(limit + 1):
-                i = move % _BATCH
-                if i == 0:
-                    n = min(_BATCH, limit + 1 - move)
-                    _philox_steps(counter + move, n, lanes[lane], seed, stream, words)
-                if move == 0:
-                    j = _below(words[2, i], starts.shape[0])
-                    x = np.uint64(starts[j]) if words[3, i] < keep[j] else np.uint64(starts[alias[j]])
-                    continue
-                pair = np.uint64(best[x])
-                to = np.uint64(0)
-                word = words[1, i]
-                if ties[x] > 1:
-                    left = _below(words[0, i], ties[x])
-                    largest = values[lane, pair]
-                    while left > 0:
-                        pair += np.uint64(1)
-                        if values[lane, pair] == largest:
-                            left -= np.uint64(1)
-                b = np.uint64(0)
-                for c in range(np.uint64(1), n_outcomes):
-                    b = c if word >= rows[pair, n_outcomes - np.uint64(1) + c] else b
-                to = np.uint64(rows[pair, b])
-                if to & np.uint64(1):
-                    total += rewards[pair, b]
-                x = to >> np.uint64(1)
-                if ties[x] == 0:  # terminal
-                    if goal[x] != 0:
-                        reached += 1
+        for first in range(0, episodes, _EPISODES):
+            n_active = min(_EPISODES, episodes - first)
+            n_episodes = n_active
+            for e in range(n_active):
+                active[e] = e
+                n_paid[e] = 0
+            for begin in range(0, limit + 1, _BATCH):
+                n = min(_BATCH, limit + 1 - begin)
+                for a in range(n_active):
+                    counter = np.int64(first + active[a]) << np.int64(32)
+                    _philox_steps(counter + begin, n, lanes[lane], seed, stream, words[active[a]])
+                for i in range(np.uint64(n)):
+                    a = 0
+                    while a < n_active:
+                        e = active[a]
+                        a += 1
+                        if begin + i == 0:
+                            j = _below(words[e, 2, i], starts.shape[0])
+                            state[e] = np.uint64(starts[j]) if words[e, 3, i] < keep[j] else np.uint64(starts[alias[j]])
+                            continue
+                        x = state[e]
+                        pair = np.uint64(best[x, 0])
+                        ties = best[x, 1]
+                        word = words[e, 1, i]
+                        if ties > 1:
+                            left = _below(words[e, 0, i], ties)
+                            largest = values[lane, pair]
+                            while left > 0:
+                                pair += np.uint64(1)
+                                if values[lane, pair] == largest:
+                                    left -= np.uint64(1)
+                        b = np.uint64(0)
+                        for c in range(np.uint64(1), n_outcomes):
+                            b = c if word >= rows[pair, n_outcomes - np.uint64(1) + c] else b
+                        to = np.uint64(rows[pair, b])
+                        if to & np.uint64(1):
+                            paid[e, n_paid[e]] = rewards[pair, b]
+                            n_paid[e] += 1
+                        x = to >> np.uint64(1)
+                        state[e] = x
+                        if best[x, 1] == 0:  # terminal: another one takes its turn
+                            reached += goal[x] != 0
+                            n_active -= 1
+                            a -= 1
+                            active[a] = active[n_active]
+                if n_active == 0:
                     break
+            for e in range(n_episodes):
+                for j in range(n_paid[e]):
+                    total += paid[e, j]
         returns[lane] = total
         goals[lane] = reached
+
+
+@_compiled
+def _best_pairs(values, offsets, best):
+    """Into `best` (S, 2): a first best pair of each state, and how many are as good; 0 at states without pairs."""
+    for x in range(best.shape[0]):
+        first = offsets[x]
+        ties = 0
+        for pair in range(offsets[x], offsets[x + 1]):
+            if ties == 0 or values[pair] > values[first]:
+                first = pair
+                ties = 1
+            elif values[pair] == values[first]:
+                ties += 1
+        best[x, 0] = first
+        best[x, 1] = ties
 
 
 @_compiled
@@ -1099,47 +1130,90 @@ def success_within(policy, model, probabilities, goal, steps):
     """
     offsets, successors, _, _, _ = model
     n_states = offsets.shape[0] - 1
-    # The chain of the policy as a sparse matrix, first the rows of the states with one pair: nearly all.
-    order = np.empty(n_states, np.uint32)
-    columns = np.empty((policy > 0.0).sum() * successors.shape[1], np.uint32)
-    shares = np.empty(columns.shape[0])
-    ends = np.zeros(n_states + 1, np.uint64)
-    now = np.zeros(n_states)
-    n, n_rows, n_short = np.uint64(0), np.uint64(0), np.uint64(0)
-    for several in (False, True):
+    n_outcomes = successors.shape[1]
+    # The chain of the policy as a sparse matrix. Rows anew: first the states with one pair, nearly all, entry by entry
+    # side by side; then those with several; then those that stay as they are.
+    place = np.empty(n_states, np.uint32)
+    chosen = np.empty(n_states, np.uint32)
+    n_rows, n_short = np.uint64(0), np.uint64(0)
+    for wanted in range(3):
         for x in range(n_states):
-            if goal[x] != 0:
-                now[x] = 1.0
-                continue
-            wanted = 0
-            for pair in range(offsets[x], offsets[x + 1]):
-                wanted += policy[pair] > 0.0
-            if wanted == 0 or (wanted > 1) != several:
-                continue
+            several = 0
             for pair in range(offsets[x], offsets[x + 1]):
                 if policy[pair] > 0.0:
-                    for b in range(successors.shape[1]):
-                        columns[n] = successors[pair, b]
-                        shares[n] = policy[pair] * probabilities[pair, b]
-                        n += np.uint64(1)
-            order[n_rows] = x
-            n_rows += np.uint64(1)
-            ends[n_rows] = n
-        if not several and successors.shape[1] == 3:
+                    several += 1
+                    if several == 1:
+                        chosen[x] = pair
+            kind = 2 if goal[x] != 0 or several == 0 else (0 if several == 1 else 1)
+            if kind == wanted:
+                place[x] = n_rows
+                n_rows += np.uint64(1)
+        if wanted == 0:
             n_short = n_rows
+        if wanted == 1:
+            n_moving = n_rows
+    columns = np.empty((n_outcomes, n_short), np.uint32)
+    shares = np.empty((n_outcomes, n_short))
+    size = np.int64(0)
+    for x in range(n_states):
+        if place[x] >= n_short and place[x] < n_moving:
+            for pair in range(offsets[x], offsets[x + 1]):
+                size += n_outcomes * (policy[pair] > 0.0)
+    long_columns = np.empty(size, np.uint32)
+    long_shares = np.empty(size)
+    ends = np.zeros(n_moving - n_short + np.uint64(1), np.uint64)
+    now = np.zeros(n_states)
+    n = np.uint64(0)
+    for x in range(n_states):
+        row = np.uint64(place[x])
+        if row < n_short:
+            pair = np.uint64(chosen[x])
+            for b in range(n_outcomes):
+                columns[b, row] = place[successors[pair, b]]
+                shares[b, row] = policy[pair] * probabilities[pair, b]
+        elif row < n_moving:
+            for pair in range(offsets[x], offsets[x + 1]):
+                if policy[pair] > 0.0:
+                    for b in range(n_outcomes):
+                        long_columns[n] = place[successors[pair, b]]
+                        long_shares[n] = policy[pair] * probabilities[pair, b]
+                        n += np.uint64(1)
+            ends[row - n_short + np.uint64(1)] = n  # rows of one kind keep the order of the states
+        elif goal[x] != 0:
+            now[row] = 1.0
     following = now.copy()
-    for _ in range(steps):
-        i = np.uint64(0)
-        for row in range(n_short):
-            total = shares[i] * now[np.uint64(columns[i])]
-            total += shares[i + np.uint64(1)] * now[np.uint64(columns[i + np.uint64(1)])]
-            total += shares[i + np.uint64(2)] * now[np.uint64(columns[i + np.uint64(2)])]
-            following[np.uint64(order[row])] = total
-            i += np.uint64(3)
-        for row in range(n_short, n_rows):
+    for step in range(steps):
+        if n_outcomes == 3:
+            _three_each(now, following, columns[0], columns[1], columns[2], shares[0], shares[1], shares[2])
+        else:
+            for row in range(n_short):
+                total = 0.0
+                for b in range(n_outcomes):
+                    total += shares[b, row] * now[np.uint64(columns[b, row])]
+                following[row] = total
+        for row in range(n_moving - n_short):
             total = 0.0
             for entry in range(ends[row], ends[row + np.uint64(1)]):
-                total += shares[entry] * now[np.uint64(columns[entry])]
-            following[np.uint64(order[row])] = total
+                total += long_shares[entry] * now[np.uint64(long_columns[entry])]
+            following[n_short + row] = total
         now, following = following, now
-    return now
+        if step % _BATCH == 0:
+            same = True
+            for row in range(n_moving):
+                same &= now[row] == following[row]
+            if same:  # nothing will change any more
+                break
+    reached = np.empty(n_states)
+    for x in range(n_states):
+        reached[x] = now[place[x]]
+    return reached
+
+
+@_compiled
+def _three_each(now, following, columns0, columns1, columns2, shares0, shares1, shares2):
+    """following = P now, for rows of three entries."""
+    for row in range(columns0.shape[0]):
+        total = shares0[row] * now[np.uint64(columns0[row])]
+        total += shares1[row] * now[np.uint64(columns1[row])]
+        total += shares2[row] * now[np.uint64(columns2[row])]
+        following[row] = total
