@@ -143,15 +143,6 @@ def success_probability(mdp: FiniteMDP) -> np.ndarray:
     raise ConvergenceError(f"the best success probability on {mdp.name} was not found in 1000 improvements")
 
 
-def success_within(mdp: FiniteMDP, policy: np.ndarray, steps: int) -> np.ndarray:
-    """(S,): the probability that a policy reaches a goal in at most `steps` moves."""
-    p, _ = _chain(mdp, policy)
-    reached = mdp.goal.astype(float)
-    for _ in range(steps):
-        reached = np.where(mdp.goal, 1.0, p @ reached)
-    return reached
-
-
 def shortest_path(mdp: FiniteMDP) -> int | None:
     """Fewest moves from a possible first state to a goal, counting any outcome; None without a way."""
     moves = mdp.distances[mdp.goal & mdp.reachable]

@@ -10,7 +10,7 @@ import pytest
 import twins
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from twins import run
+from twins import run, success_within
 
 from mqlearn import kernels
 from mqlearn.algorithms import MomentumQ, NeSA, QLearning, Rule, SpeedyQ
@@ -23,7 +23,7 @@ from mqlearn.learners import Linear
 from mqlearn.mdp import FiniteMDP, bellman, greedy
 from mqlearn.metrics import Evaluation, Measure, greedy_policies
 from mqlearn.sampling import IID, Markovian, Replay, Synchronous, stationary
-from mqlearn.solvers import optimal, policy_value, success_within
+from mqlearn.solvers import optimal, policy_value
 from mqlearn.step_sizes import Constant, Polynomial, RescaledLinear
 
 LAKE = frozen_lake("4x4", discount=0.9)

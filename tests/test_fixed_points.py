@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_mdps import mdps
+from twins import success_within
 
 from mqlearn.encodings import fourier, tile_coding
 from mqlearn.environments import frozen_lake, frozen_lake_blocks
@@ -15,7 +16,7 @@ from mqlearn.errors import SettingError
 from mqlearn.features import Features, aggregation, from_matrix, one_hot
 from mqlearn.fixed_points import mean_gradient, stationary_distribution, theta_star
 from mqlearn.mdp import FiniteMDP, greedy
-from mqlearn.solvers import optimal, success_within
+from mqlearn.solvers import optimal
 
 slow_machine = settings(deadline=None)
 restarts = st.sampled_from([1e-3, 0.1, 1.0])

@@ -5,11 +5,14 @@ import os
 import subprocess
 import sys
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
+from matplotlib.collections import LineCollection
+from twins import success_within
 
 import mqlearn as mq
 from mqlearn.errors import SettingError
@@ -20,7 +23,7 @@ from mqlearn.figures.learning_curves import ROWS, Setting
 from mqlearn.fixed_points import theta_star
 from mqlearn.metrics import Measure
 from mqlearn.sampling import stationary
-from mqlearn.solvers import optimal, success_within
+from mqlearn.solvers import optimal
 from mqlearn.statistics import mean_interval
 
 RULES = {
@@ -110,7 +113,8 @@ def test_exact_values_are_points_side_by_side_at_the_quarters_with_their_interva
     for (_, y), curve, bars in zip(drawn, one.curves["policy_value"], axes.collections, strict=True):
         interval = mean_interval(curve.values)
         np.testing.assert_array_equal(y, interval.mean)
-        ends = np.array([segment[:, 1] for segment in bars.get_segments()])  # type: ignore[attr-defined]
+        assert isinstance(bars, LineCollection)
+        ends = np.array([np.asarray(segment)[:, 1] for segment in bars.get_segments()])
         np.testing.assert_array_equal(ends.T, [interval.low[QUARTERS], interval.high[QUARTERS]])
     assert "side by side" in texts(figure)
 
@@ -351,6 +355,12 @@ def test_figure_2_in_small_is_drawn_from_runs_and_again_from_the_finished_ones_w
     assert b"Date" not in svg
 
 
+def test_the_smoke_figure_has_the_numbers_of_its_reference_data(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("MQLEARN_OUTPUTS", str(tmp_path))
+    assert make.figure("figure2_smoke", ["tracking=none"], None, check=True) == 0
+    assert capsys.readouterr().out.splitlines()[-1].startswith(("reference data: same", "reference data: compatible"))
+
+
 DRAW = """
 import sys
 from pathlib import Path
@@ -365,7 +375,8 @@ def test_bytes_do_not_depend_on_the_process(tmp_path):
     (tmp_path / "tests_learning_curves.py").symlink_to(__file__)
     processes = []
     for seed in ("1", "2"):
-        environment = os.environ | {"PYTHONHASHSEED": seed, "PYTHONPATH": str(tmp_path), "MPLBACKEND": "tkagg"}
+        path = os.pathsep.join([str(tmp_path), str(Path(__file__).parent)])
+        environment = os.environ | {"PYTHONHASHSEED": seed, "PYTHONPATH": path, "MPLBACKEND": "tkagg"}
         code = [sys.executable, "-W", "error", "-c", DRAW, str(tmp_path / seed / "figure")]
         processes.append(subprocess.Popen(code, env=environment))
     assert [process.wait() for process in processes] == [0, 0]

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_mdps import mdps, random_mdp
+from twins import success_within
 
 from mqlearn import solvers
 from mqlearn.environments import cliff_walking, frozen_lake, frozen_lake_random
@@ -22,7 +23,6 @@ from mqlearn.solvers import (
     policy_values_at_start,
     shortest_path,
     success_probability,
-    success_within,
 )
 
 slow_machine = settings(deadline=None, max_examples=60)

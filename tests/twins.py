@@ -36,6 +36,17 @@ def words(stream: str, seed: int, lane: Any, k: Any, word: Any = 0) -> np.ndarra
     return philox((word, k & _LOW, k >> _HALF, lane), (seed, kernels.STREAMS[stream]))
 
 
+def success_within(mdp: FiniteMDP, policy: np.ndarray, steps: int) -> np.ndarray:
+    """(S,): the probability that a policy, actions (S,) or shares (S, A), reaches a goal in at most `steps` moves."""
+    share = np.eye(mdp.n_actions)[policy] if policy.ndim == 1 else policy
+    share = np.where(mdp.learned, share, 0.0)
+    reached = mdp.goal.astype(float)
+    for _ in range(steps):
+        ahead = (mdp.probabilities * reached[mdp.successors]).sum(axis=2)
+        reached = np.where(mdp.goal, 1.0, (share * ahead).sum(axis=1))
+    return reached
+
+
 def below(word, n: int) -> int:
     """The uniform whole number below n of a 32-bit word."""
     return int(word) * n // WORD
