@@ -389,6 +389,18 @@ def _move(model, chain, now, buffer, visits, greedy, k, words, i):
 
 
 @_compiled
+def _moves(model, chain, state, buffer, visits, k, n, words, pairs, following, rewards):
+    """Iterations k .. k + n - 1 of a chain that does not see what is learned: pair, next state and reward of each."""
+    now = _enter(state, buffer)
+    for i in range(n):
+        now, pair, _, y, reward = _move(model, chain, now, buffer, visits, np.uint64(0), k + i, words, i)
+        pairs[i] = pair
+        following[i] = y
+        rewards[i] = reward
+    _leave(state, now)
+
+
+@_compiled
 def draw(model, chain, state, buffer, visits, greedy, k, n, lane, seed, streams, scratch, out):
     """The transitions that a lane learns from in iterations k .. k + n - 1, into `out` (n or more,) uint64.
 
@@ -693,9 +705,12 @@ def asynchronous_linear(
     offsets = model[0]
     packed = _packed(model)
     adaptive = chain[2] == EPSILON_GREEDY
+    # What replay draws lies far apart: those reads wait together if the chain moves first and learning follows.
+    beforehand = chain[0] == REPLAY and not adaptive
     phi = _entries(features[0], features[1])
     same_sample = options[0]
     words = np.empty((8, _CHUNK), np.uint32)
+    pairs, following, rewards = np.empty(_CHUNK, np.uint32), np.empty(_CHUNK, np.uint32), np.empty(_CHUNK)
     table = np.empty((_CHUNK, 6))
     ends = np.empty(_CHUNK, np.int64)
     scratch = np.empty(features[0].shape[0])
@@ -705,9 +720,11 @@ def asynchronous_linear(
         for lane in range(theta.shape[0]):
             z, w, total, buffer, visited = theta[lane], v[lane], sums[lane], buffers[lane], visits[lane]
             _words(chain, k + done, n, lanes[lane], seed, streams, words)
-            now = _enter(states[lane], buffer)
             if chain[0] == REPLAY:
-                _ahead(packed, phi[0], phi[2], buffer, now[2], words, 0, n)
+                _ahead(packed, phi[0], phi[2], buffer, states[lane, 2], words, 0, n)
+            if beforehand:
+                _moves(packed, chain, states[lane], buffer, visited, k + done, n, words, pairs, following, rewards)
+            now = _enter(states[lane], buffer)
             last_pair = np.int64(last[lane, 0])
             last_delta = last[lane, 1]
             start = 0
@@ -716,12 +733,17 @@ def asynchronous_linear(
                 _enter_segment(z, w, total, table[start], end - start)
                 for i in range(start, end):
                     d = table[i, 1]
-                    greedy = np.uint64(0)
-                    if adaptive:
-                        greedy = _greedy_estimate(
-                            z, w, d, phi, scratch, offsets, now[0], k + done + i, lanes[lane], seed, streams[2]
+                    if beforehand:
+                        pair, y, reward = np.uint64(pairs[i]), np.uint64(following[i]), rewards[i]
+                    else:
+                        greedy = np.uint64(0)
+                        if adaptive:
+                            greedy = _greedy_estimate(
+                                z, w, d, phi, scratch, offsets, now[0], k + done + i, lanes[lane], seed, streams[2]
+                            )
+                        now, pair, _, y, reward = _move(
+                            packed, chain, now, buffer, visited, greedy, k + done + i, words, i
                         )
-                    now, pair, _, y, reward = _move(packed, chain, now, buffer, visited, greedy, k + done + i, words, i)
                     row = np.uint64(done + i)
                     previous = (last_pair, last_delta)
                     sample = (pair, y, reward)
