@@ -224,7 +224,6 @@ def synchronous(q, q_prev, model, weights, discount, k, lanes, seed, stream):
 
 _CHUNK = 4096  # iterations for which random words are made at a time
 _BATCH = 64  # moves of an evaluation episode, likewise
-_EPISODES = 8  # of them in turn
 MARKOVIAN, REPLAY, IID = 0, 1, 2
 UNIFORM, TABLE, EPSILON_GREEDY = 0, 1, 2
 NO_STREAMS = (np.uint32(0), np.uint32(0), np.uint32(0))
@@ -1058,90 +1057,60 @@ def greedy_returns(values, model, goal, starts, keep, alias, episodes, limit, la
     """Undiscounted return of greedy episodes on the model, equal best actions chosen uniformly anew at each visit.
 
     values: (L, pairs) estimates.   returns, goals: (L,) sums over `episodes` episodes of at most `limit` moves.
-    An episode's randomness depends on its number and its lane alone. A few episodes move in turn, so that none waits
-    for the memory of another; their rewards are added up one episode after the other.
+    An episode's randomness depends on its number and its lane alone.
     """
     offsets, rows, rewards, _, _ = _packed(model)
     n_states = offsets.shape[0] - 1
     n_outcomes = np.uint64(rewards.shape[1])
-    words = np.empty((_EPISODES, 4, _BATCH), np.uint32)
-    best = np.empty((n_states, 2), np.uint32)  # a best pair of each state, and how many there are
-    active = np.empty(_EPISODES, np.int64)
-    state = np.empty(_EPISODES, np.uint64)
-    paid = np.empty((_EPISODES, limit))
-    n_paid = np.empty(_EPISODES, np.int64)
+    words = np.empty((4, _BATCH), np.uint32)
+    best = np.empty(n_states, np.uint32)  # a best pair of each state, and how many there are
+    ties = np.empty(n_states, np.uint32)
     for lane in range(values.shape[0]):
-        _best_pairs(values[lane], offsets, best)
+        for x in range(n_states):
+            ties[x] = 0
+            for pair in range(offsets[x], offsets[x + 1]):
+                if ties[x] == 0 or values[lane, pair] > values[lane, best[x]]:
+                    best[x] = pair
+                    ties[x] = 1
+                elif values[lane, pair] == values[lane, best[x]]:
+                    ties[x] += 1
         total = 0.0
         reached = 0
-        for first in range(0, episodes, _EPISODES):
-            n_active = min(_EPISODES, episodes - first)
-            n_episodes = n_active
-            for e in range(n_active):
-                active[e] = e
-                n_paid[e] = 0
-            for begin in range(0, limit + 1, _BATCH):
-                n = min(_BATCH, limit + 1 - begin)
-                for a in range(n_active):
-                    counter = np.int64(first + active[a]) << np.int64(32)
-                    _philox_steps(counter + begin, n, lanes[lane], seed, stream, words[active[a]])
-                for i in range(np.uint64(n)):
-                    a = 0
-                    while a < n_active:
-                        e = active[a]
-                        a += 1
-                        if begin + i == 0:
-                            j = _below(words[e, 2, i], starts.shape[0])
-                            state[e] = np.uint64(starts[j]) if words[e, 3, i] < keep[j] else np.uint64(starts[alias[j]])
-                            continue
-                        x = state[e]
-                        pair = np.uint64(best[x, 0])
-                        ties = best[x, 1]
-                        word = words[e, 1, i]
-                        if ties > 1:
-                            left = _below(words[e, 0, i], ties)
-                            largest = values[lane, pair]
-                            while left > 0:
-                                pair += np.uint64(1)
-                                if values[lane, pair] == largest:
-                                    left -= np.uint64(1)
-                        b = np.uint64(0)
-                        for c in range(np.uint64(1), n_outcomes):
-                            b = c if word >= rows[pair, n_outcomes - np.uint64(1) + c] else b
-                        to = np.uint64(rows[pair, b])
-                        if to & np.uint64(1):
-                            paid[e, n_paid[e]] = rewards[pair, b]
-                            n_paid[e] += 1
-                        x = to >> np.uint64(1)
-                        state[e] = x
-                        if best[x, 1] == 0:  # terminal: another one takes its turn
-                            reached += goal[x] != 0
-                            n_active -= 1
-                            a -= 1
-                            active[a] = active[n_active]
-                if n_active == 0:
+        for episode in range(episodes):
+            counter = np.int64(episode) << np.int64(32)
+            x = np.uint64(0)
+            for move in range(limit + 1):
+                i = move % _BATCH
+                if i == 0:
+                    n = min(_BATCH, limit + 1 - move)
+                    _philox_steps(counter + move, n, lanes[lane], seed, stream, words)
+                if move == 0:
+                    j = _below(words[2, i], starts.shape[0])
+                    x = np.uint64(starts[j]) if words[3, i] < keep[j] else np.uint64(starts[alias[j]])
+                    continue
+                pair = np.uint64(best[x])
+                to = np.uint64(0)
+                word = words[1, i]
+                if ties[x] > 1:
+                    left = _below(words[0, i], ties[x])
+                    largest = values[lane, pair]
+                    while left > 0:
+                        pair += np.uint64(1)
+                        if values[lane, pair] == largest:
+                            left -= np.uint64(1)
+                b = np.uint64(0)
+                for c in range(np.uint64(1), n_outcomes):
+                    b = c if word >= rows[pair, n_outcomes - np.uint64(1) + c] else b
+                to = np.uint64(rows[pair, b])
+                if to & np.uint64(1):
+                    total += rewards[pair, b]
+                x = to >> np.uint64(1)
+                if ties[x] == 0:  # terminal
+                    if goal[x] != 0:
+                        reached += 1
                     break
-            for e in range(n_episodes):
-                for j in range(n_paid[e]):
-                    total += paid[e, j]
         returns[lane] = total
         goals[lane] = reached
-
-
-@_compiled
-def _best_pairs(values, offsets, best):
-    """Into `best` (S, 2): a first best pair of each state, and how many are as good; 0 at states without pairs."""
-    for x in range(best.shape[0]):
-        first = offsets[x]
-        ties = 0
-        for pair in range(offsets[x], offsets[x + 1]):
-            if ties == 0 or values[pair] > values[first]:
-                first = pair
-                ties = 1
-            elif values[pair] == values[first]:
-                ties += 1
-        best[x, 0] = first
-        best[x, 1] = ties
 
 
 @_compiled
