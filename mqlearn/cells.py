@@ -1,6 +1,7 @@
 """One cell: run it, write its folder, have it tracked, and say what came of it."""
 
 import contextlib
+import functools
 import os
 import platform
 import shlex
@@ -37,19 +38,28 @@ class Tracker:
 
     def log(self, run_done: Any) -> Any:
         """The run with its id in the store; if the store fails, as it was, and a message says what to do."""
+        from mqlearn.store import shown
+
+        logged, problem = self.deliver(run_done)
+        if problem:
+            uri = f" tracking.uri={shlex.quote(self.uri or '')}" if self.named else ""
+            sys.stderr.write(
+                f"mqlearn: not tracked: {problem}\nThe run is complete in {run_done.folder}; deliver it with\n"
+                f"  mqlearn upload {shlex.quote(str(run_done.folder))}{shown(uri)}\n"
+            )
+        return logged
+
+    def deliver(self, run_done: Any) -> tuple[Any, str | None]:
+        """`log` without the message: the run, and why it is not tracked."""
         from mqlearn import runs, tracking
 
         if self.uri is None:
-            return run_done
+            return run_done, None
         try:
             tracking.log(run_done, self.uri, self.experiment, self.per_seed)
         except (tracking.TrackingError, SettingError) as error:
-            uri = f" tracking.uri={shlex.quote(self.uri)}" if self.named else ""
-            sys.stderr.write(
-                f"mqlearn: not tracked: {error}\nThe run is complete in {run_done.folder}; deliver it with\n"
-                f"  mqlearn upload {shlex.quote(str(run_done.folder))}{tracking.shown(uri)}\n"
-            )
-        return runs.load(run_done.folder)
+            return runs.load(run_done.folder), str(error)
+        return runs.load(run_done.folder), None
 
 
 def tracker(settings: dict[str, Any]) -> Tracker:
@@ -66,15 +76,20 @@ def tracker(settings: dict[str, Any]) -> Tracker:
 
 
 def perform(
-    cell: Cell, folder: Path, track: Tracker, label: str | None = None, known: dict[str, Any] | None = None
+    cell: Cell,
+    folder: Path,
+    track: Tracker,
+    label: str | None = None,
+    known: dict[str, Any] | None = None,
+    *,
+    quiet: bool = False,
 ) -> Any:
     """Run a cell and write its folder; the store is opened while the kernels run, the caller logs the run.
 
-    `known` joins the summary; its warnings have been shown.
+    `known` joins the summary; its warnings have been shown. A quiet run shows neither progress nor warnings.
     """
     from mqlearn import runs
     from mqlearn.progress import Progress
-    from mqlearn.store import shown
 
     runs.check_target(folder, cell.digest)
     # Shown when MLflow is imported beside another thread that handles warnings; no proxy is used here.
@@ -82,13 +97,12 @@ def perform(
     with ThreadPoolExecutor(1) as pool:
         ready = pool.submit(_quietly, track.prepare)
         with Progress(label or cell.name, cell.settings["iterations"]) as progress:
-            result = cell.run(progress)
-        for warning in result.warnings:
+            result = cell.run(None if quiet else progress)
+        for warning in () if quiet else result.warnings:
             sys.stderr.write(f"warning: {warning}\n")
-        tracked = cell.settings["tracking"]
         written = runs.write(
             folder,
-            settings=cell.settings | {"tracking": tracked | {"uri": tracked["uri"] and shown(tracked["uri"])}},
+            settings=without_passwords(cell.settings),
             digest=cell.digest,
             name=cell.name,
             result=result,
@@ -96,6 +110,25 @@ def perform(
         )
         ready.result()
     return written
+
+
+def prospects(cell: Cell) -> dict[str, Any]:
+    """What can be reached at best in a cell's environment, for its summary; nothing without a model."""
+    from mqlearn.mdp import FiniteMDP
+    from mqlearn.truth import prospects
+
+    if not isinstance(cell.mdp, FiniteMDP):
+        return {}
+    facts, warned = prospects(cell.mdp)
+    return {"optimum": facts, "warnings": warned}
+
+
+def without_passwords(settings: dict[str, Any]) -> dict[str, Any]:
+    """Settings as they may be written down."""
+    from mqlearn.store import shown
+
+    tracked = settings["tracking"]
+    return settings | {"tracking": tracked | {"uri": tracked["uri"] and shown(tracked["uri"])}}
 
 
 def _quietly(prepare: Callable[[], None]) -> None:
@@ -122,6 +155,7 @@ def _circumstances(result: Any, known: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+@functools.cache
 def versions() -> dict[str, str]:
     """Versions of the interpreter and of what computes the numbers."""
     from importlib.metadata import version
@@ -130,6 +164,7 @@ def versions() -> dict[str, str]:
     return {"python": platform.python_version(), **{name: version(name) for name in names}}
 
 
+@functools.cache
 def git_commit() -> str | None:
     """Commit of the clone that this package runs from, with a mark if the tree has changes; None elsewhere."""
     root = config.PACKAGE.parent

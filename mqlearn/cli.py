@@ -11,6 +11,7 @@ VERBS = {
     "compare": "which of two rules is faster, over finished runs",
     "report": "one HTML page on the runs of an experiment, to hand on",
     "explain": "what a figure or a report says of its own origin",
+    "status": "what sweeps planned, and what has become of it",
     "truth": "the exact optimum of an environment, with its certified error",
     "rerun": "repeat a run from its record alone and compare the numbers",
     "upload": "deliver a run folder to the tracking store",
@@ -18,7 +19,7 @@ VERBS = {
 }
 
 # Of verbs that do not lie in mqlearn.commands.
-MODULES = {"compare": "compare", "report": "report.command", "explain": "report.explain"}
+MODULES = {"compare": "compare", "report": "report.command", "explain": "report.explain", "status": "status"}
 
 USAGE = {
     "run": """mqlearn run [-m] [overrides]
@@ -32,6 +33,9 @@ Settings (with their defaults):
 {settings}
 Spelling: iterations=1e5   'env.map=[SFFF,FHFH,FFFH,HFFG]' or env.map=FILE.txt   q0=[-1,1] in quotes
   a sweep over values: algorithm.m=2,5,10   a free text: "experiment.name='two words'"
+Sweeps (-m) also take preview=true, which creates nothing, and existing=skip|rerun|error for cells that are finished
+  (skip; a single run: rerun); hydra/launcher=joblib|basic|submitit_local|submitit_slurm|ray, hydra.launcher.n_jobs=4.
+  experiment=NAME with curves in its yaml stands for all its cells.
 Own files: --config-dir DIR adds a folder of config groups, plugins=[my_module] your Python module.
 Hydra's: --cfg job prints the composed settings, --info what was found where; hydra.run.dir=DIR chooses the run
   folder (by default outputs/runs/EXPERIMENT/DIGEST); eval "$(mqlearn -sc install=bash)" completes in the shell.""",
@@ -68,6 +72,13 @@ in outputs/runs; by default it is outputs/reports/NAME.html. A copy goes to the 
 
 Prints command, settings, versions and digests that a figure or report carries within itself, and where the runs with
 these digests are on this machine: MLflow run ids and folders.""",
+    "status": """mqlearn status [experiment.name=NAME] [tracking.uri=URI] [--json FILE]
+
+  mqlearn status                          all experiments that sweeps have planned
+  mqlearn status experiment.name=figure1 --json status.json
+
+Cells planned, done, running, failed, killed, missing, diverged, and not uploaded, from the store and the plans in
+outputs/sweeps (a plan that is no longer wanted: delete its folder). Exit code 1 if a cell has failed.""",
     "truth": """mqlearn truth [overrides] [--json]
 
   mqlearn truth env=frozen_lake_8x8 discount=0.99

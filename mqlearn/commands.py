@@ -1,94 +1,76 @@
 """The verbs of the command line; each takes its arguments and returns an exit code."""
 
 import contextlib
-import functools
 import json
 import os
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from mqlearn import compose, config
-from mqlearn.cells import COMMAND, command, describe, perform, tracker
+from mqlearn.arguments import CONFIG_DIR, only, parse
+from mqlearn.cells import COMMAND, command, describe, perform, prospects, tracker
 from mqlearn.config import Cell
-from mqlearn.errors import SettingError, nearest
+from mqlearn.errors import SettingError
 from mqlearn.targets import SettingErrors
 
 _SHOWN_BY_HYDRA = ("-c", "--cfg", "-i", "--info", "--hydra-help")
-_CONFIG_DIR = ("--config-dir", "-cd")
 _refused: dict[int, list[SettingError]] = {}  # by jobs in this process, whose id is the key
 
 
 def run(arguments: Sequence[str]) -> int:
     """`mqlearn run`: validate every cell before anything is created, then let Hydra run them."""
     if any(argument.split("=")[0] in _SHOWN_BY_HYDRA for argument in arguments):
-        folders = [after for flag, after in pairwise((*arguments, "")) if flag in _CONFIG_DIR]
+        folders = [after for flag, after in pairwise((*arguments, "")) if flag in CONFIG_DIR]
         folders += [text.partition("=")[2] for text in arguments if text.startswith("--config-dir=")]
         overrides = [text for text in arguments if "=" in text and not text.startswith("-")]
         compose.check(overrides, folders[0] if folders else None)
         return hydra_main([*(text for text in arguments if text not in overrides), *overrides])
-    options = _options(arguments, flags=("-m", "--multirun", "-r", "--run"), values=_CONFIG_DIR)
-    overrides = options.overrides
-    jobs = compose.jobs(overrides, options.config_dir, multirun=options.multirun)
-    named = [text for text in options.overrides if text.startswith(("hydra.run.dir=", "hydra.sweep.subdir="))]
-    if named and any(_too_long(job.folder) for job in jobs):  # as with hydra.job.override_dirname and a large map
-        names = " and ".join(text.partition("=")[0] for text in named)
-        sys.stderr.write(f"mqlearn: {names}: too long for the name of a folder; named by digest instead\n")
-        overrides = [text for text in options.overrides if text not in named]
-        jobs = compose.jobs(overrides, options.config_dir, multirun=options.multirun)
-    _refuse_repetitions(jobs, options.overrides)
-    SettingErrors.collect(functools.partial(_check_place, job) for job in jobs)
+    options = parse(arguments, flags=("-m", "--multirun", "-r", "--run"), values=CONFIG_DIR)
+    from mqlearn import sweep
+
+    preview, existing = sweep.take_settings(options)
     flags = ["--multirun"] if options.multirun else []
     folder = [] if options.config_dir is None else ["--config-dir", options.config_dir]
-    code = hydra_main([*flags, *folder, *overrides])  # in this order: Hydra takes no flags between overrides
-    _hide_passwords(jobs)
-    return code
+    arguments = [*flags, *folder, *options.overrides]  # in this order: Hydra takes no flags between overrides
+    if options.multirun or preview:
+        return sweep.run(arguments, options, preview=preview, existing=existing or "skip")
+    (job,) = compose.jobs([options.overrides], options.config_dir, multirun=False)
+    named = [text for text in options.overrides if text.startswith("hydra.run.dir=")]
+    if named and too_long(job.folder):  # as with hydra.job.override_dirname and a large map
+        sys.stderr.write("mqlearn: hydra.run.dir: too long for the name of a folder; named by digest instead\n")
+        arguments = [text for text in arguments if text not in named]
+        (job,) = compose.jobs(
+            [[text for text in options.overrides if text not in named]], options.config_dir, multirun=False
+        )
+    check_place(job)
+    done = sweep.finished_run(job) if existing in ("skip", "error") else None
+    if done is not None and existing == "error":
+        raise SettingError("existing", "error", f"this run is finished already: {done.folder}")
+    if done is not None:
+        print(f"finished already (existing=rerun repeats it)\n{describe(done)}")
+        return 0
+    return hydra_main(arguments)
 
 
-def _too_long(folder: Path) -> bool:
+def too_long(folder: Path) -> bool:
     return any(len(os.fsencode(part)) > 255 for part in folder.parts)
 
 
-def _refuse_repetitions(jobs: Sequence[compose.Job], overrides: Sequence[str]) -> None:
-    """Raise SettingError if two jobs of a sweep are the same cell: the same numbers, counted twice (SE-01)."""
-    first: dict[Any, int] = {}
-    for number, job in enumerate(jobs, 1):
-        name = (job.cell.settings["experiment"]["name"], job.cell.digest)
-        if name in first:
-            setting, _, value = next(text for text in overrides if text not in job.overrides).partition("=")
-            expected = f"must differ from job to job, but jobs {first[name]} and {number} are the same cell"
-            raise SettingError(setting, value, f"{expected} ({job.cell.name})")
-        first[name] = number
-
-
-def _check_place(job: compose.Job) -> None:
+def check_place(job: compose.Job) -> None:
     """Raise SettingError if a run cannot be tracked as asked for, or not be written to the folder that Hydra makes."""
     from mqlearn import runs
 
     tracker(job.cell.settings)
-    if _too_long(job.folder):
+    if too_long(job.folder):
         raise SettingError("hydra.run.dir", job.folder, "is too long for the name of a folder")
     runs.check_target(job.folder, job.cell.digest)
     above = next(place for place in (job.folder, *job.folder.parents) if place.exists())
     if not above.is_dir() or not os.access(above, os.W_OK | os.X_OK):
         expected = f"cannot be made: {above} is not a folder that can be written to"
         raise SettingError("hydra.run.dir", job.folder, expected)
-
-
-def _hide_passwords(jobs: Sequence[compose.Job]) -> None:
-    """Take the passwords of stores out of what Hydra's sweeper writes down."""
-    from mqlearn.store import shown
-
-    uris = {str(job.cell.settings["tracking"]["uri"]) for job in jobs}
-    for file in {job.root / "multirun.yaml" for job in jobs}:
-        if any(uri != shown(uri) for uri in uris) and file.is_file():
-            text = file.read_text(encoding="utf-8")
-            for uri in uris:
-                text = text.replace(uri, shown(uri))
-            file.write_text(text, encoding="utf-8")
 
 
 def hydra_main(arguments: Sequence[str]) -> int:
@@ -113,18 +95,23 @@ def hydra_main(arguments: Sequence[str]) -> int:
     return 0
 
 
-def _job(configuration: Any) -> None:
+def _job(configuration: Any) -> float | None:
     """One job of Hydra, in this process or a worker: its output directory becomes the run folder."""
     from hydra.core.hydra_config import HydraConfig
+
+    from mqlearn import journal, tuning
 
     compose.register_resolvers()
     runtime = HydraConfig.get().runtime
     folder = Path(runtime.output_dir)
     os.chdir(runtime.cwd)  # hydra.job.chdir=true or not: files and stores are named from where the user is
     try:
+        if journal.SWEEP in os.environ:
+            journal.job(folder)
+            return None
         cell = config.build(compose.plain(configuration))
         track = tracker(cell.settings)
-        run_done = track.log(perform(cell, folder, track, known=_prospects(cell)))
+        run_done = track.log(perform(cell, folder, track, known=_announced(cell)))
     except SettingError as error:
         if os.getpid() not in _refused:  # a worker
             raise
@@ -132,70 +119,25 @@ def _job(configuration: Any) -> None:
     else:
         with contextlib.suppress(BrokenPipeError):  # met again when the command line ends
             print(describe(run_done), flush=True)
+        return tuning.objective(run_done)
     finally:
         if folder.is_dir() and not any(folder.iterdir()):  # Hydra made it; nothing came of it
             folder.rmdir()
 
 
-def _prospects(cell: Cell) -> dict[str, Any]:
+def _announced(cell: Cell) -> dict[str, Any]:
     """Say before a run what can be reached at best, and warn if that is next to nothing (FL-08); for the summary."""
-    from mqlearn.mdp import FiniteMDP
-    from mqlearn.truth import prospects
-
-    if not isinstance(cell.mdp, FiniteMDP):
-        return {}
-    facts, warned = prospects(cell.mdp)
-    success = facts["success_probability"]
-    best = f"at best value {facts['start_value']:.6g} at the start"
-    goal = "" if success is None else f", probability of reaching a goal {success:.6g}"
-    print(f"{cell.mdp.name}, discount {cell.mdp.discount:g}: {best}{goal}")
-    for text in warned:
-        sys.stderr.write(f"warning: {text}\n")
-    sys.stdout.flush()
-    return {"optimum": facts, "warnings": warned}
-
-
-# --- arguments ----------------------------------------------------------------------------------------------------
-
-
-@dataclass
-class Options:
-    """Arguments of a verb: flags, --config-dir, and the overrides for Hydra."""
-
-    overrides: list[str] = field(default_factory=list)
-    given: set[str] = field(default_factory=set)
-    config_dir: str | None = None
-
-    @property
-    def multirun(self) -> bool:
-        return bool({"-m", "--multirun"} & self.given)
-
-
-def _options(arguments: Sequence[str], *, flags: Sequence[str] = (), values: Sequence[str] = ()) -> Options:
-    options = Options()
-    rest = iter(arguments)
-    for argument in rest:
-        name, _, value = argument.partition("=")
-        if name in values:
-            options.config_dir = value or next(rest, "")
-        elif argument in flags:
-            options.given.add(argument)
-        elif argument.startswith("-"):
-            known = ", ".join([*flags, *values])
-            expected = f"must be one of {known}" if known else "there are no flags here"
-            raise SettingError("flag", argument, expected + nearest(name, [*flags, *values]))
-        else:
-            options.overrides.append(argument)
-    return options
-
-
-def _only(verb: str, overrides: Sequence[str], groups: Sequence[str]) -> None:
-    """Raise SettingError for overrides that a verb would not heed."""
-    for text in overrides:
-        key, _, value = text.partition("=")
-        if key.lstrip("+~").partition(".")[0] not in groups:
-            expected = f"has no effect on `mqlearn {verb}`; only {' and '.join(groups)} can be set"
-            raise SettingError(key, value, expected)
+    known = prospects(cell)
+    if known:
+        facts = known["optimum"]
+        success = facts["success_probability"]
+        best = f"at best value {facts['start_value']:.6g} at the start"
+        goal = "" if success is None else f", probability of reaching a goal {success:.6g}"
+        print(f"{cell.mdp.name}, discount {cell.mdp.discount:g}: {best}{goal}")
+        for text in known["warnings"]:
+            sys.stderr.write(f"warning: {text}\n")
+        sys.stdout.flush()
+    return known
 
 
 # --- the other verbs ----------------------------------------------------------------------------------------------
@@ -206,7 +148,7 @@ def truth(arguments: Sequence[str]) -> int:
     from mqlearn.mdp import FiniteMDP
     from mqlearn.truth import report
 
-    options = _options(arguments, flags=("--json",), values=_CONFIG_DIR)
+    options = parse(arguments, flags=("--json",), values=CONFIG_DIR)
     cell = config.build(compose.compose(options.overrides, options.config_dir))
     if not isinstance(cell.mdp, FiniteMDP):
         reason = "no exact model: its optimum and errors against it are not available"
@@ -229,11 +171,11 @@ def rerun(arguments: Sequence[str]) -> int:
 
     from mqlearn import runs, tracking
 
-    options = _options(arguments)
+    options = parse(arguments)
     if not options.overrides or "=" in options.overrides[0]:
         raise SettingError("rerun", " ".join(arguments), "must name a run folder or an MLflow run id first")
     source, *overrides = options.overrides
-    _only("rerun", overrides, ("tracking", "n_workers"))
+    only("rerun", overrides, ("tracking", "n_workers"))
     changes = compose.compose(["tracking=mlflow", *overrides])
     if Path(source).is_dir():
         recorded = runs.load(source)
@@ -268,12 +210,12 @@ def upload(arguments: Sequence[str]) -> int:
     """`mqlearn upload`: deliver run folders to the store, each once."""
     from mqlearn import runs, tracking
 
-    options = _options(arguments)
+    options = parse(arguments)
     folders = [argument for argument in options.overrides if Path(argument).exists() or "=" not in argument]
     overrides = [argument for argument in options.overrides if argument not in folders]
     if not folders:
         raise SettingError("upload", " ".join(arguments), "must name at least one run folder")
-    _only("upload", overrides, ("tracking",))
+    only("upload", overrides, ("tracking",))
     settings = compose.compose(["tracking=mlflow", *overrides])
     for folder in folders:
         settings["experiment"] = runs.load(folder).settings["experiment"]
@@ -292,12 +234,12 @@ def ui(arguments: Sequence[str]) -> int:
     """`mqlearn ui`: the MLflow UI on the store."""
     from mqlearn import tracking
 
-    options = _options(arguments)
+    options = parse(arguments)
     port = next((argument[5:] for argument in options.overrides if argument.startswith("port=")), "5000")
     if not port.isdigit() or not 0 < int(port) < 65536:
         raise SettingError("port", port, "must be a whole number from 1 to 65535")
     overrides = [argument for argument in options.overrides if not argument.startswith("port=")]
-    _only("ui", overrides, ("tracking", "port"))
+    only("ui", overrides, ("tracking", "port"))
     uri = tracker(compose.compose(["tracking=mlflow", *overrides])).uri
     tracking.open_ui(uri or "", port=int(port))
     return 0
@@ -307,7 +249,7 @@ def figure(arguments: Sequence[str]) -> int:
     """`mqlearn figure NAME`: run what is missing, then draw."""
     from mqlearn.figures import make
 
-    options = _options(arguments, flags=("--check", "--store"), values=_CONFIG_DIR)
+    options = parse(arguments, flags=("--check", "--store"), values=CONFIG_DIR)
     if not options.overrides or "=" in options.overrides[0]:
         raise SettingError("figure", " ".join(arguments), "must name a figure first, for example figure1")
     name, *overrides = options.overrides

@@ -134,19 +134,19 @@ def _listed(blocks: dict[str, list[Any]]) -> str:
 
 def read(arguments: Sequence[str]) -> Request:
     """Raises SettingError for a flag, a setting or a file that cannot be."""
-    from mqlearn.commands import _CONFIG_DIR, _options
+    from mqlearn.arguments import CONFIG_DIR, parse
 
     request, rest, iterator = Request(), [], iter(arguments)
     for argument in iterator:
         flag, _, value = argument.partition("=")
         if flag in _FILES:
             request.files[flag] = _target(flag, value or next(iterator, ""))
-        elif argument.startswith("-") and flag not in _CONFIG_DIR:
+        elif argument.startswith("-") and flag not in CONFIG_DIR:
             known = [*_FILES, "--config-dir"]
             raise SettingError("flag", argument, f"must be one of {', '.join(known)}{nearest(flag, known)}")
         else:
             rest.append(argument)
-    options = _options(rest, values=_CONFIG_DIR)
+    options = parse(rest, values=CONFIG_DIR)
     request.config_dir = options.config_dir
     for override in options.overrides:
         key, equals, value = override.partition("=")

@@ -50,22 +50,36 @@ class Job:
     root: Path
 
 
-def jobs(overrides: Sequence[str], config_dir: str | None, *, multirun: bool) -> list[Job]:
-    """The jobs of a run or a multirun, in Hydra's order, without running them. Raises SettingError."""
+def sweep(overrides: Sequence[str], config_dir: str | None) -> list[list[str]]:
+    """The overrides of each job of a multirun, in Hydra's order. Raises SettingError."""
+    with _hydra(config_dir):
+        return _sweep(overrides)
+
+
+def jobs(
+    lists: Sequence[Sequence[str]],
+    config_dir: str | None,
+    *,
+    multirun: bool,
+    keep: Callable[[Job], Any] = lambda job: job,
+) -> list[Any]:
+    """What `keep` returns for the job of each list of overrides; none is run. Raises one SettingError for all.
+
+    A job holds its model: a large sweep keeps less than that.
+    """
     from omegaconf import OmegaConf, open_dict
 
     keys = ("hydra.sweep.dir", "hydra.sweep.subdir") if multirun else ("hydra.run.dir",)
 
-    def job(number: int, overrides: Sequence[str]) -> Job:
+    def job(number: int, overrides: Sequence[str]) -> Any:
         config, settings = _composed(compose_one, overrides)
         cell = build(settings)
         with open_dict(config), hydra_errors(overrides):
             config.hydra.job.num, config.hydra.job.id = number, str(number)
             parts = [str(OmegaConf.select(config, key)) for key in keys]
-        return Job(tuple(overrides), cell, Path.cwd().joinpath(*parts), Path.cwd() / parts[0])
+        return keep(Job(tuple(overrides), cell, Path.cwd().joinpath(*parts), Path.cwd() / parts[0]))
 
     with _hydra(config_dir) as compose_one:
-        lists = _sweep(overrides) if multirun else [list(overrides)]
         return SettingErrors.collect(functools.partial(job, number, one) for number, one in enumerate(lists))
 
 

@@ -72,7 +72,8 @@ _models: weakref.WeakValueDictionary[tuple[str, str], Any] = weakref.WeakValueDi
 @functools.lru_cache(maxsize=64)
 def _build(text: str) -> Cell:
     settings = json.loads(text)
-    settings.pop("figure", None)  # the plan of an experiment, not a setting of its cells
+    for plan in ("figure", "tuning"):  # of an experiment, not settings of its cells
+        settings.pop(plan, None)
     from mqlearn.algorithms import check_rule
     from mqlearn.experiment import resolve_reward
     from mqlearn.sampling import Synchronous

@@ -52,15 +52,20 @@ def plan(name: str, overrides: Sequence[str], config_dir: str | None = None) -> 
     spec = settings.get("figure") or {}
     if not spec.get("curves"):
         raise SettingError("figure", name, "its yaml has no figure.curves, so there is nothing to draw")
+    places = expand(spec, base)
+    cells = [config.build(composed) for composed in compose.compose_all([one for _, _, one in places], config_dir)]
+    planned = tuple(Planned(panel, label, cell) for (panel, label, _), cell in zip(places, cells, strict=True))
+    variant = tuple(o for o in overrides if re.split(r"[=./]", o.lstrip("+~"))[0] not in _UNSCIENTIFIC)
+    return Plan(name, settings, spec, planned, variant)
+
+
+def expand(spec: dict[str, Any], base: Sequence[str]) -> list[tuple[str, str, list[str]]]:
+    """(panel, label, overrides) of each cell of an experiment yaml's `figure` node; `base` leads to the yaml."""
     grid, curves = spec.get("grid") or {"": []}, spec["curves"]
     places = [(panel, label) for panel in grid for label in curves]
     # A curve is a list of overrides, or such a list for each panel.
     of = {(p, c): curves[c][p] if isinstance(curves[c], dict) else curves[c] for p, c in places}
-    lists = [_last_choices([*base, *grid[panel], *of[panel, label]]) for panel, label in places]
-    cells = [config.build(composed) for composed in compose.compose_all(lists, config_dir)]
-    planned = tuple(Planned(panel, label, cell) for (panel, label), cell in zip(places, cells, strict=True))
-    variant = tuple(o for o in overrides if re.split(r"[=./]", o.lstrip("+~"))[0] not in _UNSCIENTIFIC)
-    return Plan(name, settings, spec, planned, variant)
+    return [(p, c, _last_choices([*base, *grid[p], *of[p, c]])) for p, c in places]
 
 
 def _last_choices(overrides: list[str]) -> list[str]:

@@ -6,7 +6,7 @@ import re
 import secrets
 import shutil
 import sqlite3
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -67,6 +67,54 @@ def with_digests(uri: str, digests: Collection[str]) -> list[Stored]:
     with failures("reading the store", uri):
         names = [found.name for found in connect(uri).search_experiments()]
     return [stored for name in names for stored in finished(uri, name) if stored.digest in wanted]
+
+
+def running(uri: str, experiment: str) -> list[tuple[str, str]]:
+    """(digest, run id) of the runs of an experiment that are being recorded, or were when their process died.
+
+    Raises TrackingError if the store cannot be read.
+    """
+    rows = _query(uri, _FINISHED.replace("'FINISHED'", "'RUNNING'"), experiment)
+    if rows is None:
+        stored = _finished_by_api(uri, experiment, "RUNNING")
+        return [(one.digest, one.run_id) for one in stored]
+    return [(row[0], row[3]) for row in rows]
+
+
+class Recorded(NamedTuple):
+    """A run of a store in any status (MLflow's), with the tags that `mqlearn status` shows; empty: no such tag."""
+
+    digest: str
+    run_id: str
+    status: str
+    name: str
+    ended: int
+    outcome: str
+    diverged: str
+    error: str
+    sweep: str
+    folder: str
+
+
+def recorded(uri: str, experiment: str) -> list[Recorded]:
+    """All runs of an experiment that carry a digest. Raises TrackingError if the store cannot be read."""
+    rows = _query(uri, _RECORDED, experiment)
+    if rows is not None:
+        tags: dict[str, dict[str, str]] = {}
+        for run_id, _, _, _, key, value in rows:
+            tags.setdefault(run_id, {})[key] = value
+        told = {row[0]: (row[1], row[2], row[3]) for row in rows}
+        return [_recorded(run_id, *told[run_id], found) for run_id, found in tags.items() if "digest" in found]
+    return [
+        _recorded(run.info.run_id, run.info.status, run.info.run_name or "", run.info.end_time or 0, run.data.tags)
+        for run in _search(uri, experiment, "")
+        if "digest" in run.data.tags
+    ]
+
+
+def _recorded(run_id: str, status: str, name: str, ended: int, tags: Mapping[str, str]) -> Recorded:
+    kept = [tags.get(key, "") for key in ("status", "diverged", "error", "sweep", "folder")]
+    return Recorded._make([tags["digest"], run_id, status, name or "", ended or 0, *kept])
 
 
 def experiment_id(uri: str, experiment: str) -> str | None:
@@ -202,6 +250,13 @@ _FINISHED_COLUMNS = """
 _FINISHED = f"{_FINISHED_COLUMNS} AND {_ACTIVE}"
 _FINISHED_ANYWHERE = f"{_FINISHED_COLUMNS} AND experiments.lifecycle_stage = 'active' ORDER BY end_time, runs.run_uuid"
 
+_RECORDED = f"""
+    SELECT runs.run_uuid, runs.status, runs.name, COALESCE(end_time, 0), tags.key, tags.value
+    FROM experiments JOIN runs ON runs.experiment_id = experiments.experiment_id
+    JOIN tags ON tags.run_uuid = runs.run_uuid
+        AND tags.key IN ('digest', 'status', 'diverged', 'error', 'sweep', 'folder')
+    WHERE {_ACTIVE} AND runs.lifecycle_stage = 'active'"""
+
 
 def _query(uri: str, query: str, *parameters: str) -> list[tuple] | None:
     """Rows of a query on a SQLite store of known schema, None if it is another or unreadable."""
@@ -228,19 +283,24 @@ def _finished_by_sql(uri: str, experiment: str) -> list[Stored] | None:
     return None if rows is None else [Stored(*row) for row in rows]
 
 
-def _finished_by_api(uri: str, experiment: str) -> list[Stored]:
+def _finished_by_api(uri: str, experiment: str, status: str = "FINISHED") -> list[Stored]:
+    found = _search(uri, experiment, f"attributes.status = '{status}'")
+    return [_stored(run) for run in found if "digest" in run.data.tags]
+
+
+def _search(uri: str, experiment: str, condition: str) -> list[Any]:
     with failures("reading the store", uri):
         client = connect(uri)
         found = client.get_experiment_by_name(experiment)
         if found is None or found.lifecycle_stage != "active":
             return []
-        stored, token, condition = [], None, "attributes.status = 'FINISHED'"
+        listed, token = [], None
         while True:
             page = client.search_runs([found.experiment_id], condition, max_results=1000, page_token=token)
-            stored += [_stored(run) for run in page if "digest" in run.data.tags]
+            listed += page
             token = page.token
             if not token:
-                return stored
+                return listed
 
 
 def _stored(run: Any) -> Stored:

@@ -115,7 +115,8 @@ def log(
         client = connect(uri)
         ended = round(1000 * datetime.fromisoformat(run.summary["ended"]).timestamp())
         started = ended - round(1000 * (run.summary["seconds"] or 0.0))
-        created = client.create_run(place, started, _tags(run, names, tags or {}), run.name[:250])
+        own = _tags(run, names, tags or run.summary.get("tags") or {})
+        created = client.create_run(place, started, own, run.name[:250])
         run_id = created.info.run_id
         try:
             run = runs.update_summary(run, mlflow_run_id=run_id)
@@ -131,6 +132,14 @@ def log(
                 client.set_terminated(run_id, "FAILED" if isinstance(error, Exception) else "KILLED")
             raise
     return run_id
+
+
+def end_killed(uri: str, run_ids: Iterable[str]) -> None:
+    """End runs whose process died while it recorded them. Raises TrackingError if the store fails."""
+    with failures("ending a run", uri):
+        client = connect(uri)
+        for run_id in run_ids:
+            client.set_terminated(run_id, "KILLED")
 
 
 def upload(

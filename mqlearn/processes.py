@@ -1,0 +1,116 @@
+"""The processes of a sweep: none is left behind, none is waited for in vain."""
+
+import contextlib
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+_PATIENCE = 3.0  # seconds that an interrupted sweep has to end by itself: 5 are promised
+
+
+def descendants(pid: int) -> list[int]:
+    """All processes below a process, by /proc; none where there is no /proc."""
+    parents: dict[int, list[int]] = {}
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError, ValueError, IndexError):
+            parents.setdefault(int(path.read_text().rpartition(")")[2].split()[1]), []).append(int(path.parent.name))
+    found, below = [], [pid]
+    while below:
+        below = [child for parent in below for child in parents.get(parent, ())]
+        found += below
+    return found
+
+
+def end_children() -> None:
+    """Kill all processes below this one, and theirs; but for Python's trackers, which then clean up and end."""
+    for pid in descendants(os.getpid()):
+        with contextlib.suppress(OSError):
+            if b"resource_tracker" not in Path(f"/proc/{pid}/cmdline").read_bytes():
+                os.kill(pid, signal.SIGKILL)
+
+
+@contextlib.contextmanager
+def ending_promptly(mark: Callable[[], None]) -> Iterator[None]:
+    """SIGINT and SIGTERM end this process and all below it within seconds, whatever they are in the middle of.
+
+    They raise KeyboardInterrupt. If that has not ended the process in time (a kernel runs, a library waits), a thread
+    calls `mark` and ends it.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def end() -> None:
+        end_children()
+        with contextlib.suppress(Exception):
+            mark()
+        sys.stderr.write("mqlearn: interrupted; finished runs are kept\n")
+        sys.stderr.flush()
+        os._exit(130)
+
+    def interrupted(*_: Any) -> None:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, signal.SIG_IGN)
+        timer = threading.Timer(_PATIENCE, end)
+        timer.daemon = True  # it goes on while the interpreter joins other threads at its end
+        timer.start()
+        raise KeyboardInterrupt
+
+    before = {number: signal.signal(number, interrupted) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    except KeyboardInterrupt:
+        end_children()
+        raise
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+class Submitted:
+    """Jobs handed to submitit. They outlive an error of its launcher, and an interruption."""
+
+    def __init__(self) -> None:
+        self.jobs: list[Any] = []
+
+    def wait(self) -> None:
+        """Until all have ended, in whatever way."""
+        while not all(job.done() for job in self.jobs):
+            time.sleep(1.0)
+
+    def cancel(self) -> None:
+        for job in self.jobs:
+            with contextlib.suppress(Exception):
+                job.cancel(check=False)
+
+
+@contextlib.contextmanager
+def submitted(launcher: str) -> Iterator[Submitted]:
+    """Remember what a launcher hands to submitit; on interruption it is cancelled, on a cluster too."""
+    handed = Submitted()
+    if not launcher.startswith("submitit"):
+        yield handed
+        return
+    from submitit import AutoExecutor  # type: ignore
+
+    class Remembering(AutoExecutor):
+        def map_array(self, *arguments: Any, **named: Any) -> Any:
+            jobs = super().map_array(*arguments, **named)
+            handed.jobs += jobs
+            return jobs
+
+    import submitit  # type: ignore
+
+    submitit.AutoExecutor = Remembering
+    try:
+        yield handed
+    except BaseException:
+        handed.cancel()
+        raise
+    finally:
+        submitit.AutoExecutor = AutoExecutor

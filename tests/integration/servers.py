@@ -1,0 +1,169 @@
+"""Real servers for tests: started on loopback, stopped by their context, each with a bound on its start.
+
+Debian's packages: postgresql; slurmctld slurmd slurmdbd slurm-client munge mariadb-server; chromium.
+"""
+
+import contextlib
+import getpass
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+CONFIGURATION = Path(__file__).with_name("slurm")
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def wait(condition: Callable[[], object], what: str, seconds: float = 120, log: Path | None = None) -> None:
+    end = time.monotonic() + seconds
+    while True:
+        with contextlib.suppress(Exception):
+            if condition():
+                return
+        if time.monotonic() > end:
+            tail = log.read_text(errors="replace")[-2000:] if log and log.exists() else ""
+            raise AssertionError(f"{what} did not come within {seconds:g} s\n{tail}")
+        time.sleep(0.2)
+
+
+@contextlib.contextmanager
+def process(command: Sequence[str | Path], log: Path, user: str | None = None, **environment: str) -> Iterator[int]:
+    """A server that stays in the foreground: it and all that it started end with the context."""
+    with log.open("ab") as output:
+        server = subprocess.Popen(
+            list(map(str, command)),
+            stdout=output,
+            stderr=output,
+            stdin=subprocess.DEVNULL,
+            start_new_session=True,
+            env=os.environ | environment,
+            user=user,
+        )
+    try:
+        yield server.pid
+    finally:
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(server.pid, number)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                server.wait(15)
+                break
+
+
+@contextlib.contextmanager
+def postgresql(folder: Path) -> Iterator[str]:
+    """The address of a new PostgreSQL database, as MLflow takes it."""
+    binaries = sorted(Path("/usr/lib/postgresql").glob("*/bin"))[-1]
+    user = "postgres" if getpass.getuser() == "root" else None  # it refuses to run as root
+    data, port = folder / "data", free_port()
+    data.mkdir(parents=True)
+    if user:
+        for path in (folder, data):
+            shutil.chown(path, user)
+        for parent in folder.parents:
+            with contextlib.suppress(PermissionError):
+                parent.chmod(parent.stat().st_mode | 0o011)
+    log = folder / "postgresql.log"
+    log.touch()
+    initdb = [binaries / "initdb", "-D", data, "-U", "mqlearn", "--auth=trust", "--no-sync"]
+    subprocess.run(list(map(str, initdb)), check=True, capture_output=True, user=user, cwd="/", timeout=120)
+    settings = [f"-cport={port}", "-clisten_addresses=127.0.0.1", f"-cunix_socket_directories={folder}", "-cfsync=off"]
+    with process([binaries / "postgres", "-D", data, *settings], log, user):
+        ready = [str(binaries / "pg_isready"), "-h", "127.0.0.1", "-p", str(port)]
+        wait(lambda: subprocess.run(ready, capture_output=True).returncode == 0, "PostgreSQL", log=log)
+        yield f"postgresql+psycopg://mqlearn:secret@127.0.0.1:{port}/postgres"
+
+
+@contextlib.contextmanager
+def mlflow_server(folder: Path, store: str | None = None, port: int | None = None) -> Iterator[str]:
+    """The address of an MLflow server on `store` (default: SQLite in `folder`, which outlives the server)."""
+    folder.mkdir(parents=True, exist_ok=True)
+    port, log = port or free_port(), folder / "mlflow.log"
+    store = store or f"sqlite:///{folder / 'server.db'}"
+    command = [sys.executable, "-m", "mlflow", "server", "--workers=1", "--host=127.0.0.1", f"--port={port}"]
+    command += [f"--artifacts-destination={folder / 'artifacts'}"]
+    environment = {"MLFLOW_BACKEND_STORE_URI": store, "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}
+    with process(command, log, MLFLOW_DISABLE_TELEMETRY="true", **environment):
+        address = f"http://127.0.0.1:{port}"
+        wait(lambda: urllib.request.urlopen(f"{address}/health", timeout=2).status == 200, "MLflow", 180, log)
+        yield address
+
+
+@contextlib.contextmanager
+def slurm(folder: Path) -> Iterator[dict[str, str]]:
+    """The environment in which a one-node Slurm cluster with accounting answers. Needs root."""
+    for name in ("state", "spool", "log", "database", "munge"):
+        (folder / name).mkdir(parents=True)
+    ports = {name: str(free_port()) for name in ("CTLD", "SLURMD", "DBD", "SQL")}
+    host = socket.gethostname()
+    for source in CONFIGURATION.glob("*.conf"):
+        text = source.read_text().replace("@DIR@", str(folder)).replace("@HOST@", host)
+        text = text.replace("@CPUS@", str(os.cpu_count()))
+        for name, port in ports.items():
+            text = text.replace(f"@{name}@", port)
+        (folder / source.name).write_text(text)
+        (folder / source.name).chmod(0o600)
+    environment = {"SLURM_CONF": str(folder / "slurm.conf")}
+    with contextlib.ExitStack() as stack:
+        _munge(stack, folder)
+        _mariadb(stack, folder, ports["SQL"])
+        log = folder / "log" / "daemons.log"
+        stack.enter_context(process(["slurmdbd", "-D"], log, **environment))
+        wait(lambda: _listens(ports["DBD"]), "slurmdbd", log=folder / "log" / "slurmdbd.log")
+        call = {"env": os.environ | environment, "check": True, "capture_output": True, "timeout": 60}
+        subprocess.run(["sacctmgr", "-i", "add", "cluster", "local"], **call)
+        stack.enter_context(process(["slurmctld", "-D", "-c"], log, **environment))
+        wait(lambda: _listens(ports["CTLD"]), "slurmctld", log=folder / "log" / "slurmctld.log")
+        stack.enter_context(process(["slurmd", "-D", "-N", host], log, **environment))
+        state = ["sinfo", "-h", "-o", "%T"]
+        idle = lambda: subprocess.run(state, text=True, **call).stdout.strip() == "idle"  # noqa: E731
+        wait(idle, "an idle node", log=folder / "log" / "slurmctld.log")
+        stack.callback(subprocess.run, ["scancel", "--full", "-u", getpass.getuser()], **{**call, "check": False})
+        yield environment
+
+
+def _munge(stack: contextlib.ExitStack, folder: Path) -> None:
+    place = Path("/run/munge")
+    place.mkdir(exist_ok=True)
+    shutil.chown(place, "munge", "munge")
+    place.chmod(0o755)
+    key = Path("/etc/munge/munge.key")
+    if not key.exists():
+        key.write_bytes(os.urandom(1024))
+        shutil.chown(key, "munge", "munge")
+        key.chmod(0o400)
+    command = ["munged", "--foreground", "--socket=/run/munge/munge.socket.2"]
+    stack.enter_context(process(command, folder / "munge.log", "munge"))
+    wait(
+        lambda: subprocess.run(["munge", "-n"], capture_output=True).returncode == 0, "munge", log=folder / "munge.log"
+    )
+
+
+def _mariadb(stack: contextlib.ExitStack, folder: Path, port: str) -> None:
+    data, log = folder / "database", folder / "mariadb.log"
+    options = ["--no-defaults", f"--datadir={data}", "--user=root"]
+    subprocess.run(["mariadb-install-db", *options, "--skip-test-db"], check=True, capture_output=True, timeout=180)
+    start = folder / "start.sql"
+    hosts = ("localhost", "127.0.0.1")
+    lines = [f"CREATE USER 'slurm'@'{host}' IDENTIFIED BY 'x';" for host in hosts]
+    lines += [f"GRANT ALL ON slurm_acct_db.* TO 'slurm'@'{host}';" for host in hosts]
+    start.write_text("\n".join(["CREATE DATABASE slurm_acct_db;", *lines]) + "\n")
+    more = ["--bind-address=127.0.0.1", f"--port={port}", f"--socket={folder}/sql.sock", f"--init-file={start}"]
+    stack.enter_context(process(["mariadbd", *options, *more, f"--pid-file={folder}/sql.pid"], log))
+    wait(lambda: _listens(port), "MariaDB", log=log)
+
+
+def _listens(port: str) -> bool:
+    with socket.create_connection(("127.0.0.1", int(port)), 1):
+        return True

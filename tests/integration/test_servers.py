@@ -1,0 +1,194 @@
+"""Sweeps on real servers. Marked integration: .ci/run installs what they need, scripts/test leaves them out."""
+
+import importlib.util
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from mqlearn import runs, store
+
+from . import servers
+
+pytestmark = pytest.mark.integration
+TWENTY = ["algorithm=q_learning,speedy_q,momentum_q,nesa", "seed=range(5)", "iterations=500"]
+TWENTY += ["n_checkpoints=10", "n_seeds=2"]
+
+
+def needs(*programs: str, modules: tuple[str, ...] = ()) -> None:
+    missing = [name for name in programs if shutil.which(name) is None]
+    missing += [name for name in modules if importlib.util.find_spec(name) is None]
+    if missing:
+        if os.environ.get("MQLEARN_INTEGRATION") == "required":
+            pytest.fail(f"not installed: {', '.join(missing)}")
+        pytest.skip(f"needs {', '.join(missing)}")
+
+
+def start(outputs: Path, *arguments: str, **environment: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-c", "from mqlearn.cli import main; main()", *arguments]
+    private = {key: value for key, value in os.environ.items() if not key.startswith(("MQLEARN_", "MLFLOW_"))}
+    private |= {"MQLEARN_OUTPUTS": str(outputs)} | environment
+    return subprocess.Popen(
+        command,
+        cwd=outputs.parent,
+        env=private,
+        text=True,
+        start_new_session=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    )
+
+
+def mqlearn(outputs: Path, *arguments: str, code: int = 0, **environment: str) -> str:
+    process = start(outputs, *arguments, **environment)
+    text = process.communicate(timeout=580)[0]
+    assert process.returncode == code and "Traceback" not in text, text
+    return text
+
+
+def curves(outputs: Path, uri: str | None = None) -> dict[str, dict[str, np.ndarray]]:
+    found = runs.select(outputs, "default", store=uri)
+    return {digest: dict(run.curves) for digest, run in found.items()}
+
+
+@pytest.fixture(scope="module")
+def reference(tmp_path_factory) -> dict[str, dict[str, np.ndarray]]:
+    """The curves of twenty cells, run one after another in one process."""
+    outputs = tmp_path_factory.mktemp("reference") / "outputs"
+    mqlearn(outputs, "run", "-m", *TWENTY, "tracking=none", "hydra/launcher=basic")
+    found = curves(outputs)
+    assert len(found) == 20
+    return found
+
+
+def test_eight_workers_on_a_new_sqlite_store_equal_one_process(reference, tmp_path):
+    outputs = tmp_path / "outputs"
+    text = mqlearn(outputs, "run", "-m", *TWENTY, "hydra.launcher.n_jobs=8")
+    assert "20 done" in text and "audit: 20 of 20" in text
+    np.testing.assert_equal(curves(outputs, f"sqlite:///{outputs}/mlflow.db"), reference)
+
+
+def test_a_server_that_dies_costs_no_run(tmp_path):
+    outputs, folder, port = tmp_path / "outputs", tmp_path / "server", servers.free_port()
+    asked = ["algorithm=q_learning", "seed=range(12)", "iterations=500", "n_checkpoints=10", "n_seeds=2"]
+    uri = f"http://127.0.0.1:{port}"
+    with servers.mlflow_server(folder, port=port):
+        process = start(outputs, "run", "-m", *asked, "hydra/launcher=basic", MLFLOW_TRACKING_URI=uri)
+        servers.wait(lambda: len(store.finished(uri, "default")) >= 2, "two runs on the server")
+    text = process.communicate(timeout=500)[0]
+    assert process.returncode == 0 and "NOT UPLOADED" in text, text
+    assert len(list((outputs / "runs" / "default").iterdir())) == 12
+    with servers.mlflow_server(folder, port=port):
+        there = len(store.finished(uri, "default"))
+        assert 2 <= there < 12
+        folders = sorted(map(str, (outputs / "runs" / "default").iterdir()))
+        for _ in range(2):
+            mqlearn(outputs, "upload", *folders, MLFLOW_TRACKING_URI=uri)
+            stored = store.finished(uri, "default")
+            assert len(stored) == len({one.digest for one in stored}) == 12
+        assert "12 skipped" in mqlearn(outputs, "run", "-m", *asked, MLFLOW_TRACKING_URI=uri)
+        mqlearn(outputs, "status", "experiment.name=default", "--json", f"{tmp_path}/s.json", MLFLOW_TRACKING_URI=uri)
+    content = json.loads((tmp_path / "s.json").read_text())
+    assert (content["planned"], content["done"], content["not_uploaded"]) == (12, 12, 0)
+
+
+def test_postgresql_as_the_store_equals_one_process(reference, tmp_path):
+    needs(modules=("psycopg",))
+    if not list(Path("/usr/lib/postgresql").glob("*/bin/postgres")):
+        needs("postgres")
+    outputs = tmp_path / "outputs"
+    with servers.postgresql(tmp_path / "postgresql") as uri:
+        text = mqlearn(outputs, "run", "-m", *TWENTY, f"tracking.uri={uri}")
+        assert "20 done" in text and "audit: 20 of 20" in text and "secret" not in text
+        np.testing.assert_equal(curves(outputs, uri), reference)
+    kept = [path for path in outputs.rglob("*") if path.is_file() and b"secret" in path.read_bytes()]
+    assert not kept
+
+
+def test_submitit_on_this_machine_equals_one_process(reference, tmp_path):
+    needs(modules=("submitit", "hydra_plugins.hydra_submitit_launcher"))
+    outputs = tmp_path / "outputs"
+    asked = [*TWENTY, "tracking=none", "hydra/launcher=submitit_local"]
+    process = start(outputs, "run", "-m", *asked)
+    servers.wait(lambda: len(list(outputs.rglob("curves.npz"))) >= 2, "two runs")
+    process.send_signal(signal.SIGINT)
+    began = time.monotonic()
+    process.communicate(timeout=60)
+    assert process.returncode == 130 and time.monotonic() - began < 5
+    done = len(curves(outputs))
+    assert f"{20 - done} done, {done} skipped" in mqlearn(outputs, "run", "-m", *asked)
+    np.testing.assert_equal(curves(outputs), reference)
+
+
+def test_slurm_finishes_what_joblib_began_and_survives_a_killed_job(reference, tmp_path):
+    needs("slurmctld", "slurmd", "slurmdbd", "munged", "mariadbd", modules=("submitit",))
+    outputs = tmp_path / "outputs"
+    mqlearn(outputs, "run", "-m", *TWENTY[:1], "seed=0,1", *TWENTY[2:])
+    asked = [*TWENTY, "hydra/launcher=submitit_slurm", "hydra.launcher.mem_gb=null", "hydra.launcher.mem_per_cpu=300M"]
+    with servers.slurm(tmp_path / "slurm") as environment:
+        process = start(outputs, "run", "-m", *asked, **environment)
+        victim: list[int] = []
+
+        def found() -> bool:
+            for path in outputs.glob("sweeps/*/cells/*.json"):
+                state = json.loads(path.read_text())
+                if state["state"] == "running" and path.parent.parent.name == newest():
+                    victim.append(state["pid"])
+            return bool(victim)
+
+        def newest() -> str:
+            return max(path.name for path in (outputs / "sweeps").glob("2*"))
+
+        servers.wait(found, "a running job", 200)
+        os.kill(victim[0], signal.SIGKILL)
+        text = process.communicate(timeout=580)[0]
+        assert process.returncode == 0 and "12 done, 8 skipped" in text, text
+    np.testing.assert_equal(curves(outputs, f"sqlite:///{outputs}/mlflow.db"), reference)
+
+
+def test_the_ui_shows_the_algorithms_side_by_side(tmp_path):
+    needs("chromium")
+    outputs = tmp_path / "outputs"
+    asked = ["algorithm=q_learning,speedy_q,momentum_q", "iterations=500", "n_checkpoints=10", "n_seeds=2"]
+    mqlearn(outputs, "run", "-m", *asked)
+    uri = f"sqlite:///{outputs}/mlflow.db"
+    number = store.experiment_id(uri, "default")
+    port = servers.free_port()
+    with servers.process([sys.executable, "-c", "from mqlearn.cli import main; main()", "ui", f"port={port}"],
+                         tmp_path / "ui.log", MQLEARN_OUTPUTS=str(outputs)):  # fmt: skip
+        address = f"http://127.0.0.1:{port}"
+        servers.wait(lambda: servers.urllib.request.urlopen(f"{address}/health", timeout=2), "the UI", 120)
+        names = ("q_learning, harmonic", "speedy_q form=azar", "momentum_q shift=auto")
+        listed = page(f"{address}/#/experiments/{number}/runs?compareRunsMode=TABLE", tmp_path / "list")
+        assert all(name in listed for name in names), listed[-3000:]
+        charts = page(f"{address}/#/experiments/{number}/runs?compareRunsMode=CHART", tmp_path / "charts")
+        drawn = [name for name in names if re.search(re.escape(name) + r"[^()<]*\(q_error_low\)", charts)]
+        assert drawn == list(names), charts[-3000:]
+
+
+def page(address: str, profile: Path) -> str:
+    """The document that headless Chromium has made of a page."""
+    options = ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"]
+    options += ["--disable-background-networking", "--disable-component-update", "--disable-sync"]
+    options += [f"--user-data-dir={profile}", "--virtual-time-budget=40000", "--window-size=1600,9000", "--dump-dom"]
+    done = subprocess.run(["chromium", *options, address], capture_output=True, text=True, timeout=180)
+    return done.stdout
+
+
+def test_tuning_gives_each_algorithm_its_budget_on_seeds_of_its_own(tmp_path):
+    needs(modules=("optuna", "hydra_plugins.hydra_optuna_sweeper"))
+    outputs = tmp_path / "outputs"
+    asked = ["experiment=tuning", "tuning.trials=3", "tracking=none", "iterations=200"]
+    text = mqlearn(outputs, "run", "-m", *asked)
+    assert all(f"{name}: q_error" in text for name in ("q_learning", "speedy_q", "momentum_q"))
+    found = runs.select(outputs, "tuning", store=None).values()
+    assert {run.settings["seed"] for run in found} == {1000} and len(found) <= 9
+    assert "seed=0: must differ from" in mqlearn(outputs, "run", "-m", *asked, "seed=0", code=2)
