@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mqlearn import arguments, compose, journal, processes, runs, sweep
+from mqlearn import arguments, compose, config, journal, processes, runs, sweep
 from mqlearn.errors import SettingError
 
 SMALL = ["tracking=none", "iterations=200", "n_checkpoints=5", "n_seeds=2"]
@@ -125,6 +125,7 @@ def test_finished_cells_are_skipped_and_only_they(place):
     assert "(did you mean 'skip'?)" in place.run("run", *SMALL, "existing=skp", code=2)
 
 
+@pytest.mark.integration
 def test_a_failing_job_stops_no_other_and_is_told_with_its_command(place):
     text = place.sweep("algorithm.kind=none,raise", "algorithm.i=1,2,3", code=1)
     assert "6 cells, 3 done, 0 skipped (finished before), 3 failed" in text
@@ -136,6 +137,7 @@ def test_a_failing_job_stops_no_other_and_is_told_with_its_command(place):
     assert all("Traceback" in run.summary["traceback"] for run in records if run.status == "failed")
 
 
+@pytest.mark.integration
 def test_a_killed_worker_loses_its_own_cell_alone(place):
     text = place.sweep("algorithm.kind=kill", "algorithm.i=range(5)", f"algorithm.flag={place.folder}/once")
     assert "5 cells, 5 done" in text and "audit: 5 of 5" in text
@@ -145,6 +147,7 @@ def test_a_killed_worker_loses_its_own_cell_alone(place):
     assert text.count("its process died twice") == 4
 
 
+@pytest.mark.integration
 def test_a_killed_sweep_resumes_to_the_numbers_of_an_unbroken_one(place, tmp_path):
     asked = ["algorithm.kind=wait", "algorithm.i=range(6)"]
     process = place.start("run", "-m", *place.traps(*asked))
@@ -163,6 +166,7 @@ def test_a_killed_sweep_resumes_to_the_numbers_of_an_unbroken_one(place, tmp_pat
     assert len(other.curves) == 6
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize("group", [False, True], ids=["parent", "process group"])
 @pytest.mark.parametrize("launcher", ["joblib", "basic"])
 def test_ctrl_c_ends_everything_in_five_seconds(place, launcher, group):
@@ -185,18 +189,28 @@ def test_ctrl_c_ends_everything_in_five_seconds(place, launcher, group):
     assert all(run.curves["q_error"].shape for run in records if run.status == "finished")
 
 
-def test_a_cell_whose_settings_changed_after_the_plan_is_refused(place):
+@pytest.mark.integration
+def test_cells_keep_the_settings_that_were_planned(place):
     yaml = place.folder / "conf" / "algorithm" / "trap.yaml"
     asked = ["algorithm.kind=wait", "n_seeds=2,3,4", "hydra/launcher=basic"]
     process = place.start("run", "-m", *place.traps(*asked))
     wait_for(lambda: list(place.outputs.rglob("plan.json")) and place.states)
     yaml.write_text(yaml.read_text().replace("i: 0", "i: 7"))
-    output, _ = process.communicate(timeout=120)
-    assert process.returncode == 1
-    assert "is not the planned digest" in output and len(place.curves) == 1
-    assert {run.settings["algorithm"]["i"] for run in runs.select(place.outputs, "default", store=None).values()} == {0}
+    output, errors = process.communicate(timeout=120)
+    assert process.returncode == 0, output + errors
+    found = runs.select(place.outputs, "default", store=None).values()
+    assert [run.settings["algorithm"]["i"] for run in found] == [0, 0, 0]
 
 
+def test_a_cell_that_is_no_longer_the_planned_one_is_refused(tmp_path):
+    cell = config.build(compose.compose(SMALL))
+    changed = {"digest": 64 * "0", "cell": "", "group": "", "command": ""}
+    with pytest.raises(SettingError, match="is not the planned digest: a configuration file, a map or a module"):
+        journal._run(cell.settings, tmp_path / "run", tmp_path, changed, {"id": "1"})
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.integration
 def test_two_sweeps_at_once_share_the_work(place):
     asked = ["algorithm.kind=wait", "algorithm.i=range(3)", "hydra/launcher=basic"]
     both = [place.start("run", "-m", *place.traps(*asked)) for _ in range(2)]
@@ -236,6 +250,7 @@ def test_values_of_any_kind_pass_through_hydras_grammar():
         assert compose.compose([f"experiment.name={sweep._quoted(text)}"])["experiment"]["name"] == text
 
 
+@pytest.mark.integration
 def test_a_store_is_used_by_all_jobs_and_tags_are_set(place):
     text = place.run(
         "run", "-m", *SMALL[1:], "seed=range(4)", "algorithm=q_learning,speedy_q", "experiment.name='zwei Wörter'"
