@@ -1,6 +1,7 @@
 """Hydra at the edge: overrides in, plain settings out, and Hydra's refusals as clear messages, all at once."""
 
 import contextlib
+import copy
 import functools
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -137,12 +138,40 @@ def _hydra(config_dir: str | None) -> Iterator[Compose]:
     if folder is not None and not (config_dir and folder.is_dir()):
         raise SettingError("--config-dir", config_dir, "is not a folder")
     with initialize_config_dir(str(CONF), version_base=VERSION_BASE, job_name="mqlearn"):
+        loader: Any = GlobalHydra.instance().config_loader()
         if folder is not None:
-            loader: Any = GlobalHydra.instance().config_loader()
             before_schemas = SearchPathQuery(provider="schema")
             loader.get_search_path().prepend("command-line", f"file://{folder}", anchor=before_schemas)
             loader.repository.initialize_sources(loader.get_search_path())
+        loader.repository = _read_once(loader.repository)
         yield lambda overrides: hydra_compose("config", list(overrides), return_hydra_config=True)
+
+
+def _read_once(repository: Any) -> Any:
+    """A repository that reads each yaml once; Hydra's own reads them all again for each composition (20 ms)."""
+    from hydra._internal.config_repository import ConfigRepository
+
+    class ReadOnce(ConfigRepository):
+        def __init__(self) -> None:
+            self.read: dict[str, Any] = {}
+
+        def __deepcopy__(self, memo: Any) -> "ReadOnce":  # Hydra copies its repository for each composition
+            copied = ReadOnce()
+            copied.sources, copied.read = copy.copy(self.sources), self.read
+            return copied
+
+        def initialize_sources(self, config_search_path: Any) -> None:  # for hydra.searchpath
+            super().initialize_sources(config_search_path)
+            self.read = {}
+
+        def load_config(self, config_path: str) -> Any:
+            if config_path not in self.read:
+                self.read[config_path] = super().load_config(config_path)
+            return copy.deepcopy(self.read[config_path])  # compositions change what they get
+
+    reading = ReadOnce()
+    reading.sources = repository.sources
+    return reading
 
 
 def _composed(compose_one: Compose, overrides: Sequence[str]) -> tuple[Any, dict[str, Any]]:

@@ -111,7 +111,9 @@ def write(
         raise SettingError("hydra.run.dir", folder, f"the run cannot be written there: {error}") from error
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
-    return load(folder)
+    run = load(folder)
+    vars(run)["settings"] = json.loads(json.dumps(settings))  # known: reading yaml takes longer than small runs do
+    return run
 
 
 def check_target(folder: Path, digest: str) -> None:
@@ -143,7 +145,9 @@ def update_summary(run: Run, **changes: Any) -> Run:
         temporary.replace(run.folder / SUMMARY)
     finally:
         temporary.unlink(missing_ok=True)
-    return load(run.folder)
+    changed = load(run.folder)
+    vars(changed).update({name: value for name, value in vars(run).items() if name not in ("folder", "summary")})
+    return changed
 
 
 def load(folder: str | Path) -> Run:

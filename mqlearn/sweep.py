@@ -434,9 +434,8 @@ def _attempt(sweep: Sweep, launch: Callable[..., Any], members: Sequence[Planned
         passed = {journal.SWEEP: str(sweep.folder), journal.CELL: str(one.number)}
         if one.uri != (one.uri and shown(one.uri)):
             passed[journal.STORE] = one.uri or ""
-        quoted = [f"{key}={_quoted(value)}" for key, value in where.items()]
-        quoted += [f"+hydra.job.env_set.{key}={_quoted(value)}" for key, value in passed.items()]
-        jobs.append(quoted)  # the job finds its settings in the plan
+        where |= {f"hydra.job.env_set.{key}": value for key, value in passed.items()}
+        jobs.append([f"{key}={value}" for key, value in where.items()])
     with processes.submitted(sweep.launcher) as handed:
         try:
             returned = launch(jobs, initial_job_idx=members[0].number - 1)

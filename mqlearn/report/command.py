@@ -104,7 +104,7 @@ def _natural(text: str) -> list[tuple[float, str]]:
 
 def _read(arguments: Sequence[str]) -> tuple[dict[str, str], str | None, list[str]]:
     """The files by flag, --config-dir, and the overrides."""
-    from mqlearn.commands import _options
+    from mqlearn.arguments import CONFIG_DIR, parse
 
     files, rest = {}, []
     pending = iter(arguments)
@@ -116,7 +116,7 @@ def _read(arguments: Sequence[str]) -> tuple[dict[str, str], str | None, list[st
                 raise SettingError(flag, "", "must be followed by the name of a file")
         else:
             rest.append(argument)
-    options = _options(rest, values=("--config-dir", "-cd"))
+    options = parse(rest, values=CONFIG_DIR)
     return files, options.config_dir, options.overrides
 
 

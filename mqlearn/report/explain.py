@@ -25,13 +25,13 @@ class Known(NamedTuple):
 
 def explain(arguments: Sequence[str]) -> int:
     """`mqlearn explain FILE`: returns 0. Raises SettingError for a file that does not say where it is from."""
-    from mqlearn.commands import _only, _options
+    from mqlearn.arguments import only, parse
 
-    options = _options(arguments, flags=("--json",))
+    options = parse(arguments, flags=("--json",))
     if not options.overrides or ("=" in options.overrides[0] and not Path(options.overrides[0]).exists()):
         raise SettingError("explain", " ".join(arguments), "must name a file first: a picture or a report of mqlearn's")
     name, *overrides = options.overrides
-    _only("explain", overrides, ("tracking",))
+    only("explain", overrides, ("tracking",))
     record = provenance(Path(name))
     settings = compose.compose(overrides)
     known, problem = _known(settings, list(record["digests"].values()))
