@@ -34,6 +34,13 @@ def end_children() -> None:
                 os.kill(pid, signal.SIGKILL)
 
 
+def end_workers() -> None:
+    """End joblib's workers, which would wait for minutes for more work."""
+    from joblib.externals.loky import get_reusable_executor
+
+    get_reusable_executor().shutdown(wait=True, kill_workers=True)
+
+
 @contextlib.contextmanager
 def ending_promptly(mark: Callable[[], None]) -> Iterator[None]:
     """SIGINT and SIGTERM end this process and all below it within seconds, whatever they are in the middle of.

@@ -216,6 +216,9 @@ def plan(overrides: Sequence[str], added: Sequence[str], config_dir: str | None)
 
     every = [(*own, *added) for own, _, _ in expanded]
     planned = compose.jobs(every, config_dir, multirun=True, keep=keep)
+    named = [text for text in overrides if text.startswith("hydra.sweep.subdir=")]
+    if named and any(one.subfolder.endswith(one.digest[:16]) for one in planned):  # see _short_named
+        sys.stderr.write("mqlearn: hydra.sweep.subdir: too long for the name of a folder; named by digest instead\n")
     unique = {(one.experiment, one.digest): one for one in reversed(planned)}
     if len(expanded) == len(lists):  # an experiment yaml may name a cell in two panels
         _refuse_repetitions(planned, overrides)
@@ -394,7 +397,11 @@ def _launch(sweep: Sweep, arguments: Sequence[str]) -> None:
     from mqlearn import sweeper
 
     sweeper.register(lambda launch: _carry_out(sweep, launch))
-    commands.hydra_main(arguments)
+    try:
+        commands.hydra_main(arguments)
+    finally:
+        if sweep.launcher == "joblib":  # workers keep the environment of the sweep that they were started for
+            processes.end_workers()
 
 
 def _carry_out(sweep: Sweep, launch: Callable[..., Any]) -> None:

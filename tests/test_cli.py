@@ -188,7 +188,7 @@ def test_all_errors_are_reported_at_once(mqlearn, outputs):
     assert done.code == 2
     named = [line.removeprefix("mqlearn: ").partition("=")[0] for line in done.err.splitlines()]
     assert named == ["discuont", "override", "env", "discount", "iterations", "seed", "algorithm.zeta"]
-    done = mqlearn("run", "-m", "discount=0.9,1,2", "algorithm=momentum_q", "algorithm.m=nan,3")
+    done = mqlearn("run", "-m", "hydra/launcher=basic", "discount=0.9,1,2", "algorithm=momentum_q", "algorithm.m=nan,3")
     assert [line.removeprefix("mqlearn: ").partition(":")[0] for line in done.err.splitlines()] == [
         "algorithm.m=nan", "discount=1", "discount=2",
     ]  # fmt: skip
@@ -270,7 +270,7 @@ def test_a_chosen_folder_is_written_once(mqlearn, work, outputs):
 
 
 def test_a_sweep_names_its_folders_by_digest(mqlearn, outputs):
-    done = mqlearn("run", "-m", *SMALL, "algorithm=q_learning,speedy_q", "seed=range(2)")
+    done = mqlearn("run", "-m", "hydra/launcher=basic", *SMALL, "algorithm=q_learning,speedy_q", "seed=range(2)")
     assert done.code == 0
     folders = sorted((outputs / "runs" / "default").iterdir())
     assert len(folders) == 4
@@ -281,7 +281,7 @@ def test_a_sweep_names_its_folders_by_digest(mqlearn, outputs):
 
 def test_folders_named_by_overrides_that_are_too_long_are_named_by_digest(mqlearn, outputs):
     rows = ["S" + "F" * 15, *["F" * 16] * 14, "F" * 15 + "G"]
-    done = mqlearn("run", "-m", *SMALL, "env=frozen_lake", f"env.map=[{','.join(rows)}]", "algorithm=momentum_q",
+    done = mqlearn("run", "-m", "hydra/launcher=basic", *SMALL, "env=frozen_lake", f"env.map=[{','.join(rows)}]", "algorithm=momentum_q",
                    "algorithm.m=2,5", "hydra.sweep.subdir=${hydra.job.override_dirname}")  # fmt: skip
     assert done.code == 0
     assert "hydra.sweep.subdir: too long" in done.err
@@ -343,14 +343,21 @@ def test_settings_of_gymnasium_in_both_spellings(mqlearn, outputs):
 
 
 def test_a_password_is_written_nowhere(mqlearn, outputs, work):
-    uri = "postgresql+nosuchdriver://me:hidden@127.0.0.1:9/runs"
-    done = mqlearn("run", "-m", "iterations=2", "n_seeds=1", f"tracking.uri={uri}", "seed=1,2")
+    uri = "http://me:hidden@127.0.0.1:9"
+    done = mqlearn("run", "-m", "iterations=2", "n_seeds=1", f"tracking.uri={uri}", "seed=1,2", "hydra/launcher=basic")
     assert done.code == 0
-    assert done.err.count("mqlearn upload ") == 2
+    assert "NOT UPLOADED: 2 runs are complete on disk" in done.out and "mqlearn upload " in done.out
     assert "hidden" not in done.err + done.out
     files = [path for path in outputs.rglob("*") if path.is_file()]
-    assert {path.name for path in files} >= {"config.yaml", "summary.json", "multirun.yaml"}
+    assert {path.name for path in files} >= {"config.yaml", "summary.json", "plan.json"}
     assert not [path for path in files if b"hidden" in path.read_bytes()]
+
+
+def test_a_sweep_into_a_store_whose_driver_is_missing_is_refused(mqlearn, outputs):
+    uri = "postgresql+nosuchdriver://me:hidden@127.0.0.1:9/runs"
+    done = mqlearn("run", "-m", "hydra/launcher=basic", "iterations=2", "n_seeds=1", f"tracking.uri={uri}", "seed=1,2")
+    assert done.code == 2 and "no usable database address" in done.err and "hidden" not in done.err
+    assert not outputs.exists()
 
 
 def test_a_warning_of_libraries_that_say_nothing_here_is_silent(mqlearn, outputs):
@@ -424,7 +431,7 @@ def test_completion(mqlearn, monkeypatch):
         return mqlearn("-sc", "query=bash").out.split()
 
     assert completed("mqlearn ") == [
-        "run", "figure", "compare", "report", "explain", "truth", "rerun", "upload", "ui",
+        "run", "figure", "compare", "report", "explain", "status", "truth", "rerun", "upload", "ui",
     ]  # fmt: skip
     assert completed("mqlearn r") == ["run", "report", "rerun"]
     rules = [f"algorithm={name}" for name in ("momentum_q", "nesa", "q_learning", "speedy_q")]

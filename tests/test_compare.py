@@ -155,7 +155,7 @@ def test_more_return_is_better_and_less_error(made, tmp_path):
 def test_labels_are_those_of_the_experiment_yaml(compare, mqlearn, tmp_path, monkeypatch):
     monkeypatch.setenv("MQLEARN_OUTPUTS", str(tmp_path / "own"))
     rules = ("algorithm=q_learning,momentum_q,speedy_q", "iterations=40", "n_seeds=6", *SMALL)
-    assert mqlearn("run", "-m", "experiment=figure1", *rules).code == 0
+    assert mqlearn("run", "-m", "hydra/launcher=basic", "experiment.name=figure1", *rules).code == 0
     done = compare("experiment.name=figure1", "against=Q-learning", outputs=tmp_path / "own")
     assert done.code == 0, done.err
     assert [row["a"] for row in done.rows] == ["SpeedyQ", "momentum_q"]  # m=null is none of the figure's curves
@@ -456,10 +456,12 @@ def test_tuning_gives_equal_budgets_and_reports_on_other_seeds(compare, mqlearn,
     outputs = tmp_path / "tuning"
     monkeypatch.setenv("MQLEARN_OUTPUTS", str(outputs))
     common = ("seed=1000", "n_seeds=4", "iterations=100", "experiment.name=tuning", *SMALL)
-    assert mqlearn("run", "-m", "algorithm=momentum_q", "algorithm.m=2,5,50", *common).code == 0
+    assert mqlearn("run", "-m", "hydra/launcher=basic", "algorithm=momentum_q", "algorithm.m=2,5,50", *common).code == 0
     done = compare("experiment.name=tuning", "tuned=true", outputs=outputs)
     assert done.code == 2 and "q_learning with its own best step size must be among the rivals" in done.err
-    assert mqlearn("run", "-m", "algorithm=q_learning", "step_size.offset=0,40", *common).code == 0
+    assert (
+        mqlearn("run", "-m", "hydra/launcher=basic", "algorithm=q_learning", "step_size.offset=0,40", *common).code == 0
+    )
     done = compare("experiment.name=tuning", "tuned=true", outputs=outputs)
     assert done.code == 2 and "fewer than two algorithms" in done.err
     commands = [line.strip() for line in done.err.splitlines() if line.strip().startswith("mqlearn run")]

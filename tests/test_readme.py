@@ -44,6 +44,8 @@ def test_commands_run(line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     arguments = shlex.split(line)[1:]
     if arguments[0] != "truth":
         arguments += ["tracking=none", "iterations=50", "n_seeds=2", "n_checkpoints=5"]
+    if "-m" in arguments:
+        arguments += ["hydra/launcher=basic"]
     monkeypatch.setattr("sys.argv", ["mqlearn", *arguments])
     with pytest.raises(SystemExit) as done:
         cli.main(arguments)

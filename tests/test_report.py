@@ -73,13 +73,13 @@ def finished(tmp_path_factory) -> Path:
         patch.setenv("MQLEARN_OUTPUTS", str(outputs))
         patch.setenv("HYDRA_FULL_ERROR", "1")
         two = ("algorithm=q_learning,momentum_q", "env=frozen_lake_4x4,frozen_lake_8x8", "n_seeds=8")
-        assert call("run", "-m", *two, *short, "experiment.name=two") == 0
+        assert call("run", "-m", "hydra/launcher=basic", *two, *short, "experiment.name=two") == 0
         wild = ("step_size=constant", "step_size.alpha=0.5,3", "iterations=2000", "n_seeds=3", "tracking=none")
-        assert call("run", "-m", *wild, "experiment.name=wild") == 0
+        assert call("run", "-m", "hydra/launcher=basic", *wild, "experiment.name=wild") == 0
         chain = ("sampling=markovian", "features=one_hot", "algorithm=q_learning,momentum_q", "n_seeds=3")
-        assert call("run", "-m", *chain, *short, "experiment.name=chain") == 0
+        assert call("run", "-m", "hydra/launcher=basic", *chain, *short, "experiment.name=chain") == 0
         plainer = ("env=taxi,cliff_walking,frozen_lake_128x128", "n_seeds=2", "iterations=20", "tracking=none")
-        assert call("run", "-m", *plainer, "experiment.name=other") == 0
+        assert call("run", "-m", "hydra/launcher=basic", *plainer, "experiment.name=other") == 0
         box = ("env=gymnasium", "env.id=CartPole-v1", "features=tile_coding", "sampling=markovian", "n_seeds=2")
         assert call("run", *box, "iterations=60", "tracking=none", "experiment.name=box") == 0
     return outputs

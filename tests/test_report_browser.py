@@ -24,7 +24,10 @@ def made(tmp_path_factory):
         patch.setenv("HYDRA_FULL_ERROR", "1")
         common = ("experiment.name=seen", "tracking=none")
         sweep = ("algorithm=q_learning,momentum_q", "iterations=300", "n_seeds=8", "n_checkpoints=30")
-        for arguments in (("run", "-m", *sweep, *common), ("report", *common, "--output", str(folder / "seen.html"))):
+        for arguments in (
+            ("run", "-m", "hydra/launcher=basic", *sweep, *common),
+            ("report", *common, "--output", str(folder / "seen.html")),
+        ):
             with pytest.raises(SystemExit) as end:
                 cli.main(list(arguments))
             assert end.value.code == 0

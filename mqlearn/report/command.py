@@ -42,8 +42,8 @@ def report(arguments: Sequence[str]) -> int:
         raise SettingError("experiment.name", name, problem)
     chosen = selection.select(found.runs, chosen_by, ("experiment.name", "tracking.uri"))
     stand = selection.standing(chosen)
-    planned = labels.planned_labels(name, config_dir)
-    entries = labels.entries(stand.runs, labels=planned)
+    planned = labels.planned(name, config_dir)
+    entries = labels.entries(stand.runs, curves=planned)
     if not planned:  # m=2 before m=10
         blocks = list(dict.fromkeys(entry.block for entry in entries))
         entries.sort(key=lambda entry: (blocks.index(entry.block), _natural(entry.label)))
