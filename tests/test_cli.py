@@ -281,7 +281,8 @@ def test_a_sweep_names_its_folders_by_digest(mqlearn, outputs):
 
 def test_folders_named_by_overrides_that_are_too_long_are_named_by_digest(mqlearn, outputs):
     rows = ["S" + "F" * 15, *["F" * 16] * 14, "F" * 15 + "G"]
-    done = mqlearn("run", "-m", "hydra/launcher=basic", *SMALL, "env=frozen_lake", f"env.map=[{','.join(rows)}]", "algorithm=momentum_q",
+    done = mqlearn("run", "-m", "hydra/launcher=basic", *SMALL, "env=frozen_lake",
+                   f"env.map=[{','.join(rows)}]", "algorithm=momentum_q",
                    "algorithm.m=2,5", "hydra.sweep.subdir=${hydra.job.override_dirname}")  # fmt: skip
     assert done.code == 0
     assert "hydra.sweep.subdir: too long" in done.err
