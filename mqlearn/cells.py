@@ -62,6 +62,9 @@ class Tracker:
         return runs.load(run_done.folder), None
 
 
+UNTRACKED = Tracker(None, "", False)
+
+
 def tracker(settings: dict[str, Any]) -> Tracker:
     """The tracker that some settings name. Raises SettingError for an address that is no store's."""
     node, name = config.tracking(settings["tracking"]), settings["experiment"]["name"]
@@ -95,7 +98,7 @@ def perform(
     # Shown when MLflow is imported beside another thread that handles warnings; no proxy is used here.
     warnings.filterwarnings("ignore", "SOCKS support in urllib3")
     with ThreadPoolExecutor(1) as pool:
-        ready = pool.submit(_quietly, track.prepare)
+        ready = pool.submit(quietly, track.prepare)
         with Progress(label or cell.name, cell.settings["iterations"]) as progress:
             result = cell.run(None if quiet else progress)
         for warning in () if quiet else result.warnings:
@@ -110,6 +113,15 @@ def perform(
         )
         ready.result()
     return written
+
+
+def estimated_seconds(cell: Cell) -> float:
+    """About how long a cell learns and is evaluated on one core, to a factor of a few."""
+    settings = cell.settings
+    steps = settings["iterations"] * settings["n_seeds"]
+    if settings["sampling"]["name"] == "synchronous":
+        return steps * (len(getattr(cell.mdp, "pairs", ())) or 1) / 5e8 + settings["n_checkpoints"] / 400
+    return steps / 6e6
 
 
 def prospects(cell: Cell) -> dict[str, Any]:
@@ -131,7 +143,7 @@ def without_passwords(settings: dict[str, Any]) -> dict[str, Any]:
     return settings | {"tracking": tracked | {"uri": tracked["uri"] and shown(tracked["uri"])}}
 
 
-def _quietly(prepare: Callable[[], None]) -> None:
+def quietly(prepare: Callable[[], None]) -> None:
     """A store that cannot be opened is met again, and reported, when the run is logged."""
     from mqlearn.tracking import TrackingError
 

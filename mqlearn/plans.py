@@ -11,7 +11,7 @@ from mqlearn.config import CONF, Cell
 from mqlearn.errors import SettingError, nearest
 
 # Overrides of these never change a number, so they do not make a variant of a figure.
-GROUPS = tuple(sorted(path.name for path in CONF.iterdir() if path.is_dir()))
+GROUPS = tuple(sorted(path.name for path in CONF.iterdir() if path.is_dir() and path.name != "hydra"))
 _UNSCIENTIFIC = ("n_workers", "tracking", "experiment", "hydra", "plugins", "existing")
 
 

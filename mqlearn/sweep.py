@@ -234,9 +234,6 @@ def _planned(job: compose.Job, overrides: tuple[str, ...], label: str, panel: st
     commands.check_place(job)
     settings, track = job.cell.settings, cells.tracker(job.cell.settings)
     mdp, n_seeds = job.cell.mdp, settings["n_seeds"]
-    pairs = len(getattr(mdp, "pairs", ())) or 1
-    steps = settings["iterations"] * n_seeds
-    synchronous = settings["sampling"]["name"] == "synchronous"
     table = getattr(mdp, "n_states", 1) * getattr(mdp, "n_actions", 1)
     size = 8 * (n_seeds * (5 * settings["n_checkpoints"] + table) + 20 * table)
     rows = 0 if track.uri is None else 25 * settings["n_checkpoints"] * 100  # of the store
@@ -255,7 +252,7 @@ def _planned(job: compose.Job, overrides: tuple[str, ...], label: str, panel: st
         uri=track.uri,
         per_seed=track.per_seed,
         n_seeds=n_seeds,
-        work=steps * pairs / 1e8 if synchronous else steps / 4e6,
+        work=cells.estimated_seconds(job.cell),
         bytes=size * (1 if track.uri is None else 2) + rows,
     )
 

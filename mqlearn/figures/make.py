@@ -2,15 +2,13 @@
 
 import importlib
 import shutil
-import sys
-import time
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from mqlearn import cells, config, runs
+from mqlearn import cells, config
 from mqlearn.errors import SettingError
 from mqlearn.figures import reference, style
+from mqlearn.missing import finished
 from mqlearn.plans import Plan, plan
 from mqlearn.statistics import BANDS
 
@@ -74,39 +72,6 @@ def figure(
     compared = reference.compare(data, stored)
     print(f"reference data: {compared.verdict}" + (f" ({compared.difference})" if compared.difference else ""))
     return 1 if compared.verdict == "different" else 0
-
-
-def finished(planned: Plan) -> dict[str, runs.Run]:
-    """The finished run of every cell by digest; what is missing is run, and tracked while the next one learns."""
-    outputs = config.outputs_folder()
-    track = cells.tracker(planned.settings)
-    planned_by_digest = {one.cell.digest: one for one in planned.cells}
-    done = runs.select(outputs, track.experiment, store=track.uri, digests=list(planned_by_digest))
-    missing = [one for digest, one in planned_by_digest.items() if digest not in done]
-    if missing:
-        started = time.monotonic()
-        sys.stderr.write(
-            f"{planned.name}: {len(done)} of {len(planned_by_digest)} runs are finished, {len(missing)} to run\n"
-        )
-        with ThreadPoolExecutor(1) as tracking:
-            pending: list[Any] = []
-            for number, one in enumerate(missing, 1):
-                label = f"{planned.name} {number}/{len(missing)} {one.panel}, {one.label}"
-                folder = outputs / "runs" / one.cell.subfolder
-                pending.append((one, tracking.submit(track.log, cells.perform(one.cell, folder, track, label))))
-                _report(started, number, len(missing), label)
-            for one, logged in pending:
-                done[one.cell.digest] = logged.result()
-    return done
-
-
-def _report(started: float, number: int, total: int, label: str) -> None:
-    elapsed = time.monotonic() - started
-    left = elapsed / number * (total - number)
-    text = f"{label}: done, {elapsed:.0f} s elapsed, about {left:.0f} s left"
-    live = sys.stderr.isatty()
-    sys.stderr.write(f"\r\033[K{text[:150]}{chr(10) if number == total else ''}" if live else f"{text}\n")
-    sys.stderr.flush()
 
 
 def _common(planned: Plan) -> dict[str, Any]:
