@@ -39,7 +39,7 @@ Sweeps (-m) also take preview=true, which creates nothing, and existing=skip|rer
 Own files: --config-dir DIR adds a folder of config groups, plugins=[my_module] your Python module.
 Hydra's: --cfg job prints the composed settings, --info what was found where; hydra.run.dir=DIR chooses the run
   folder (by default outputs/runs/EXPERIMENT/DIGEST); eval "$(mqlearn -sc install=bash)" completes in the shell.""",
-    "figure": """mqlearn figure NAME [--check] [band=ci95|std] [overrides]
+    "figure": """mqlearn figure NAME [--check] [band=ci95|std] [existing=skip|rerun|error] [overrides]
 
   mqlearn figure figure1                  runs what is missing, then draws outputs/figures/figure1.{png,pdf,svg}
   mqlearn figure figure1 discount=0.99    a variant, with a file name of its own

@@ -13,17 +13,26 @@ from pathlib import Path
 from typing import Any
 
 from mqlearn import cells, config, processes, runs
+from mqlearn.errors import SettingError
 from mqlearn.plans import Plan, Planned
 
 _WORTH_PROCESSES = 8.0  # estimated seconds of work; a process starts in about two
 
 
-def finished(planned: Plan) -> dict[str, runs.Run]:
-    """The finished run of every cell by digest; what is missing is run first."""
+def finished(planned: Plan, existing: str = "skip") -> dict[str, runs.Run]:
+    """The finished run of every cell by digest; what is missing is run first.
+
+    existing: what to do with cells that are finished: skip | rerun | error, a SettingError before anything runs.
+    """
     outputs = config.outputs_folder()
     track = cells.tracker(planned.settings)
     by_digest = {one.cell.digest: one for one in planned.cells}
-    done = runs.select(outputs, track.experiment, store=track.uri, digests=list(by_digest))
+    done: dict[str, runs.Run] = {}
+    if existing != "rerun":
+        done = runs.select(outputs, track.experiment, store=track.uri, digests=list(by_digest))
+    if existing == "error" and done:
+        count = f"{len(done)} of {len(by_digest)} cells are finished already"
+        raise SettingError("existing", existing, f"{count}; existing=skip runs the others, existing=rerun all")
     missing = [one for digest, one in by_digest.items() if digest not in done]
     if not missing:
         return done

@@ -259,6 +259,10 @@ def test_an_experiment_of_the_user(mqlearn, outputs, work, stored, monkeypatch):
     assert mqlearn(*draw, "discount=0.5").code == 0
     assert (outputs / "figures" / "two_curves_discount=0.5.svg").is_file()
     assert len(stored_runs(stored, "two curves")) == 4
+    refused = mqlearn(*draw, "existing=error")
+    assert refused.code == 2 and "existing='error': 2 of 2 cells are finished already" in refused.err
+    assert mqlearn(*draw, "existing=rerun").code == 0
+    assert plain.read_bytes() == before and len(stored_runs(stored, "two curves")) == 6
 
     from mqlearn.figures import make, reference
 

@@ -6,11 +6,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from mqlearn import cells, config
+from mqlearn.arguments import Options
 from mqlearn.errors import SettingError
 from mqlearn.figures import reference, style
 from mqlearn.missing import finished
 from mqlearn.plans import Plan, plan
 from mqlearn.statistics import BANDS
+from mqlearn.sweep import take_settings
 
 REFERENCE = config.PACKAGE.parent / "outputs" / "paper"
 
@@ -23,7 +25,9 @@ def figure(
     `store` makes this figure's numbers and picture the reference of the clone, in outputs/paper.
     """
     bands = [override.split("=", 1)[1] for override in overrides if override.startswith("band=")]
-    others = [override for override in overrides if not override.startswith("band=")]
+    asked = Options([override for override in overrides if override.startswith("existing=")])
+    existing = take_settings(asked)[1] or "skip"
+    others = [override for override in overrides if not override.startswith(("band=", "existing="))]
     if bands and bands[-1] not in BANDS:
         raise SettingError("band", bands[-1], f"must be {' or '.join(BANDS)}")
     planned = plan(name, others, config_dir)
@@ -33,7 +37,7 @@ def figure(
     stored = REFERENCE / f"{stem.name}.npz"
     if check and not stored.is_file():
         raise SettingError("--check", stem.name, f"there is no reference data for it in {REFERENCE}")
-    done = finished(planned)
+    done = finished(planned, existing)
     module = importlib.import_module(planned.spec["module"])
     drawn, data = module.from_runs(planned.cells, [done[one.cell.digest] for one in planned.cells], planned.spec, band)
     provenance = {
