@@ -70,8 +70,8 @@ class Page:
 
 
 @contextmanager
-def opened(file: Path, profile: Path) -> Iterator[Page]:
-    """The page of a file, loaded; the browser is gone afterwards."""
+def opened(place: Path | str, profile: Path) -> Iterator[Page]:
+    """The page of a file or an address, loaded; the browser is gone afterwards."""
     assert PROGRAM is not None
     (to_read, to_write), (from_read, from_write) = os.pipe(), os.pipe()
     # The browser reads from file descriptor 3 and writes to 4.
@@ -87,7 +87,7 @@ def opened(file: Path, profile: Path) -> Iterator[Page]:
             page.session = page.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
             for domain in ("Page", "Runtime", "Network", "Log"):
                 page.call(f"{domain}.enable")
-            page.call("Page.navigate", url=file.as_uri())
+            page.call("Page.navigate", url=place if isinstance(place, str) else place.as_uri())
             page.wait_for("Page.loadEventFired")
             yield page
             page.session = None

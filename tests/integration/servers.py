@@ -38,7 +38,9 @@ def wait(condition: Callable[[], object], what: str, seconds: float = 120, log: 
 
 
 @contextlib.contextmanager
-def process(command: Sequence[str | Path], log: Path, user: str | None = None, **environment: str) -> Iterator[int]:
+def process(
+    command: Sequence[str | Path], log: Path, user: str | None = None, stop: int = signal.SIGTERM, /, **environment: str
+) -> Iterator[int]:
     """A server that stays in the foreground: it and all that it started end with the context."""
     with log.open("ab") as output:
         server = subprocess.Popen(
@@ -53,7 +55,7 @@ def process(command: Sequence[str | Path], log: Path, user: str | None = None, *
     try:
         yield server.pid
     finally:
-        for number in (signal.SIGTERM, signal.SIGKILL):
+        for number in (stop, signal.SIGKILL):
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(server.pid, number)
             with contextlib.suppress(subprocess.TimeoutExpired):
@@ -79,7 +81,7 @@ def postgresql(folder: Path) -> Iterator[str]:
     initdb = [binaries / "initdb", "-D", data, "-U", "mqlearn", "--auth=trust", "--no-sync"]
     subprocess.run(list(map(str, initdb)), check=True, capture_output=True, user=user, cwd="/", timeout=120)
     settings = [f"-cport={port}", "-clisten_addresses=127.0.0.1", f"-cunix_socket_directories={folder}", "-cfsync=off"]
-    with process([binaries / "postgres", "-D", data, *settings], log, user):
+    with process([binaries / "postgres", "-D", data, *settings], log, user, signal.SIGINT):  # it waits for no client
         ready = [str(binaries / "pg_isready"), "-h", "127.0.0.1", "-p", str(port)]
         wait(lambda: subprocess.run(ready, capture_output=True).returncode == 0, "PostgreSQL", log=log)
         yield f"postgresql+psycopg://mqlearn:secret@127.0.0.1:{port}/postgres"

@@ -11,6 +11,7 @@ import sys
 import time
 from pathlib import Path
 
+import browser
 import numpy as np
 import pytest
 
@@ -155,32 +156,33 @@ def test_slurm_finishes_what_joblib_began_and_survives_a_killed_job(reference, t
 
 
 def test_the_ui_shows_the_algorithms_side_by_side(tmp_path):
-    needs("chromium")
+    if browser.PROGRAM is None:
+        needs("chromium")
     outputs = tmp_path / "outputs"
     asked = ["algorithm=q_learning,speedy_q,momentum_q", "iterations=500", "n_checkpoints=10", "n_seeds=2"]
-    mqlearn(outputs, "run", "-m", *asked)
-    uri = f"sqlite:///{outputs}/mlflow.db"
-    number = store.experiment_id(uri, "default")
+    said = mqlearn(outputs, "run", "-m", *asked)
+    (link,) = re.findall(r"compare: mqlearn ui, then http://127.0.0.1:5000(/\S+compareRunsMode=CHART)", said)
+    names = {run.name for run in runs.select(outputs, "default", store=f"sqlite:///{outputs}/mlflow.db").values()}
+    assert len(names) == 3
     port = servers.free_port()
     with servers.process([sys.executable, "-c", "from mqlearn.cli import main; main()", "ui", f"port={port}"],
                          tmp_path / "ui.log", MQLEARN_OUTPUTS=str(outputs)):  # fmt: skip
         address = f"http://127.0.0.1:{port}"
-        servers.wait(lambda: servers.urllib.request.urlopen(f"{address}/health", timeout=2), "the UI", 120)
-        names = ("q_learning, harmonic", "speedy_q form=azar", "momentum_q shift=auto")
-        listed = page(f"{address}/#/experiments/{number}/runs?compareRunsMode=TABLE", tmp_path / "list")
-        assert all(name in listed for name in names), listed[-3000:]
-        charts = page(f"{address}/#/experiments/{number}/runs?compareRunsMode=CHART", tmp_path / "charts")
-        drawn = [name for name in names if re.search(re.escape(name) + r"[^()<]*\(q_error_low\)", charts)]
-        assert drawn == list(names), charts[-3000:]
+        servers.wait(lambda: servers.urllib.request.urlopen(f"{address}/health", timeout=2), "the UI", 180)
+        with browser.opened(address + link.replace("=CHART", "=TABLE"), tmp_path / "list") as page:
+            text = "document.body.innerText"
+            servers.wait(lambda: all(name in page.js(text) for name in names), "the run list", 180)
+        with browser.opened(address + link, tmp_path / "charts") as page:  # which draws what can be seen alone
+            page.call("Emulation.setDeviceMetricsOverride", width=1600, height=2000, deviceScaleFactor=1, mobile=False)
+            servers.wait(lambda: len(page.js(CURVES)) == 3, "the curves of q_error", 300)
+            assert all(line.count("L") >= 5 for line in page.js(CURVES))
+            servers.wait(lambda: {f"{name} (q_error)" for name in names} <= {*page.js(LEGEND)}, "their names", 60)
+            page.screenshot(tmp_path / "charts.png")
 
 
-def page(address: str, profile: Path) -> str:
-    """The document that headless Chromium has made of a page."""
-    options = ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"]
-    options += ["--disable-background-networking", "--disable-component-update", "--disable-sync"]
-    options += [f"--user-data-dir={profile}", "--virtual-time-budget=40000", "--window-size=1600,9000", "--dump-dom"]
-    done = subprocess.run(["chromium", *options, address], capture_output=True, text=True, timeout=180)
-    return done.stdout
+_CARD = "[...document.querySelectorAll('h4')].find(h => h.title == 'q_error').closest('[data-testid$=runs-card]')"
+CURVES = f"[...{_CARD}.querySelectorAll('path.js-line')].map(line => line.getAttribute('d'))"
+LEGEND = f"[...{_CARD}.querySelectorAll('span')].map(span => span.textContent)"
 
 
 def test_tuning_gives_each_algorithm_its_budget_on_seeds_of_its_own(tmp_path):
