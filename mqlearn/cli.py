@@ -12,6 +12,7 @@ VERBS = {
     "report": "one HTML page on the runs of an experiment, to hand on",
     "explain": "what a figure or a report says of its own origin",
     "status": "what sweeps planned, and what has become of it",
+    "claims": "which claims of the paper hold: runs what is missing, then tests them",
     "truth": "the exact optimum of an environment, with its certified error",
     "rerun": "repeat a run from its record alone and compare the numbers",
     "upload": "deliver a run folder to the tracking store",
@@ -19,7 +20,13 @@ VERBS = {
 }
 
 # Of verbs that do not lie in mqlearn.commands.
-MODULES = {"compare": "compare", "report": "report.command", "explain": "report.explain", "status": "status"}
+MODULES = {
+    "compare": "compare",
+    "claims": "claims",
+    "report": "report.command",
+    "explain": "report.explain",
+    "status": "status",
+}
 
 USAGE = {
     "run": """mqlearn run [-m] [overrides]
@@ -79,6 +86,16 @@ these digests are on this machine: MLflow run ids and folders.""",
 
 Cells planned, done, running, failed, killed, missing, diverged, and not uploaded, from the store and the plans in
 outputs/sweeps (a plan that is no longer wanted: delete its folder). Exit code 1 if a cell has failed.""",
+    "claims": """mqlearn claims [NAME ...] [smoke=true] [overrides] [--json FILE] [--table FILE.md]
+
+  mqlearn claims                               every claim; runs what is missing first (with linear features: long)
+  mqlearn claims momentum_vs_speedy_q          one claim
+  mqlearn claims smoke=true                    all of them in small, in seconds: a trial of the tests, not of the paper
+  mqlearn claims theorem_3 seed=1              the same question on other seeds
+
+Verdicts: reproduced, not_reproduced, or conditional: it holds under the conditions that are listed.
+Overrides: seed, n_seeds, n_workers, tracking, plugins; --config-dir DIR adds your own claims, DIR/claim/NAME.yaml.
+Claims: {claims}""",
     "truth": """mqlearn truth [overrides] [--json]
 
   mqlearn truth env=frozen_lake_8x8 discount=0.99
@@ -143,7 +160,7 @@ def main(argv: list[str] | None = None) -> None:
 def _help(verb: str) -> str:
     conf = _conf()
     groups = ""
-    for folder in sorted(path for path in conf.iterdir() if path.is_dir() and path.name != "hydra"):
+    for folder in sorted(path for path in conf.iterdir() if path.is_dir() and path.name not in ("hydra", "claim")):
         options = sorted(path.stem for path in folder.glob("*.yaml"))
         groups += f"  {folder.name:11} {' | '.join(options)}\n"
     lines = (conf / "config.yaml").read_text(encoding="utf-8").split("\n\n")
@@ -151,7 +168,8 @@ def _help(verb: str) -> str:
         f"  {line}\n" for block in lines[1:] if not block.startswith("hydra") for line in block.splitlines()
     )
     text = USAGE[verb].replace("{groups}", groups).replace("{settings}", settings)
-    return text.replace("{figures}", ", ".join(_figures()))
+    claims = ", ".join(sorted(path.stem for path in (conf / "claim").glob("*.yaml")))
+    return text.replace("{figures}", ", ".join(_figures())).replace("{claims}", claims)
 
 
 def _complete(arguments: list[str]) -> int:

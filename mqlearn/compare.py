@@ -213,7 +213,7 @@ def _target(flag: str, name: str) -> Path:
 
 
 def _suffix(flag: str) -> str:
-    return {"--latex": ".tex"}.get(flag, f".{flag[2:]}")
+    return {"--latex": ".tex", "--table": ".md"}.get(flag, f".{flag[2:]}")
 
 
 def _write(files: dict[str, Path], texts: dict[str, Any]) -> None:

@@ -1,17 +1,21 @@
-"""The cells of an experiment yaml: its overrides, times a grid of panels, times labelled curves."""
+"""The cells of an experiment yaml: its overrides, times a grid of panels, times labelled curves; and their runs."""
 
 import re
-from collections.abc import Sequence
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mqlearn import compose, config
+from mqlearn import cells, compose, config, runs
 from mqlearn.config import CONF, Cell
 from mqlearn.errors import SettingError, nearest
 
+# Folders of choices; claims are read by `mqlearn claims` alone.
+GROUPS = tuple(sorted(path.name for path in CONF.iterdir() if path.is_dir() and path.name not in ("claim", "hydra")))
 # Overrides of these never change a number, so they do not make a variant of a figure.
-GROUPS = tuple(sorted(path.name for path in CONF.iterdir() if path.is_dir() and path.name != "hydra"))
 _UNSCIENTIFIC = ("n_workers", "tracking", "experiment", "hydra", "plugins", "existing")
 
 
@@ -52,9 +56,7 @@ def plan(name: str, overrides: Sequence[str], config_dir: str | None = None) -> 
     spec = settings.get("figure") or {}
     if not spec.get("curves"):
         raise SettingError("figure", name, "its yaml has no figure.curves, so there is nothing to draw")
-    places = expand(spec, base)
-    cells = [config.build(composed) for composed in compose.compose_all([one for _, _, one in places], config_dir)]
-    planned = tuple(Planned(panel, label, cell) for (panel, label, _), cell in zip(places, cells, strict=True))
+    planned = composed({(panel, label): one for panel, label, one in expand(spec, base)}, config_dir)
     variant = tuple(o for o in overrides if re.split(r"[=./]", o.lstrip("+~"))[0] not in _UNSCIENTIFIC)
     return Plan(name, settings, spec, planned, variant)
 
@@ -66,6 +68,12 @@ def expand(spec: dict[str, Any], base: Sequence[str]) -> list[tuple[str, str, li
     # A curve is a list of overrides, or such a list for each panel.
     of = {(p, c): curves[c][p] if isinstance(curves[c], dict) else curves[c] for p, c in places}
     return [(p, c, _last_choices([*base, *grid[p], *of[p, c]])) for p, c in places]
+
+
+def composed(lists: Mapping[tuple[str, str], Sequence[str]], config_dir: str | None = None) -> tuple[Planned, ...]:
+    """The cells of lists of overrides by panel and label, validated. Raises SettingError."""
+    settings = compose.compose_all([_last_choices([*one]) for one in lists.values()], config_dir)
+    return tuple(Planned(*place, config.build(one)) for place, one in zip(lists, settings, strict=True))
 
 
 def _last_choices(overrides: list[str]) -> list[str]:

@@ -1,0 +1,129 @@
+"""Claims that were tested, as text for a terminal, plain data for JSON, and a Markdown table."""
+
+import itertools
+import math
+import textwrap
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from mqlearn.claim_checks import FAILS, HOLDS, LEVEL, OPEN, Check
+from mqlearn.claims import Answer
+
+WORDS = {"reproduced": "reproduced", "not_reproduced": "not reproduced", "conditional": "conditional"}
+
+
+def row(one: Answer, command: str, *, smoke: bool) -> dict[str, Any]:
+    """A claim as plain data: what it says, the verdict, the conditions, and every check with its evidence."""
+    from mqlearn import cells
+
+    spec = one.claim.spec
+    return {
+        "claim": one.claim.name,
+        "verdict": one.verdict,
+        "statement": " ".join(spec["statement"].split()),
+        "place": spec["place"],
+        "reading": " ".join(spec["reading"].split()),
+        "conditions": one.conditions,
+        "summary": brief(one.checks),
+        "smoke": smoke,
+        "data_digest": one.data_digest,
+        "command": command,
+        "versions": cells.versions(),
+        "evidence": [
+            {"conditions": check.conditions, "outcome": check.outcome, **check.evidence} for check in one.checks
+        ],
+    }
+
+
+def brief(checks: Sequence[Check]) -> list[str]:
+    """The evidence in a few lines: for each quantity and outcome how many, how large, how sure, how many seeds."""
+    lines = []
+    groups = [
+        [check for check in checks if check.conditions.get("quantity", "") == quantity and check.outcome == outcome]
+        for quantity in dict.fromkeys(check.conditions.get("quantity", "") for check in checks)
+        for outcome in (HOLDS, OPEN, FAILS)
+    ]
+    for group in filter(None, groups):
+        first = group[0]
+        about = f"{first.conditions['quantity']}: " if "quantity" in first.conditions else ""
+        word = {HOLDS: "hold", OPEN: "not shown", FAILS: "the other way"}[first.outcome]
+        for kind, members in itertools.groupby(sorted(group, key=_kind), key=_kind):
+            own = [check.evidence for check in members]
+            seeds = _range([e.get("n_finite", e["n_seeds_a"] if "n_seeds_a" in e else e["n_seeds"]) for e in own])
+            lines.append(f"{about}{len(own)} {word}: {_numbers(kind, own)}, {seeds} seeds")
+    return lines
+
+
+def _kind(check: Check) -> str:
+    return "rate" if "slope" in check.evidence else "bound" if "bound_at_T" in check.evidence else "pair"
+
+
+def _numbers(kind: str, own: Sequence[dict[str, Any]]) -> str:
+    if kind == "rate":
+        slopes, exponents = _range([e["slope"] for e in own]), _range([e["exponent"] for e in own])
+        ends = _range([e[end] for e in own for end in ("low", "high")])
+        return f"slope {slopes} (95 % intervals within {ends}), of the theorem {exponents}"
+    if kind == "bound":
+        return f"error at most {_n(max(e['largest_error_over_bound'] for e in own))} of the bound"
+    ratio = "ratio_of_spreads" if "ratio_of_spreads" in own[0] else "ratio"
+    name = "spread a/b" if ratio == "ratio_of_spreads" else "mean a/b"
+    return f"{name} {_range([e[ratio] for e in own])}, Holm's p {_range([e['p_corrected'] for e in own])}"
+
+
+def _range(values: Sequence[float]) -> str:
+    finite = [value for value in values if value is not None and math.isfinite(value)]
+    if not finite:
+        return "-"
+    low, high = _n(min(finite)), _n(max(finite))
+    return low if low == high else f"{low} to {high}"
+
+
+def _n(x: float) -> str:
+    return str(x) if isinstance(x, int | np.integer) else f"{x:.2g}"
+
+
+def terminal(answers: Sequence[Answer], *, smoke: bool) -> str:
+    """Verdict first, then what was claimed, where it holds, and the evidence in short."""
+    width = max(len(one.claim.name) for one in answers)
+    lines = [f"{one.claim.name:{width}}  {WORDS[one.verdict]}" for one in answers]
+    for one in answers:
+        lines += ["", f"{one.claim.name}: {WORDS[one.verdict]}", f"  ({one.claim.spec['place']})"]
+        lines += textwrap.wrap(
+            " ".join(one.claim.spec["statement"].split()), 118, initial_indent="  ", subsequent_indent="  "
+        )
+        lines += textwrap.wrap(
+            "Reading: " + " ".join(one.claim.spec["reading"].split()), 118, initial_indent="  ", subsequent_indent="  "
+        )
+        lines += [f"  - {text}" for text in one.conditions]
+        lines += [f"  = {text}" for text in brief(one.checks)]
+        lines.append(f"  data {one.data_digest[:16]}")
+    lines += ["", LEGEND]
+    if smoke:
+        lines.append("smoke=true: small settings, a trial of the tests. These verdicts say nothing of the paper.")
+    return "\n".join(lines)
+
+
+LEGEND = (
+    f"A check holds if the paired (common seeds) or unpaired permutation test of the means says so at level {LEVEL:g}, "
+    "corrected by Holm\nover all pairs of its claim; the other way: the opposite is significant; not shown: neither. "
+    "reproduced: all hold; not\nreproduced: none; conditional: some. The unit is the seed. --json FILE has every check."
+)
+
+
+def table(answers: Sequence[Answer], command: str, *, smoke: bool) -> str:
+    """A Markdown table: claim, place, verdict, conditions, evidence, digest of the data."""
+    lines = [
+        "| claim | place in the paper | verdict | where | evidence | data |",
+        "|---|---|---|---|---|---|",
+    ]
+    for one in answers:
+        statement = " ".join(one.claim.spec["statement"].split())
+        cells = [
+            f"`{one.claim.name}`: {statement}", one.claim.spec["place"], f"**{WORDS[one.verdict]}**",
+            "<br>".join(one.conditions), "<br>".join(brief(one.checks)), f"`{one.data_digest[:12]}`",
+        ]  # fmt: skip
+        lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
+    said = f"Made by `{command}`." + (" Small settings: these verdicts say nothing of the paper." if smoke else "")
+    return "\n".join([*lines, "", said, " ".join(LEGEND.split()), ""])

@@ -1,0 +1,287 @@
+"""`mqlearn claims`: the claims of the paper, each a yaml in conf/claim; what is missing is run, then they are tested.
+
+A yaml says the claim (statement, place in the paper, reading: what the paper leaves open and what was taken), the runs
+that it needs (`runs`: overrides, conditions, labelled curves) and its checks (see claim_checks).
+"""
+
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mqlearn import config
+from mqlearn.errors import SettingError, nearest
+
+_FILES = ("--json", "--table")
+_FREE = ("seed", "n_seeds", "n_workers", "tracking", "plugins")
+_KEYS = ("statement", "place", "reading", "runs", "smoke", "checks")
+_RUNS = ("experiment", "base", "conditions", "panel", "curves")
+_CHECKS = {
+    "pairs": ("a", "b", "a_in", "b_in", "expect", "quantity", "summary", "metric", "at", "measure", "margin"),
+    "rate": ("of", "quantity", "metric", "power", "window", "exponent", "resolution"),
+    "bound": ("of", "quantity", "delta", "corrected"),
+}
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A yaml of conf/claim, read: `spec` has its keys."""
+
+    name: str
+    spec: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A claim with its checks, its verdict, and the digest of the curves that decided it."""
+
+    claim: Claim
+    checks: tuple[Any, ...]
+    verdict: str
+    conditions: list[str]
+    data_digest: str
+
+
+def claims(arguments: Sequence[str]) -> int:
+    """`mqlearn claims`: 0 whatever the verdicts are."""
+    from mqlearn.claim_tables import row, table, terminal
+    from mqlearn.compare import _json, _write
+
+    names, overrides, smoke, files, config_dir = read(arguments)
+    chosen = [load(name, config_dir) for name in names or known(config_dir)]
+    answers = answer(chosen, overrides, smoke=smoke, config_dir=config_dir)
+    command = " ".join(["mqlearn claims", *names, *(["smoke=true"] if smoke else []), *overrides])
+    texts = {
+        "--json": lambda: _json([row(one, command, smoke=smoke) for one in answers]),
+        "--table": lambda: table(answers, command, smoke=smoke),
+    }
+    _write(files, texts)
+    print(terminal(answers, smoke=smoke))
+    return 0
+
+
+def read(arguments: Sequence[str]) -> tuple[list[str], list[str], bool, dict[str, Path], str | None]:
+    """Names, overrides, whether in small, files by flag, config_dir. Raises SettingError."""
+    from mqlearn.commands import _CONFIG_DIR, _options
+    from mqlearn.compare import _target
+
+    files: dict[str, Path] = {}
+    rest: list[str] = []
+    iterator = iter(arguments)
+    for argument in iterator:
+        flag, _, value = argument.partition("=")
+        if flag in _FILES:
+            files[flag] = _target(flag, value or next(iterator, ""))
+        elif argument.startswith("-") and flag not in _CONFIG_DIR:
+            flags = [*_FILES, "--config-dir"]
+            raise SettingError("flag", argument, f"must be one of {', '.join(flags)}{nearest(flag, flags)}")
+        else:
+            rest.append(argument)
+    options = _options(rest, values=_CONFIG_DIR)
+    names, overrides, smoke = [], [], False
+    for text in options.overrides:
+        key, equals, value = text.partition("=")
+        if not equals:
+            names.append(text)
+        elif key == "smoke":
+            if value.lower() not in ("true", "false"):
+                raise SettingError("smoke", value, "must be true or false")
+            smoke = value.lower() == "true"
+        elif key.lstrip("+").partition(".")[0] not in _FREE:
+            expected = (
+                f"is no setting of claims: what a claim needs is written in its yaml; free are {', '.join(_FREE)}"
+            )
+            raise SettingError(key, value, expected + nearest(key, ("smoke", *_FREE)))
+        else:
+            overrides.append(text)
+    for name in names:
+        path_of(name, options.config_dir)
+    return list(dict.fromkeys(names)), overrides, smoke, files, options.config_dir
+
+
+# --- claims as written --------------------------------------------------------------------------------------------
+
+
+def known(config_dir: str | None = None) -> list[str]:
+    """Names of all claims."""
+    return sorted({path.stem for folder in _folders(config_dir) for path in folder.glob("*.yaml")})
+
+
+def _folders(config_dir: str | None) -> list[Path]:
+    return [*([Path(config_dir).expanduser() / "claim"] if config_dir else []), config.CONF / "claim"]
+
+
+def path_of(name: str, config_dir: str | None = None) -> Path:
+    """The yaml of a claim. Raises SettingError for a name that there is not, with the nearest."""
+    for folder in _folders(config_dir):
+        if name in known(config_dir) and (folder / f"{name}.yaml").is_file():
+            return folder / f"{name}.yaml"
+    names = known(config_dir)
+    raise SettingError("claim", name, f"must be one of {', '.join(names)}{nearest(name, names)}")
+
+
+def load(name: str, config_dir: str | None = None) -> Claim:
+    """A claim, its keys checked. Raises SettingError, which names the file and the key."""
+    import yaml
+
+    path = path_of(name, config_dir)
+    try:
+        spec = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise SettingError("claim", path, f"cannot be read: {error}") from None
+    spec = _keys(path, "", spec, _KEYS, needed=("statement", "place", "reading", "runs", "checks"))
+    _keys(path, "runs", spec["runs"], _RUNS, needed=("conditions",))
+    _keys(path, "smoke", spec.get("smoke", {}), _RUNS)
+    if not isinstance(spec["checks"], list) or not spec["checks"]:
+        raise SettingError("checks", spec["checks"], f"must be a list of checks, in {path}")
+    for check in spec["checks"]:
+        kind = check.get("test") if isinstance(check, dict) else check
+        if kind not in _CHECKS:
+            raise SettingError(
+                "checks.test", kind, f"must be one of {', '.join(_CHECKS)}, in {path}{nearest(str(kind), _CHECKS)}"
+            )
+        needed = {"pairs": ("a", "b"), "rate": ("of", "window", "exponent"), "bound": ("of", "delta")}[kind]
+        _keys(path, "checks", check, ("test", *_CHECKS[kind]), needed=needed)
+    return Claim(name, spec)
+
+
+def _keys(path: Path, where: str, node: Any, keys: Sequence[str], needed: Sequence[str] = ()) -> dict[str, Any]:
+    if not isinstance(node, dict):
+        raise SettingError(where or "claim", node, f"must be a mapping, in {path}")
+    for key in node:
+        if key not in keys:
+            raise SettingError(
+                f"{where}.{key}".lstrip("."), node[key], f"is no key of a claim, in {path}{nearest(str(key), keys)}"
+            )
+    for key in needed:
+        if not node.get(key):
+            raise SettingError(f"{where}.{key}".lstrip("."), node.get(key), f"must be given, in {path}")
+    return node
+
+
+# --- runs that it needs -------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Needs:
+    """places: all combinations of levels of the conditions; lists: (place, label) -> overrides of the cell."""
+
+    places: tuple[dict[str, str], ...]
+    lists: dict[tuple[tuple[str, ...], str], list[str]]
+
+
+def needs(claim: Claim, overrides: Sequence[str] = (), *, smoke: bool = False, config_dir: str | None = None) -> Needs:
+    """The cells that the checks of a claim look at. Raises SettingError for a label or a level that there is not."""
+    from mqlearn import compose
+    from mqlearn.labels import _plain_label
+
+    small = claim.spec.get("smoke", {}) if smoke else {}
+    spec = {**claim.spec["runs"], **small, "base": [*claim.spec["runs"].get("base", []), *small.get("base", [])]}
+    experiment = spec.get("experiment")
+    start = [f"experiment={experiment}"] if experiment else []
+    figure = (compose.compose(start, config_dir).get("figure") or {}) if experiment else {}
+    own = {_plain_label(label): curve for label, curve in (figure.get("curves") or {}).items()} | spec.get("curves", {})
+    factors = {str(name): levels for name, levels in spec["conditions"].items()}
+    places = tuple(dict(zip(factors, map(str, levels), strict=True)) for levels in itertools.product(*factors.values()))
+
+    def of_place(place: Mapping[str, str], label: str) -> list[str]:
+        if label not in own:
+            raise SettingError(
+                "curve", label, f"must be one of {'; '.join(own)}, in claim {claim.name}{nearest(label, own)}"
+            )
+        curve = own[label]
+        if "panel" in spec:
+            panel = spec["panel"].format(**place)
+            grid = figure.get("grid") or {}
+            if panel not in grid:
+                raise SettingError("panel", panel, f"must be one of {'; '.join(grid)}, in claim {claim.name}")
+            return [*grid[panel], *(curve[panel] if isinstance(curve, dict) else curve)]
+        parts = [{str(level): texts for level, texts in factors[name].items()}[level] for name, level in place.items()]
+        return [*itertools.chain.from_iterable(parts), *curve]
+
+    wanted = {}
+    for check in claim.spec["checks"]:
+        labels = list(check.get("of", ()))
+        for rival in (*check.get("a", ()), *check.get("b", ())):
+            labels += rival.get("best_of", []) if isinstance(rival, dict) else [] if rival == "itself" else [rival]
+        for side in ("a_in", "b_in"):
+            for name, level in (check.get(side) or {}).items():
+                if name not in factors or str(level) not in map(str, factors[name]):
+                    raise SettingError(side, f"{name}: {level}", f"is no condition of claim {claim.name}")
+        for place, label in itertools.product(places, labels):
+            cell = [*start, *spec["base"], *of_place(place, label), *overrides]
+            wanted[tuple(place.values()), label] = cell
+    return Needs(places, wanted)
+
+
+def answer(
+    chosen: Sequence[Claim], overrides: Sequence[str] = (), *, smoke: bool = False, config_dir: str | None = None
+) -> list[Answer]:
+    """Run what is missing for some claims, then test each. Raises SettingError."""
+    from mqlearn import plans, selection
+
+    wanted = [needs(claim, overrides, smoke=smoke, config_dir=config_dir) for claim in chosen]
+    lists = {
+        (str(number), "|".join([*place, label])): cell
+        for number, one in enumerate(wanted)
+        for (place, label), cell in one.lists.items()
+    }
+    unique = {tuple(cell): place for place, cell in lists.items()}  # claims share cells
+    planned = plans.composed({place: list(cell) for cell, place in unique.items()}, config_dir)
+    cells = {cell: one.cell for cell, one in zip(unique, planned, strict=True)}
+    for claim, one in zip(chosen, wanted, strict=True):
+        _enough_seeds(claim, one, min(cells[tuple(cell)].settings["n_seeds"] for cell in one.lists.values()))
+    on_disk = {run.digest: run for run in selection.find(config.outputs_folder()).runs}
+    done = {one.cell.digest: on_disk[one.cell.digest] for one in planned if one.cell.digest in on_disk}
+    by_experiment: dict[str, list[Any]] = {}
+    for one in planned:
+        if one.cell.digest not in done:
+            shown = plans.Planned(one.label.replace("|", ", "), "", one.cell)
+            by_experiment.setdefault(one.cell.settings["experiment"]["name"], []).append(shown)
+    for name, members in by_experiment.items():
+        done |= plans.finished(plans.Plan(name, members[0].cell.settings, {}, tuple(members), ()))
+    return [_test(claim, one, cells, done) for claim, one in zip(chosen, wanted, strict=True)]
+
+
+def _enough_seeds(claim: Claim, need: Needs, n_seeds: int) -> None:
+    """Raise SettingError if no outcome could be significant, before anything is run."""
+    from mqlearn.claim_checks import LEVEL, n_pairs
+    from mqlearn.significance import smallest_p
+
+    specs = [spec for spec in claim.spec["checks"] if spec["test"] == "pairs"]
+    family = sum(n_pairs(spec, need.places) for spec in specs)
+    halved = any(isinstance(rival, dict) and "best_of" in rival for spec in specs for rival in spec["b"])
+    used = n_seeds // 2 if halved else n_seeds
+    if family and family * smallest_p(used, paired=True) > LEVEL:
+        fewest = next(n for n in itertools.count(1) if family * smallest_p(n, paired=True) <= LEVEL)
+        expected = f"must be at least {fewest * (1 + halved)} for claim {claim.name}: it tests {family} pairs together"
+        raise SettingError("n_seeds", n_seeds, expected)
+
+
+def _test(claim: Claim, need: Needs, cells: Mapping[tuple[str, ...], Any], done: Mapping[str, Any]) -> Answer:
+    import numpy as np
+
+    from mqlearn import claim_checks
+    from mqlearn.figures.reference import digest
+
+    used: dict[str, np.ndarray] = {}
+
+    def look(place: Mapping[str, str], label: str) -> Any:
+        ordered = tuple(place[name] for name in need.places[0])
+        cell = cells[tuple(need.lists[ordered, label])]
+        return claim_checks.Seen(done[cell.digest], cell, label)
+
+    checks: list[Any] = []
+    pairs: list[Any] = []
+    for spec in claim.spec["checks"]:
+        if spec["test"] == "pairs":
+            pairs += claim_checks.wanted_pairs(spec, need.places, look)
+        else:
+            test = {"rate": claim_checks.rates, "bound": claim_checks.bounds}[spec["test"]]
+            checks += test(spec, need.places, look)
+    checks = [*claim_checks.decide(pairs), *checks]
+    for check in checks:
+        for name in check.evidence["digests"]:
+            used[name] = done[name].curves[check.evidence["metric"]]
+    return Answer(claim, tuple(checks), claim_checks.verdict(checks), claim_checks.conditions(checks), digest(used))
