@@ -21,7 +21,7 @@ from mqlearn.statistics import generator
 
 HOLDS, FAILS, OPEN = "holds", "fails", "open"
 VERDICTS = ("reproduced", "not_reproduced", "conditional")
-MEASURES = ("error", "peak", "spread")
+MEASURES = ("error", "peak", "overshoot", "spread")
 LEVEL = 0.05
 ITSELF = "itself"  # as a rival: the same rule under the conditions b_in
 
@@ -55,47 +55,64 @@ def verdict(checks: Sequence[Check]) -> str:
     return VERDICTS[0] if holding == len(checks) else VERDICTS[2] if holding else VERDICTS[1]
 
 
-def conditions(checks: Sequence[Check], within: Mapping[str, str] | None = None, depth: int = 3) -> list[str]:
-    """Where the checks hold and where they do not, in words: a tree, split by the factor that separates them best."""
+def conditions(
+    checks: Sequence[Check], by: Sequence[str] = (), *, depth: int = 3, within: Mapping[str, str] | None = None
+) -> list[str]:
+    """Where the checks hold and where they do not, in words: a tree of at most `depth` splits.
+
+    It is split by the factors of `by` in their order, then by the one that separates best; levels that agree make one
+    line.
+    """
     within = dict(within or {})
     holding = sum(check.outcome == HOLDS for check in checks)
-    opposite = sum(check.outcome == FAILS for check in checks)
-    total = len(checks)
     factors = {
         name: list(dict.fromkeys(check.conditions[name] for check in checks))
         for name in dict.fromkeys(name for check in checks for name in check.conditions)
         if name not in within and all(name in check.conditions for check in checks)
     }
     factors = {name: levels for name, levels in factors.items() if len(levels) > 1}
-    if holding in (0, total) or depth == 0 or not factors:
-        where = "; ".join(f"{name}: {level}" for name, level in within.items()) or "everywhere"
-        if holding == total:
-            return [f"holds ({total} of {total}): {where}"]
-        what = "does not hold" if holding == 0 else "holds in part"
-        against = f", {opposite} the other way" if opposite else ""
-        return [f"{what} ({holding} of {total}{against}): {where}"]
+    if holding in (0, len(checks)) or depth == 0 or not factors:
+        return [_line(checks, within)]
 
-    def parts(name: str) -> dict[str, list[Check]]:
-        return {level: [c for c in checks if c.conditions[name] == level] for level in factors[name]}
+    def part(name: str, level: str) -> list[Check]:
+        return [check for check in checks if check.conditions[name] == level]
 
     def impurity(name: str) -> float:
-        shares = [(len(part), np.mean([c.outcome == HOLDS for c in part])) for part in parts(name).values()]
-        return float(sum(size * share * (1 - share) for size, share in shares))
+        shares = [np.mean([c.outcome == HOLDS for c in part(name, level)]) for level in factors[name]]
+        sizes = [len(part(name, level)) for level in factors[name]]
+        return float(sum(size * share * (1 - share) for size, share in zip(sizes, shares, strict=True)))
 
-    best = min(factors, key=impurity)
-    lines, pure = [], {HOLDS: [], OPEN: []}
-    for level, part in parts(best).items():
-        some = sum(check.outcome == HOLDS for check in part)
-        if some in (0, len(part)):
-            pure[HOLDS if some else OPEN].append(level)
-    for levels in pure.values():
-        if levels:
-            members = [check for check in checks if check.conditions[best] in levels]
-            lines += conditions(members, {**within, best: ", ".join(levels)}, depth=0)
-    for level, part in parts(best).items():
-        if level not in pure[HOLDS] + pure[OPEN]:
-            lines += conditions(part, {**within, best: level}, depth - 1)
+    best = next((name for name in by if name in factors), None) or min(factors, key=impurity)
+    alike: dict[Any, list[str]] = {}
+    for level in factors[best]:
+        some = sum(check.outcome == HOLDS for check in part(best, level))
+        pure = some in (0, len(part(best, level)))
+        alike.setdefault(some > 0 if pure else level, []).append(level)
+    lines = []
+    for levels in alike.values():
+        members = [check for check in checks if check.conditions[best] in levels]
+        lines += conditions(members, by, depth=depth - 1, within={**within, best: _joined(levels)})
     return lines
+
+
+def _joined(levels: Sequence[str]) -> str:
+    """The levels as a list, without repeating the first word that they share."""
+    first = {level.partition(" ")[0] for level in levels}
+    if len(levels) > 1 and len(first) == 1 and all(" " in level for level in levels):
+        return f"{first.pop()} {', '.join(level.partition(' ')[2] for level in levels)}"
+    return "; ".join(levels) if any("," in level for level in levels) else ", ".join(levels)
+
+
+def _line(checks: Sequence[Check], within: Mapping[str, str]) -> str:
+    holding, total = sum(check.outcome == HOLDS for check in checks), len(checks)
+    opposite = sum(check.outcome == FAILS for check in checks)
+    what = "holds" if holding == total else "holds in part" if holding else "does not hold"
+    counted = f"{holding} of {total}" + (f", {opposite} the other way" if opposite else "")
+    where = ", ".join(level if name in _PLAIN else f"{name} {level}" for name, level in within.items())
+    return f"{what} ({counted}): {where or 'everywhere'}"
+
+
+_PLAIN = ("rule", "map", "quantity")  # factors whose levels speak for themselves
 
 
 # --- pairs of runs ------------------------------------------------------------------------------------------------
@@ -110,6 +127,7 @@ class Wanted:
     b: Entry
     question: Question
     expect: str
+    margin: float = 1.0  # b is multiplied by it
     extra: Callable[[comparison.Verdict], dict[str, Any]] | None = None
 
 
@@ -154,6 +172,7 @@ def _wanted(
         b_label = a_label if rival == ITSELF else str(rival)
         second = look(here | b_in, b_label).run
     measure, margin = spec.get("measure", "error"), float(spec.get("margin", 1))
+    margin = margin if question.less_is_better else 1 / margin
     said = {**here, **_quantity(spec), "rule": a_label}
     said |= {} if rival == ITSELF else {"rival": _rival_words(rival)}
     said |= {"measured by": metric, "k": str(at)}
@@ -163,6 +182,7 @@ def _wanted(
         Entry(measured(second, metric, measure, margin), b_label, _words(here | b_in)),
         question,
         spec.get("expect", "a_better"),
+        margin,
         spreads if measure == "spread" else None,
     )
 
@@ -186,16 +206,16 @@ def decide(wanted: Sequence[Wanted]) -> list[Check]:
             raise SettingError("n_seeds", n_seeds, f"are too few to test {len(wanted)} pairs: {found.reason}")
         outcome = HOLDS if found.verdict == one.expect else OPEN if found.verdict == "no_difference" else FAILS
         evidence = {name: getattr(found, name) for name in _KEPT} | (one.extra(found) if one.extra else {})
-        ratio = found.value_a / found.value_b if found.value_b else math.nan
-        evidence |= {"expected": one.expect, "ratio": ratio, "digests": [found.digest_a, found.digest_b]}
+        ratio = one.margin * found.value_a / found.value_b if found.value_b else math.nan
+        evidence |= {"expected": one.expect, "ratio": ratio, "margin": one.margin, "notes": found.notes}
+        evidence |= {"digests": list(dict.fromkeys([found.digest_a, found.digest_b]))}
         checks.append(Check(one.conditions, outcome, evidence))
     return checks
 
 
 _KEPT = (
-    "a", "b", "metric", "at", "verdict", "value_a", "value_b", "effect", "effect_kind", "low", "high", "interval", "p",
-    "p_corrected", "correction", "test", "paired", "n_finite", "n_finite_a", "n_seeds_a", "n_finite_b", "n_seeds_b",
-    "notes",
+    "a", "b", "metric", "at", "verdict", "value_a", "value_b", "effect", "low", "high", "p", "p_corrected", "paired",
+    "n_finite", "n_finite_a", "n_finite_b", "test",
 )  # fmt: skip
 
 
@@ -210,15 +230,16 @@ def _rival_words(rival: Any) -> str:
 def measured(run: Run, metric: str, measure: str, margin: float = 1.0) -> Run:
     """The run with `metric` (n, C) replaced, times `margin`.
 
-    error: as it is.   peak: the largest error of the checkpoints 1 to k, over the initial one.   spread: distance of
-    a seed from the median of the finite seeds. Raises SettingError for another measure.
+    error: as it is.   peak: the largest error of the checkpoints 1 to k, over the initial one.   overshoot: what
+    of the peak is above 1.   spread: distance of a seed from the median of the finite seeds. Raises SettingError.
     """
     curve = run.curves[metric]
     if measure not in MEASURES:
         raise SettingError("measure", measure, f"must be one of {', '.join(MEASURES)}{nearest(measure, MEASURES)}")
-    if measure == "peak":
+    if measure in ("peak", "overshoot"):
         later = np.maximum.accumulate(curve[:, 1:], axis=1)
         curve = np.concatenate([curve[:, :1], later], axis=1) / curve[:, :1]
+        curve = curve if measure == "peak" else np.maximum(curve - 1, 0)
     elif measure == "spread":
         curve = np.abs(curve - np.array([np.median(c[np.isfinite(c)]) if np.isfinite(c).any() else 0 for c in curve.T]))
     return _view(run, {"iteration": run.curves["iteration"], metric: margin * curve})

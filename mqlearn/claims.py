@@ -1,7 +1,8 @@
 """`mqlearn claims`: the claims of the paper, each a yaml in conf/claim; what is missing is run, then they are tested.
 
 A yaml says the claim (statement, place in the paper, reading: what the paper leaves open and what was taken), the runs
-that it needs (`runs`: overrides, conditions, labelled curves) and its checks (see claim_checks).
+that it needs (`runs`: overrides, conditions, labelled curves) and its checks (see claim_checks), and by which
+conditions the answer is told (`by`).
 """
 
 import itertools
@@ -15,7 +16,7 @@ from mqlearn.errors import SettingError, nearest
 
 _FILES = ("--json", "--table")
 _FREE = ("seed", "n_seeds", "n_workers", "tracking", "plugins")
-_KEYS = ("statement", "place", "reading", "runs", "smoke", "checks")
+_KEYS = ("statement", "place", "reading", "runs", "smoke", "checks", "by")
 _RUNS = ("experiment", "base", "conditions", "panel", "curves")
 _CHECKS = {
     "pairs": ("a", "b", "a_in", "b_in", "expect", "quantity", "summary", "metric", "at", "measure", "margin"),
@@ -284,4 +285,5 @@ def _test(claim: Claim, need: Needs, cells: Mapping[tuple[str, ...], Any], done:
     for check in checks:
         for name in check.evidence["digests"]:
             used[name] = done[name].curves[check.evidence["metric"]]
-    return Answer(claim, tuple(checks), claim_checks.verdict(checks), claim_checks.conditions(checks), digest(used))
+    where = claim_checks.conditions(checks, claim.spec.get("by", ()))
+    return Answer(claim, tuple(checks), claim_checks.verdict(checks), where, digest(used))
