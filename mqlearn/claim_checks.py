@@ -207,7 +207,8 @@ def decide(wanted: Sequence[Wanted]) -> list[Check]:
         outcome = HOLDS if found.verdict == one.expect else OPEN if found.verdict == "no_difference" else FAILS
         evidence = {name: getattr(found, name) for name in _KEPT} | (one.extra(found) if one.extra else {})
         ratio = one.margin * found.value_a / found.value_b if found.value_b else math.nan
-        evidence |= {"expected": one.expect, "ratio": ratio, "margin": one.margin, "notes": found.notes}
+        evidence |= {"expected": one.expect, "ratio": ratio, "margin": one.margin}
+        evidence |= {"notes": found.notes} if found.notes else {}
         evidence |= {"digests": list(dict.fromkeys([found.digest_a, found.digest_b]))}
         checks.append(Check(one.conditions, outcome, evidence))
     return checks
@@ -215,7 +216,7 @@ def decide(wanted: Sequence[Wanted]) -> list[Check]:
 
 _KEPT = (
     "a", "b", "metric", "at", "verdict", "value_a", "value_b", "effect", "low", "high", "p", "p_corrected", "paired",
-    "n_finite", "n_finite_a", "n_finite_b", "test",
+    "n_finite", "n_finite_a", "n_finite_b", "seeds_needed", "test",
 )  # fmt: skip
 
 
@@ -303,11 +304,13 @@ def rates(spec: Mapping[str, Any], places: Sequence[Mapping[str, str]], look: Lo
     """Slopes on a window, given as shares of T: of log mean error^power on log k, or on k if the claim is of a speed.
 
     exponent: the theorem's, on log k; "contraction": log(1 - 2 alpha delta) an iteration, of Theorem 1. Holds if the
-    interval of the slope contains it or lies below it (faster), and is narrower than `resolution` times its size.
+    interval of the slope contains it or lies below it (faster), and is narrower than `resolution` times its size. The
+    intervals of one check hold together (Bonferroni).
     """
     from mqlearn.theory import contraction
 
     checks = []
+    level = 1 - LEVEL / (len(places) * len(spec["of"]))
     for here, label in ((dict(place), str(label)) for place in places for label in spec["of"]):
         seen = look(here, label)
         metric = metric_of(Question(metric=spec.get("metric")), seen.run)
@@ -316,19 +319,18 @@ def rates(spec: Mapping[str, Any], places: Sequence[Mapping[str, str]], look: Lo
         window = tuple(share * end for share in spec["window"])
         if spec["exponent"] == "contraction":
             exponent = math.log1p(-2 * seen.cell.settings["step_size"]["alpha"] * contraction(seen.cell))
-            scaled = survival.rate(
-                np.exp(iteration / end), curves, (math.exp(spec["window"][0]), math.exp(spec["window"][1]))
-            )
+            start, stop = map(math.exp, spec["window"])
+            scaled = survival.rate(np.exp(iteration / end), curves, (start, stop), level)
             found = scaled._replace(value=scaled.value / end, low=scaled.low / end, high=scaled.high / end)
             unit = "log E error^2 an iteration"
         else:
-            exponent, found = float(spec["exponent"]), survival.rate(iteration, curves, window)
+            exponent, found = float(spec["exponent"]), survival.rate(iteration, curves, window, level)
             unit = f"log mean {metric}^{spec.get('power', 1)} on log k"
         outcome = rate_outcome(found.low, found.high, exponent, spec.get("resolution", 0.5))
         evidence = {
-            "slope": found.value, "low": found.low, "high": found.high, "interval": "95 % percentile bootstrap, seeds",
+            "slope": found.value, "low": found.low, "high": found.high, "level": level,
             "exponent": exponent, "unit": unit, "window": list(window), "n_finite": found.n_finite,
-            "n_seeds": seen.run.settings["n_seeds"], "metric": metric, "digests": [seen.run.digest],
+            "metric": metric, "digests": [seen.run.digest],
         }  # fmt: skip
         said = {**here, **_quantity(spec), "rule": label}
         checks.append(Check(said, outcome, evidence))
@@ -365,7 +367,8 @@ def bounds(spec: Mapping[str, Any], places: Sequence[Mapping[str, str]], look: L
         share = float(above.any(axis=1).mean())
         evidence = {
             **constants, "share_of_seeds_above": share, "bound_at_T": float(bound[-1]),
-            "largest_error_over_bound": float(np.nanmax(error[:, valid] / bound[valid])), "n_seeds": len(error),
+            "largest_error_over_bound": float(np.nanmax(error[:, valid] / bound[valid])),
+            "n_finite": int(np.isfinite(error).all(axis=1).sum()),
             "metric": "q_error", "digests": [seen.run.digest],
         }  # fmt: skip
         said = {**here, **_quantity(spec), "rule": label}

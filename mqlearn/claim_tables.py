@@ -1,6 +1,7 @@
 """Claims that were tested, as text for a terminal, plain data for JSON, and a Markdown table."""
 
 import itertools
+import json
 import math
 import textwrap
 from collections.abc import Sequence
@@ -33,9 +34,28 @@ def row(one: Answer, command: str, *, smoke: bool) -> dict[str, Any]:
         "command": command,
         "versions": cells.versions(),
         "evidence": [
-            {"conditions": check.conditions, "outcome": check.outcome, **check.evidence} for check in one.checks
+            {"conditions": check.conditions, "outcome": check.outcome}
+            | check.evidence
+            | {"digests": [digest[:16] for digest in check.evidence["digests"]]}
+            for check in one.checks
         ],
     }
+
+
+def json_text(rows: Sequence[dict[str, Any]]) -> str:
+    """The rows as JSON, every check on a line of its own."""
+    from mqlearn.runs import plain
+
+    def text(node: Any, indent: int | None = None) -> str:
+        return json.dumps(plain(node, finite=True), indent=indent, ensure_ascii=False, allow_nan=False)
+
+    whole = []
+    for one in rows:
+        head = text({name: value for name, value in one.items() if name != "evidence"}, 1)
+        whole.append(
+            head.removesuffix("\n}") + ',\n "evidence": [\n' + ",\n".join(map(text, one["evidence"])) + "\n ]\n}"
+        )
+    return "[\n" + ",\n".join(whole) + "\n]\n"
 
 
 def brief(checks: Sequence[Check]) -> list[str]:
@@ -52,7 +72,7 @@ def brief(checks: Sequence[Check]) -> list[str]:
         word = {HOLDS: "hold", OPEN: "not shown", FAILS: "the other way"}[first.outcome]
         for kind, members in itertools.groupby(sorted(group, key=_kind), key=_kind):
             own = [check.evidence for check in members]
-            seeds = _range([e.get("n_finite", e["n_seeds_a"] if "n_seeds_a" in e else e["n_seeds"]) for e in own])
+            seeds = _range([e["n_finite"] for e in own])
             lines.append(f"{about}{len(own)} {word}: {_numbers(kind, own)}, {seeds} seeds")
     return lines
 
@@ -65,7 +85,7 @@ def _numbers(kind: str, own: Sequence[dict[str, Any]]) -> str:
     if kind == "rate":
         slopes, exponents = _range([e["slope"] for e in own]), _range([e["exponent"] for e in own])
         ends = _range([e[end] for e in own for end in ("low", "high")])
-        return f"slope {slopes} (95 % intervals within {ends}), of the theorem {exponents}"
+        return f"slope {slopes} (intervals within {ends}), of the theorem {exponents}"
     if kind == "bound":
         return f"error at most {_n(max(e['largest_error_over_bound'] for e in own))} of the bound"
     ratio = "ratio_of_spreads" if "ratio_of_spreads" in own[0] else "ratio"
@@ -109,7 +129,8 @@ def terminal(answers: Sequence[Answer], *, smoke: bool) -> str:
 METHOD = (
     f"pairs: difference of means a - margin b with its 95 % BCa bootstrap interval over seeds, not corrected; p by the "
     "paired sign-flip test for common seeds, else by the permutation test; p_corrected by Holm over all pairs of the "
-    f"claim; level {LEVEL:g}. slopes: 95 % percentile bootstrap over seeds. conditions: k, the iteration"
+    f"claim; level {LEVEL:g}. slopes: percentile bootstrap over seeds, all slopes of a check together at 95 % (Bonferroni). digests: the "
+    "first 16 digits of those of the runs; seeds_needed: for a power of 0.8, if the difference is as observed"
 )
 LEGEND = (
     f"A check holds if the paired (common seeds) or unpaired permutation test of the means says so at level {LEVEL:g}, "

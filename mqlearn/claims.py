@@ -46,15 +46,15 @@ class Answer:
 
 def claims(arguments: Sequence[str]) -> int:
     """`mqlearn claims`: 0 whatever the verdicts are."""
-    from mqlearn.claim_tables import row, table, terminal
-    from mqlearn.compare import _json, _write
+    from mqlearn.claim_tables import json_text, row, table, terminal
+    from mqlearn.compare import _write
 
     names, overrides, smoke, files, config_dir = read(arguments)
     chosen = [load(name, config_dir) for name in names or known(config_dir)]
     answers = answer(chosen, overrides, smoke=smoke, config_dir=config_dir)
     command = " ".join(["mqlearn claims", *names, *(["smoke=true"] if smoke else []), *overrides])
     texts = {
-        "--json": lambda: _json([row(one, command, smoke=smoke) for one in answers]),
+        "--json": lambda: json_text([row(one, command, smoke=smoke) for one in answers]),
         "--table": lambda: table(answers, command, smoke=smoke),
     }
     _write(files, texts)
