@@ -127,10 +127,23 @@ def terminal(answers: Sequence[Answer], *, smoke: bool) -> str:
 
 
 METHOD = (
+    "pairs: difference of means a - margin b with its 95 % BCa bootstrap interval over seeds, not corrected; p by the "
+    "paired sign-flip test for common seeds, else by the permutation test; p_corrected by Holm over all pairs of the "
+    f"claim; level {LEVEL:g}. slopes: percentile bootstrap over seeds, all slopes of a check together at 95 % "
+    "(Bonferroni). digests: the first 16 digits of those of the runs; seeds_needed: for a power of 0.8, if the "
+    "difference is as observed"
+)
+LEGEND]
+    if smoke:
+        lines.append("smoke=true: small settings, a trial of the tests. These verdicts say nothing of the paper.")
+    return "\n".join(lines)
+
+
+METHOD = (
     f"pairs: difference of means a - margin b with its 95 % BCa bootstrap interval over seeds, not corrected; p by the "
     "paired sign-flip test for common seeds, else by the permutation test; p_corrected by Holm over all pairs of the "
-    f"claim; level {LEVEL:g}. slopes: percentile bootstrap over seeds, all slopes of a check together at 95 % (Bonferroni). digests: the "
-    "first 16 digits of those of the runs; seeds_needed: for a power of 0.8, if the difference is as observed"
+    f"claim; level {LEVEL:g}. slopes: percentile bootstrap over seeds, all slopes of a check together at "
+    "95 % (Bonferroni). digests: the first 16 digits of those of the runs; seeds_needed: for a power of 0.8, if the difference is as observed"
 )
 LEGEND = (
     f"A check holds if the paired (common seeds) or unpaired permutation test of the means says so at level {LEVEL:g}, "

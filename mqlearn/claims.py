@@ -64,7 +64,7 @@ def claims(arguments: Sequence[str]) -> int:
 
 def read(arguments: Sequence[str]) -> tuple[list[str], list[str], bool, dict[str, Path], str | None]:
     """Names, overrides, whether in small, files by flag, config_dir. Raises SettingError."""
-    from mqlearn.commands import _CONFIG_DIR, _options
+    from mqlearn.arguments import CONFIG_DIR, parse
     from mqlearn.compare import _target
 
     files: dict[str, Path] = {}
@@ -74,12 +74,12 @@ def read(arguments: Sequence[str]) -> tuple[list[str], list[str], bool, dict[str
         flag, _, value = argument.partition("=")
         if flag in _FILES:
             files[flag] = _target(flag, value or next(iterator, ""))
-        elif argument.startswith("-") and flag not in _CONFIG_DIR:
+        elif argument.startswith("-") and flag not in CONFIG_DIR:
             flags = [*_FILES, "--config-dir"]
             raise SettingError("flag", argument, f"must be one of {', '.join(flags)}{nearest(flag, flags)}")
         else:
             rest.append(argument)
-    options = _options(rest, values=_CONFIG_DIR)
+    options = parse(rest, values=CONFIG_DIR)
     names, overrides, smoke = [], [], False
     for text in options.overrides:
         key, equals, value = text.partition("=")
@@ -220,7 +220,7 @@ def answer(
     chosen: Sequence[Claim], overrides: Sequence[str] = (), *, smoke: bool = False, config_dir: str | None = None
 ) -> list[Answer]:
     """Run what is missing for some claims, then test each. Raises SettingError."""
-    from mqlearn import plans, selection
+    from mqlearn import missing, plans, selection
 
     wanted = [needs(claim, overrides, smoke=smoke, config_dir=config_dir) for claim in chosen]
     lists = {
@@ -241,7 +241,7 @@ def answer(
             shown = plans.Planned(one.label.replace("|", ", "), "", one.cell)
             by_experiment.setdefault(one.cell.settings["experiment"]["name"], []).append(shown)
     for name, members in by_experiment.items():
-        done |= plans.finished(plans.Plan(name, members[0].cell.settings, {}, tuple(members), ()))
+        done |= missing.finished(plans.Plan(name, members[0].cell.settings, {}, tuple(members), ()))
     return [_test(claim, one, cells, done) for claim, one in zip(chosen, wanted, strict=True)]
 
 

@@ -1,15 +1,12 @@
-"""The cells of an experiment yaml: its overrides, times a grid of panels, times labelled curves; and their runs."""
+"""The cells of an experiment yaml: its overrides, times a grid of panels, times labelled curves."""
 
 import re
-import sys
-import time
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mqlearn import cells, compose, config, runs
+from mqlearn import compose, config
 from mqlearn.config import CONF, Cell
 from mqlearn.errors import SettingError, nearest
 
