@@ -304,7 +304,7 @@ def rates(spec: Mapping[str, Any], places: Sequence[Mapping[str, str]], look: Lo
     """Slopes on a window, given as shares of T: of log mean error^power on log k, or on k if the claim is of a speed.
 
     exponent: the theorem's, on log k; "contraction": log(1 - 2 alpha delta) an iteration, of Theorem 1. Holds if the
-    interval of the slope contains it or lies below it (faster), and is narrower than `resolution` times its size. The
+    interval of the slope lies below it (faster), or contains it and is narrower than `resolution` times its size. The
     intervals of one check hold together (Bonferroni).
     """
     from mqlearn.theory import contraction
@@ -338,10 +338,10 @@ def rates(spec: Mapping[str, Any], places: Sequence[Mapping[str, str]], look: Lo
 
 
 def rate_outcome(low: float, high: float, exponent: float, resolution: float) -> str:
-    """holds: [low, high] contains the exponent or lies below; fails: above; open: too wide to say, or none."""
-    if math.isnan(low) or high - low > resolution * abs(exponent):
-        return OPEN
-    return HOLDS if low <= exponent else FAILS
+    """holds: [low, high] lies below the exponent, or contains it and is narrow; fails: above; open: else, or none."""
+    if low > exponent:
+        return FAILS
+    return HOLDS if high <= exponent or high - low <= resolution * abs(exponent) else OPEN
 
 
 def bounds(spec: Mapping[str, Any], places: Sequence[Mapping[str, str]], look: Look) -> list[Check]:

@@ -12,6 +12,7 @@ import numpy as np
 from mqlearn.claim_checks import FAILS, HOLDS, LEVEL, OPEN, Check, conditions
 from mqlearn.claims import Answer
 
+LINES = 9  # of conditions in a cell of the table; beyond, they are told less finely
 WORDS = {"reproduced": "reproduced", "not_reproduced": "not reproduced", "conditional": "conditional"}
 
 
@@ -43,8 +44,11 @@ def row(one: Answer, command: str, *, smoke: bool) -> dict[str, Any]:
 
 
 def json_text(rows: Sequence[dict[str, Any]]) -> str:
-    """The rows as JSON, every check on a line of its own."""
+    """The rows as JSON, every check on a line of its own, with eight digits."""
     from mqlearn.runs import plain
+
+    def rounded(check: dict[str, Any]) -> dict[str, Any]:
+        return {name: float(f"{x:.8g}") if isinstance(x, float) else x for name, x in check.items()}
 
     def text(node: Any, indent: int | None = None) -> str:
         return json.dumps(plain(node, finite=True), indent=indent, ensure_ascii=False, allow_nan=False)
@@ -53,7 +57,10 @@ def json_text(rows: Sequence[dict[str, Any]]) -> str:
     for one in rows:
         head = text({name: value for name, value in one.items() if name != "evidence"}, 1)
         whole.append(
-            head.removesuffix("\n}") + ',\n "evidence": [\n' + ",\n".join(map(text, one["evidence"])) + "\n ]\n}"
+            head.removesuffix("\n}")
+            + ',\n "evidence": [\n'
+            + ",\n".join(map(text, map(rounded, one["evidence"])))
+            + "\n ]\n}"
         )
     return "[\n" + ",\n".join(whole) + "\n]\n"
 
@@ -129,21 +136,9 @@ def terminal(answers: Sequence[Answer], *, smoke: bool) -> str:
 METHOD = (
     "pairs: difference of means a - margin b with its 95 % BCa bootstrap interval over seeds, not corrected; p by the "
     "paired sign-flip test for common seeds, else by the permutation test; p_corrected by Holm over all pairs of the "
-    f"claim; level {LEVEL:g}. slopes: percentile bootstrap over seeds, all slopes of a check together at 95 % "
-    "(Bonferroni). digests: the first 16 digits of those of the runs; seeds_needed: for a power of 0.8, if the "
-    "difference is as observed"
-)
-LEGEND]
-    if smoke:
-        lines.append("smoke=true: small settings, a trial of the tests. These verdicts say nothing of the paper.")
-    return "\n".join(lines)
-
-
-METHOD = (
-    f"pairs: difference of means a - margin b with its 95 % BCa bootstrap interval over seeds, not corrected; p by the "
-    "paired sign-flip test for common seeds, else by the permutation test; p_corrected by Holm over all pairs of the "
-    f"claim; level {LEVEL:g}. slopes: percentile bootstrap over seeds, all slopes of a check together at "
-    "95 % (Bonferroni). digests: the first 16 digits of those of the runs; seeds_needed: for a power of 0.8, if the difference is as observed"
+    f"claim; level {LEVEL:g}; seeds_needed: for a power of 0.8, if the difference is as observed. slopes: percentile "
+    "bootstrap over seeds, all slopes of a check together at 95 % (Bonferroni). digests: the first 16 digits of those "
+    "of the runs"
 )
 LEGEND = (
     f"A check holds if the paired (common seeds) or unpaired permutation test of the means says so at level {LEVEL:g}, "
@@ -160,7 +155,8 @@ def table(answers: Sequence[Answer], command: str, *, smoke: bool) -> str:
     ]
     for one in answers:
         statement = " ".join(one.claim.spec["statement"].split())
-        where = conditions(one.checks, one.claim.spec.get("by", ()), depth=2)
+        told = [conditions(one.checks, one.claim.spec.get("by", ()), depth=depth) for depth in (3, 2, 1)]
+        where = next((lines for lines in told if len(lines) <= LINES), told[-1])
         cells = (
             f"`{one.claim.name}`: {statement}",
             one.claim.spec["place"],

@@ -14,7 +14,7 @@ def theorem_3(
 ) -> np.ndarray:  # fmt: skip
     """Right-hand side of Theorem 3 at each `iteration` (C,) = T, for Algorithm 1 unshifted; NaN where T <= m.
 
-    v_max bounds every |Q_k|, as Assumption 3 supposes; r_max the reward in the target; 1 - delta is the probability.
+    v_max bounds every |Q_k|, as Assumption 5 supposes; r_max the reward in the target; 1 - delta is the probability.
     Dbar comes from the recursion in the proof of Proposition 1, evaluated up to the last T. `corrected` has T in
     place of T - floor(m) - 1 under the root: the maximal inequality is applied to sums of T increments.
     """
