@@ -11,18 +11,21 @@ linear_momentum       128x128, 4096 parameters: O(active features) an iteration 
 box_step              CartPole-v1 with tile coding, epsilon-greedy and uniform, against a bare loop over step()
 figure1               from nothing (11 curves, two maps, tracked), and drawn again from finished runs
 figure2               in full; minutes, so only when named
+sweep                 a cell of 0.1 s more in a sweep under joblib; 200 finished cells skipped; the status of 1,000 runs
 
 The contenders take turns, and the fastest of several turns counts; all but the figures are measured in CPU time,
 because machines are shared. The C of scripts/yardstick.c must give the kernels' results, bit for bit.
 """
 
 import argparse
+import contextlib
 import ctypes
 import json
 import math
 import os
 import resource
 import shutil
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -420,6 +423,67 @@ def _figure(name: str, wanted: dict[str, float]) -> Iterator[Row]:
             yield Row(name + suffix, seconds, "s", f"wanted {limit:g} s", seconds / limit, 1)
 
 
+# --- sweeps ------------------------------------------------------------------------------------------------------
+
+
+def sweep(_: Yardstick) -> Iterator[Row]:
+    """CPU time of the commands with all their workers. What each sweep spends once falls out of a difference."""
+    with tempfile.TemporaryDirectory() as outputs:
+
+        def cpu(*arguments: str) -> float:
+            return _cpu(outputs, *arguments)
+
+        def cells(first: int, last: int) -> float:
+            more = ("n_checkpoints=20", "iterations=30000", "hydra/launcher=joblib", "hydra.launcher.n_jobs=2")
+            return cpu("run", "-m", f"seed=range({first},{last})", *more)
+
+        cells(0, 4)  # makes the store
+        few, many = cells(4, 24), cells(24, 84)
+        each = (many - few) / 40
+        yield Row("sweep", each, "CPU s a cell", "wanted 0.25 s", each / 0.25, 1)
+        cells(84, 200)
+        skipped = cells(0, 200)
+        yield Row("sweep_skip", skipped, "CPU s", "wanted 20 s for 200 finished cells", skipped / 20, 1)
+        _copy_runs(Path(outputs) / "mlflow.db", copies=4)
+        shown = cpu("status", "experiment.name=default", "--json", f"{outputs}/status.json")
+        counted = json.loads((Path(outputs) / "status.json").read_text())["done"]
+        if counted != 1000:
+            raise SystemExit(f"status counts {counted} runs instead of 1,000")
+        yield Row("sweep_status", shown, "CPU s", "wanted 2 s for 1,000 runs", shown / 2, 1)
+
+
+def _cpu(outputs: str, *arguments: str) -> float:
+    """CPU seconds of a command line and of all processes that it started, waited for or not."""
+    ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER: orphans become ours
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    environment = {**os.environ, "MQLEARN_OUTPUTS": outputs}
+    environment.pop("MLFLOW_TRACKING_URI", None)
+    command = [Path(sys.executable).parent / "mqlearn", *arguments]
+    subprocess.run(command, env=environment, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    with contextlib.suppress(ChildProcessError):
+        while True:
+            os.wait()
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def _copy_runs(database: Path, copies: int) -> None:
+    """Each run of a store again, with a digest of its own."""
+    with contextlib.closing(sqlite3.connect(database)) as store, store:
+        for table in ("runs", "tags"):
+            columns = [row[1] for row in store.execute(f"PRAGMA table_info({table})")]
+            kept = [column for column in columns if column != "run_uuid"]
+            read = [
+                "CASE key WHEN 'digest' THEN ? || substr(value, 2) ELSE value END" if column == "value" else column
+                for column in kept
+            ]
+            rows = f"SELECT ? || substr(run_uuid, 2), {', '.join(read)} FROM {table} WHERE run_uuid NOT GLOB '[g-p]*'"
+            for copy in range(copies):
+                mark = "ghijklmnop"[copy]  # no digest and no run has these letters
+                marks = (mark,) * (1 + ("value" in kept))
+                store.execute(f"INSERT INTO {table} (run_uuid, {', '.join(kept)}) {rows}", marks)
+
+
 BENCHMARKS = {
     function.__name__: function
     for function in (
@@ -431,6 +495,7 @@ BENCHMARKS = {
         box_step,
         figure1,
         figure2,
+        sweep,
     )
 }
 
