@@ -173,8 +173,11 @@ def test_the_ui_shows_the_algorithms_side_by_side(tmp_path):
             text = "document.body.innerText"
             servers.wait(lambda: all(name in page.js(text) for name in names), "the run list", 180)
         with browser.opened(address + link, tmp_path / "charts") as page:  # which draws what can be seen alone
-            page.call("Emulation.setDeviceMetricsOverride", width=1600, height=2000, deviceScaleFactor=1, mobile=False)
-            servers.wait(lambda: len(page.js(CURVES)) == 3, "the curves of q_error", 300)
+            box = "document.querySelector('input[placeholder=\"Search metric charts\"]')"
+            servers.wait(lambda: page.js(f"{box}.focus() ?? true"), "the charts", 180)
+            page.call("Input.insertText", text="q_error")
+            # Each line is there twice, with and without smoothing.
+            servers.wait(lambda: len({*page.js(CURVES)}) == 3, "the curves of q_error", 180)
             assert all(line.count("L") >= 5 for line in page.js(CURVES))
             servers.wait(lambda: {f"{name} (q_error)" for name in names} <= {*page.js(LEGEND)}, "their names", 60)
             page.screenshot(tmp_path / "charts.png")
