@@ -29,7 +29,7 @@ def run(arguments: Sequence[str]) -> int:
         compose.check(overrides, folders[0] if folders else None)
         return hydra_main([*(text for text in arguments if text not in overrides), *overrides])
     options = parse(arguments, flags=("-m", "--multirun", "-r", "--run"), values=CONFIG_DIR)
-    from mqlearn import sweep
+    from mqlearn import processes, sweep
 
     preview, existing = sweep.take_settings(options)
     flags = ["--multirun"] if options.multirun else []
@@ -52,7 +52,8 @@ def run(arguments: Sequence[str]) -> int:
     if done is not None:
         print(f"finished already (existing=rerun repeats it)\n{describe(done)}")
         return 0
-    return hydra_main(arguments)
+    with processes.ending_promptly(lambda: None):
+        return hydra_main(arguments)
 
 
 def too_long(folder: Path) -> bool:

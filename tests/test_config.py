@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from mqlearn import compose, config, experiment, plugins, runs
+from mqlearn import compose, config, experiment, plans, plugins, runs
 from mqlearn.errors import SettingError
 from mqlearn.targets import SettingErrors
 
@@ -113,7 +113,9 @@ NEEDED = {
     "step_size=matched": ["sampling=markovian"],
 }
 CHOICES = sorted(
-    f"{path.parent.name}={path.stem}" for path in config.CONF.glob("*/*.yaml") if path.parent.name != "experiment"
+    f"{path.parent.name}={path.stem}"
+    for path in config.CONF.glob("*/*.yaml")
+    if path.parent.name in {*plans.GROUPS} - {"experiment"}
 )
 
 
