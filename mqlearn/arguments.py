@@ -2,18 +2,22 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
+from mqlearn import files as on_disk
 from mqlearn.errors import SettingError, nearest
 
 CONFIG_DIR = ("--config-dir", "-cd")
+EXISTING = ("skip", "rerun", "error")
 
 
 @dataclass
 class Options:
-    """Arguments of a verb: flags, --config-dir, and the overrides for Hydra."""
+    """Arguments of a verb: flags, files by the flag that names them, --config-dir, and the overrides for Hydra."""
 
     overrides: list[str] = field(default_factory=list)
     given: set[str] = field(default_factory=set)
+    files: dict[str, Path] = field(default_factory=dict)
     config_dir: str | None = None
 
     @property
@@ -21,20 +25,36 @@ class Options:
         return bool({"-m", "--multirun"} & self.given)
 
 
-def parse(arguments: Sequence[str], *, flags: Sequence[str] = (), values: Sequence[str] = ()) -> Options:
-    """Sort the arguments of a verb. Raises SettingError for a flag that it does not have."""
+def parse(
+    arguments: Sequence[str],
+    *,
+    flags: Sequence[str] = (),
+    values: Sequence[str] = (),
+    written: Sequence[str] = (),
+    read: Sequence[str] = (),
+) -> Options:
+    """Sort the arguments of a verb: `flags` alone, `values` before a folder of configurations, `written` and `read`
+    before a file, which must be one that can be written.
+
+    Raises SettingError for a flag that the verb does not have.
+    """
     options = Options()
     rest = iter(arguments)
     for argument in rest:
         name, _, value = argument.partition("=")
         if name in values:
             options.config_dir = value or next(rest, "")
+        elif name in (*written, *read):
+            value = value or next(rest, "")
+            if not value or value.startswith("--") or "=" in value:
+                raise SettingError(name, value, f"must be followed by the name of a file, as in {name} FILE")
+            options.files[name] = on_disk.target(name, value) if name in written and value != "-" else Path(value)
         elif argument in flags:
             options.given.add(argument)
         elif argument.startswith("-"):
-            known = ", ".join([*flags, *values])
-            expected = f"must be one of {known}" if known else "there are no flags here"
-            raise SettingError("flag", argument, expected + nearest(name, [*flags, *values]))
+            known = [*flags, *written, *read, *values]
+            expected = f"must be one of {', '.join(known)}" if known else "there are no flags here"
+            raise SettingError("flag", argument, expected + nearest(name, known))
         else:
             options.overrides.append(argument)
     return options
@@ -47,3 +67,26 @@ def only(verb: str, overrides: Sequence[str], groups: Sequence[str]) -> None:
         if key.lstrip("+~").partition(".")[0] not in groups:
             expected = f"has no effect on `mqlearn {verb}`; only {' and '.join(groups)} can be set"
             raise SettingError(key, value, expected)
+
+
+def take(options: Options, setting: str) -> str | None:
+    """Take a setting that is no part of a cell out of the overrides; its last value, None if it is not there."""
+    given = [text for text in options.overrides if text.startswith(f"{setting}=")]
+    options.overrides = [text for text in options.overrides if text not in given]
+    return given[-1].partition("=")[2] if given else None
+
+
+def take_existing(options: Options) -> str | None:
+    """Take `existing`: what to do with cells that are finished. Raises SettingError."""
+    existing = take(options, "existing")
+    if existing is not None and existing not in EXISTING:
+        expected = f"must be {', '.join(EXISTING[:-1])} or {EXISTING[-1]}{nearest(existing, EXISTING)}"
+        raise SettingError("existing", existing, expected)
+    return existing
+
+
+def refuse_finished(finished: int, asked: int) -> None:
+    """Raise SettingError, for existing=error, if cells are finished."""
+    if finished:
+        count = f"{finished} of {asked} cells are finished already"
+        raise SettingError("existing", "error", f"{count}; existing=skip runs the others, existing=rerun all")

@@ -47,7 +47,7 @@ class Answer:
 def claims(arguments: Sequence[str]) -> int:
     """`mqlearn claims`: 0 whatever the verdicts are."""
     from mqlearn.claim_tables import json_text, row, table, terminal
-    from mqlearn.compare import _write
+    from mqlearn.compare import write
 
     names, overrides, smoke, files, config_dir = read(arguments)
     chosen = [load(name, config_dir) for name in names or known(config_dir)]
@@ -57,7 +57,7 @@ def claims(arguments: Sequence[str]) -> int:
         "--json": lambda: json_text([row(one, command, smoke=smoke) for one in answers]),
         "--table": lambda: table(answers, command, smoke=smoke),
     }
-    _write(files, texts)
+    write(files, texts)
     print(terminal(answers, smoke=smoke))
     return 0
 
@@ -65,21 +65,8 @@ def claims(arguments: Sequence[str]) -> int:
 def read(arguments: Sequence[str]) -> tuple[list[str], list[str], bool, dict[str, Path], str | None]:
     """Names, overrides, whether in small, files by flag, config_dir. Raises SettingError."""
     from mqlearn.arguments import CONFIG_DIR, parse
-    from mqlearn.compare import _target
 
-    files: dict[str, Path] = {}
-    rest: list[str] = []
-    iterator = iter(arguments)
-    for argument in iterator:
-        flag, _, value = argument.partition("=")
-        if flag in _FILES:
-            files[flag] = _target(flag, value or next(iterator, ""))
-        elif argument.startswith("-") and flag not in CONFIG_DIR:
-            flags = [*_FILES, "--config-dir"]
-            raise SettingError("flag", argument, f"must be one of {', '.join(flags)}{nearest(flag, flags)}")
-        else:
-            rest.append(argument)
-    options = parse(rest, values=CONFIG_DIR)
+    options = parse(arguments, values=CONFIG_DIR, written=_FILES)
     names, overrides, smoke = [], [], False
     for text in options.overrides:
         key, equals, value = text.partition("=")
@@ -98,7 +85,7 @@ def read(arguments: Sequence[str]) -> tuple[list[str], list[str], bool, dict[str
             overrides.append(text)
     for name in names:
         path_of(name, options.config_dir)
-    return list(dict.fromkeys(names)), overrides, smoke, files, options.config_dir
+    return list(dict.fromkeys(names)), overrides, smoke, options.files, options.config_dir
 
 
 # --- claims as written --------------------------------------------------------------------------------------------
@@ -175,14 +162,14 @@ class Needs:
 def needs(claim: Claim, overrides: Sequence[str] = (), *, smoke: bool = False, config_dir: str | None = None) -> Needs:
     """The cells that the checks of a claim look at. Raises SettingError for a label or a level that there is not."""
     from mqlearn import compose
-    from mqlearn.labels import _plain_label
+    from mqlearn.labels import plain_label
 
     small = claim.spec.get("smoke", {}) if smoke else {}
     spec = {**claim.spec["runs"], **small, "base": [*claim.spec["runs"].get("base", []), *small.get("base", [])]}
     experiment = spec.get("experiment")
     start = [f"experiment={experiment}"] if experiment else []
     figure = (compose.compose(start, config_dir).get("figure") or {}) if experiment else {}
-    own = {_plain_label(label): curve for label, curve in (figure.get("curves") or {}).items()} | spec.get("curves", {})
+    own = {plain_label(label): curve for label, curve in (figure.get("curves") or {}).items()} | spec.get("curves", {})
     factors = {str(name): levels for name, levels in spec["conditions"].items()}
     places = tuple(dict(zip(factors, map(str, levels), strict=True)) for levels in itertools.product(*factors.values()))
 

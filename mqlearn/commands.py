@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from mqlearn import compose, config
-from mqlearn.arguments import CONFIG_DIR, only, parse
+from mqlearn.arguments import CONFIG_DIR, only, parse, refuse_finished, take, take_existing
 from mqlearn.cells import COMMAND, command, describe, perform, prospects, tracker
 from mqlearn.config import Cell
 from mqlearn.errors import SettingError
-from mqlearn.targets import SettingErrors
+from mqlearn.targets import TRUTH, SettingErrors
 
 _SHOWN_BY_HYDRA = ("-c", "--cfg", "-i", "--info", "--hydra-help")
 _refused: dict[int, list[SettingError]] = {}  # by jobs in this process, whose id is the key
@@ -31,7 +31,7 @@ def run(arguments: Sequence[str]) -> int:
     options = parse(arguments, flags=("-m", "--multirun", "-r", "--run"), values=CONFIG_DIR)
     from mqlearn import processes, sweep
 
-    preview, existing = sweep.take_settings(options)
+    preview, existing = _truth("preview", take(options, "preview") or "false"), take_existing(options)
     flags = ["--multirun"] if options.multirun else []
     folder = [] if options.config_dir is None else ["--config-dir", options.config_dir]
     arguments = [*flags, *folder, *options.overrides]  # in this order: Hydra takes no flags between overrides
@@ -47,13 +47,19 @@ def run(arguments: Sequence[str]) -> int:
         )
     check_place(job)
     done = sweep.finished_run(job) if existing in ("skip", "error") else None
-    if done is not None and existing == "error":
-        raise SettingError("existing", "error", f"this run is finished already: {done.folder}")
+    if existing == "error":
+        refuse_finished(int(done is not None), 1)
     if done is not None:
         print(f"finished already (existing=rerun repeats it)\n{describe(done)}")
         return 0
     with processes.ending_promptly(lambda: None):
         return hydra_main(arguments)
+
+
+def _truth(setting: str, text: str) -> bool:
+    if text.lower() not in TRUTH:
+        raise SettingError(setting, text, "must be true or false")
+    return TRUTH[text.lower()]
 
 
 def too_long(folder: Path) -> bool:
@@ -253,9 +259,10 @@ def figure(arguments: Sequence[str]) -> int:
     options = parse(arguments, flags=("--check", "--store"), values=CONFIG_DIR)
     if not options.overrides or "=" in options.overrides[0]:
         raise SettingError("figure", " ".join(arguments), "must name a figure first, for example figure1")
+    band, existing = take(options, "band"), take_existing(options) or "skip"
     name, *overrides = options.overrides
     given = {flag: f"--{flag}" in options.given for flag in ("check", "store")}
-    return make.figure(name, overrides, options.config_dir, **given)
+    return make.figure(name, overrides, options.config_dir, band=band, existing=existing, **given)
 
 
 __all__ = ["figure", "rerun", "run", "truth", "ui", "upload"]

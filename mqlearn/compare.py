@@ -3,8 +3,6 @@
 import itertools
 import json
 import math
-import os
-import secrets
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -13,6 +11,7 @@ from typing import Any
 
 from mqlearn import config
 from mqlearn.errors import SettingError, nearest
+from mqlearn.files import deliver
 
 _FILES = ("--json", "--csv", "--latex")
 _OWN = (
@@ -67,7 +66,7 @@ def compare(arguments: Sequence[str]) -> int:
         "--csv": lambda: tables.csv(rows),
         "--latex": lambda: tables.latex(verdicts),
     }
-    _write(request.files, texts)
+    write(request.files, texts)
     print(tables.terminal(verdicts, question, heads=heads, notes=notes))
     return 0
 
@@ -136,18 +135,8 @@ def read(arguments: Sequence[str]) -> Request:
     """Raises SettingError for a flag, a setting or a file that cannot be."""
     from mqlearn.arguments import CONFIG_DIR, parse
 
-    request, rest, iterator = Request(), [], iter(arguments)
-    for argument in iterator:
-        flag, _, value = argument.partition("=")
-        if flag in _FILES:
-            request.files[flag] = _target(flag, value or next(iterator, ""))
-        elif argument.startswith("-") and flag not in CONFIG_DIR:
-            known = [*_FILES, "--config-dir"]
-            raise SettingError("flag", argument, f"must be one of {', '.join(known)}{nearest(flag, known)}")
-        else:
-            rest.append(argument)
-    options = parse(rest, values=CONFIG_DIR)
-    request.config_dir = options.config_dir
+    options = parse(arguments, values=CONFIG_DIR, written=_FILES)
+    request = Request(files=options.files, config_dir=options.config_dir)
     for override in options.overrides:
         key, equals, value = override.partition("=")
         key = key.lstrip("+")
@@ -199,34 +188,10 @@ def _own(key: str, value: str) -> Any:
     return value.strip("'\"")
 
 
-def _target(flag: str, name: str) -> Path:
-    """The file that a flag names. Raises SettingError if it cannot be written, before anything is computed."""
-    path = Path(name).expanduser().absolute()
-    if not name or name.startswith("-") or "=" in name:
-        raise SettingError(flag, name, f"must be followed by the name of a file, as in {flag} verdicts{_suffix(flag)}")
-    if path.is_dir() or not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
-        problem = (
-            "is a folder" if path.is_dir() else f"cannot be made: {path.parent} is no folder that can be written to"
-        )
-        raise SettingError(flag, name, problem)
-    return path
-
-
-def _suffix(flag: str) -> str:
-    return {"--latex": ".tex", "--table": ".md"}.get(flag, f".{flag[2:]}")
-
-
-def _write(files: dict[str, Path], texts: dict[str, Any]) -> None:
-    """Write each file whole, under another name first."""
+def write(files: dict[str, Path], texts: dict[str, Any]) -> None:
+    """Write what flags asked for; `texts` makes it. Raises SettingError."""
     for flag, path in files.items():
-        temporary = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}")
-        try:
-            temporary.write_text(texts[flag](), encoding="utf-8")
-            temporary.replace(path)
-        except OSError as error:
-            raise SettingError(flag, path, f"cannot be written: {error.strerror}") from None
-        finally:
-            temporary.unlink(missing_ok=True)
+        deliver(flag, path, texts[flag]())
 
 
 def _json(rows: Sequence[dict[str, Any]]) -> str:
@@ -240,7 +205,7 @@ def _calibrate(made: Sequence[Any], question: Any, request: Request) -> int:
 
     results = [calibration.calibrate(entry, question) for entry in made]
     rows = [calibration.row(result, question) for result in results]
-    _write(request.files, {"--json": lambda: _json(rows), "--csv": lambda: tables.csv(rows)})
+    write(request.files, {"--json": lambda: _json(rows), "--csv": lambda: tables.csv(rows)})
     print(calibration.text(results, question))
     wrong = [result for result in results if not result.sound]
     if wrong:

@@ -231,7 +231,7 @@ def _digest(settings: Mapping[str, Any], mdp: Any, plugins: Mapping[str, Any]) -
     from mqlearn.experiment import NUMERICS_VERSION
 
     content = {
-        "settings": {key: _canonical(value) for key, value in settings.items() if key not in _UNSCIENTIFIC},
+        "settings": {key: canonical(value) for key, value in settings.items() if key not in _UNSCIENTIFIC},
         "numerics": NUMERICS_VERSION,
         "model": mdp.digest(),
         "sources": {name: user_modules.source_digest(module) for name, module in sorted(plugins.items())},
@@ -239,12 +239,12 @@ def _digest(settings: Mapping[str, Any], mdp: Any, plugins: Mapping[str, Any]) -
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
-def _canonical(value: Any) -> Any:
+def canonical(value: Any) -> Any:
     """1 and 1.0 are the same setting."""
     if isinstance(value, dict):
-        return {key: _canonical(entry) for key, entry in value.items()}
+        return {key: canonical(entry) for key, entry in value.items()}
     if isinstance(value, list):
-        return [_canonical(entry) for entry in value]
+        return [canonical(entry) for entry in value]
     if isinstance(value, float) and value.is_integer():
         return int(value)
     return value

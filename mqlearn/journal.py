@@ -8,7 +8,6 @@ import contextlib
 import functools
 import json
 import os
-import secrets
 import socket
 import threading
 import time
@@ -21,6 +20,7 @@ from typing import Any
 
 from mqlearn import runs
 from mqlearn.errors import SettingError
+from mqlearn.files import write_whole
 
 # Environment of a job: the folder of its sweep, its number there, and the store's address if a password is in it.
 SWEEP, CELL, STORE = "MQLEARN_SWEEP", "MQLEARN_CELL", "MQLEARN_STORE"
@@ -38,13 +38,7 @@ def now() -> str:
 
 def write_json(path: Path, content: Any) -> None:
     """Replace a file in one step, so that no reader meets half of it."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}")
-    try:
-        text = json.dumps(content, ensure_ascii=True, indent=1)
-        temporary.write_text(text, encoding="utf-8")
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    write_whole(path, json.dumps(content, ensure_ascii=True, indent=1))
 
 
 def read_plan(folder: Path) -> dict[str, Any]:

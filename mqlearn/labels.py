@@ -71,16 +71,16 @@ def planned(name: str, config_dir: str | None = None) -> dict[str, Curve]:
     for said, label in places:
         panel, own = panels[said]
         curve = curves[label][panel] if isinstance(curves[label], dict) else curves[label]
-        lists.append(plans._last_choices([f"experiment={name}", *own, *curve]))
+        lists.append(plans.last_choices([f"experiment={name}", *own, *curve]))
     composed = compose.compose_all(lists, config_dir)
     several = len(panels) > 1
     return {
-        rule_signature(one): Curve(_plain_label(label), said if several else "")
+        rule_signature(one): Curve(plain_label(label), said if several else "")
         for one, (said, label) in zip(composed, places, strict=True)
     }
 
 
-def _plain_label(label: str) -> str:
+def plain_label(label: str) -> str:
     return re.sub(r"\$|\\(?=[a-z])|\\", "", label)
 
 

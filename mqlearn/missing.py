@@ -5,6 +5,7 @@ import os
 import signal
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
@@ -13,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from mqlearn import cells, config, processes, runs
-from mqlearn.errors import SettingError
+from mqlearn.arguments import refuse_finished
 from mqlearn.plans import Plan, Planned
 
 _WORTH_PROCESSES = 8.0  # estimated seconds of work; a process starts in about two
@@ -30,13 +31,16 @@ def finished(planned: Plan, existing: str = "skip") -> dict[str, runs.Run]:
     done: dict[str, runs.Run] = {}
     if existing != "rerun":
         done = runs.select(outputs, track.experiment, store=track.uri, digests=list(by_digest))
-    if existing == "error" and done:
-        count = f"{len(done)} of {len(by_digest)} cells are finished already"
-        raise SettingError("existing", existing, f"{count}; existing=skip runs the others, existing=rerun all")
+    if existing == "error":
+        refuse_finished(len(done), len(by_digest))
     missing = [one for digest, one in by_digest.items() if digest not in done]
     if not missing:
         return done
-    sys.stderr.write(f"{planned.name}: {len(done)} of {len(by_digest)} runs are finished, {len(missing)} to run\n")
+    seconds = sum(cells.estimated_seconds(one.cell) for one in missing)
+    sys.stderr.write(
+        f"{planned.name}: {len(done)} of {len(by_digest)} runs are finished, {len(missing)} to run, "
+        f"roughly {max(1, round(seconds))} s of one core\n"
+    )
     started = time.monotonic()
     with ThreadPoolExecutor(1) as tracking:
         tracking.submit(cells.quietly, track.prepare)  # MLflow's import takes seconds
@@ -62,8 +66,12 @@ def _performed(planned: Plan, missing: Sequence[Planned], outputs: Path) -> Iter
         jobs = {
             pool.submit(_job, one.cell.settings | {"n_workers": 1}, folders[one.cell.digest]): one for one in ordered
         }
+        warned: Counter[str] = Counter()
         for job in as_completed(jobs):
+            warned.update(job.result().summary["warnings"])
             yield jobs[job], job.result()
+    for text, number in warned.items():  # said once, not in the midst of other processes' lines
+        sys.stderr.write(f"warning: {text} ({number} of {len(missing)} runs)\n")
 
 
 def _job(settings: dict[str, Any], folder: Path) -> runs.Run:

@@ -103,15 +103,15 @@ def submitted(launcher: str) -> Iterator[Submitted]:
     if not launcher.startswith("submitit"):
         yield handed
         return
-    from submitit import AutoExecutor  # type: ignore
+    import submitit  # type: ignore  # of the extra slurm: not installed where types are checked
 
-    class Remembering(AutoExecutor):
+    original = submitit.AutoExecutor
+
+    class Remembering(original):
         def map_array(self, *arguments: Any, **named: Any) -> Any:
             jobs = super().map_array(*arguments, **named)
             handed.jobs += jobs
             return jobs
-
-    import submitit  # type: ignore
 
     submitit.AutoExecutor = Remembering
     try:
@@ -120,4 +120,4 @@ def submitted(launcher: str) -> Iterator[Submitted]:
         handed.cancel()
         raise
     finally:
-        submitit.AutoExecutor = AutoExecutor
+        submitit.AutoExecutor = original

@@ -25,6 +25,7 @@ from typing import Any
 import numpy as np
 
 from mqlearn.errors import SettingError
+from mqlearn.files import write_whole
 from mqlearn.statistics import mean_interval
 
 CONFIG, CURVES, TABLES, SUMMARY = FILES = ("config.yaml", "curves.npz", "tables.npz", "summary.json")
@@ -139,12 +140,7 @@ def check_target(folder: Path, digest: str) -> None:
 
 def update_summary(run: Run, **changes: Any) -> Run:
     """Replace entries of summary.json in one atomic step."""
-    temporary = run.folder / f".{SUMMARY}.{os.getpid()}-{secrets.token_hex(4)}"
-    try:
-        temporary.write_text(_json(run.summary | changes), encoding="utf-8")
-        temporary.replace(run.folder / SUMMARY)
-    finally:
-        temporary.unlink(missing_ok=True)
+    write_whole(run.folder / SUMMARY, _json(run.summary | changes))
     changed = load(run.folder)
     vars(changed).update({name: value for name, value in vars(run).items() if name not in ("folder", "summary")})
     return changed

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from mqlearn import runs
-from mqlearn.config import _canonical as canonical
+from mqlearn.config import canonical
 from mqlearn.errors import SettingError, nearest
 from mqlearn.runs import Run
 

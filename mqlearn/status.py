@@ -4,13 +4,13 @@ import json
 import sys
 from collections import Counter
 from collections.abc import Sequence
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from mqlearn import cells, compose, config, journal, runs
 from mqlearn.arguments import only, parse
 from mqlearn.errors import SettingError
+from mqlearn.files import deliver
 from mqlearn.store import TrackingError, recorded
 
 _ORDER = ("planned", "done", "running", "failed", "killed", "missing", "diverged", "not_uploaded")
@@ -18,12 +18,8 @@ _ORDER = ("planned", "done", "running", "failed", "killed", "missing", "diverged
 
 def status(arguments: Sequence[str]) -> int:
     """`mqlearn status`: print the cells of one experiment, or of all; 1 if a cell has failed. `--json -`: to stdout."""
-    target = next((after for flag, after in pairwise((*arguments, "")) if flag == "--json"), None)
-    target = next((text.partition("=")[2] for text in arguments if text.startswith("--json=")), target)
-    if target is not None and (target == "" or target.startswith("--")):
-        raise SettingError("--json", target, "must be followed by the name of a file")
-    rest = [text for text in arguments if text != target and text.partition("=")[0] != "--json"]
-    overrides = parse(rest).overrides
+    options = parse(arguments, written=("--json",))
+    overrides, target = options.overrides, options.files.get("--json")
     only("status", overrides, ("experiment", "tracking"))
     settings = compose.compose(["tracking=mlflow", *overrides])
     track = cells.tracker(settings)
@@ -39,15 +35,13 @@ def status(arguments: Sequence[str]) -> int:
             raise SettingError("experiment.name", track.experiment, expected)
     reports = [experiment(track.uri or "", name, plans) for name in names]
     content = reports[0] if named else {"experiments": reports}
-    if target == "-":
-        print(json.dumps(content, indent=1))
+    text = json.dumps(content, indent=1)
+    if target == Path("-"):
+        print(text)
     else:
         print("\n".join(map(_text, reports)) or "no sweep has been planned here")
         if target is not None:
-            try:
-                journal.write_json(Path(target).absolute(), content)
-            except OSError as error:
-                raise SettingError("--json", target, f"cannot be written: {error}") from None
+            deliver("--json", target, text + "\n")
     return 1 if any(report["failed"] for report in reports) else 0
 
 

@@ -20,14 +20,11 @@ from pathlib import Path
 from typing import Any
 
 from mqlearn import cells, commands, compose, config, journal, processes, runs, tuning
-from mqlearn.arguments import Options
-from mqlearn.errors import SettingError, nearest
+from mqlearn.arguments import Options, refuse_finished
+from mqlearn.errors import SettingError
 from mqlearn.plans import expand
 from mqlearn.store import TrackingError, experiment_id, running, shown
-from mqlearn.targets import TRUTH
 
-SETTINGS = ("preview=", "existing=")  # of `mqlearn run` alone: they are no part of a cell
-_EXISTING = ("skip", "rerun", "error")
 _EXTRAS = {
     "submitit_local": ("slurm", "hydra_plugins.hydra_submitit_launcher"),
     "submitit_slurm": ("slurm", "hydra_plugins.hydra_submitit_launcher"),
@@ -107,20 +104,6 @@ class Sweep:
         journal.write_json(self.folder / journal.PLAN, head | more | {"cells": list(map(self.record, self.cells))})
 
 
-def take_settings(options: Options) -> tuple[bool, str | None]:
-    """Take `preview` and `existing` out of the overrides; their values. Raises SettingError."""
-    given = dict(text.split("=", 1) for text in options.overrides if text.startswith(SETTINGS))
-    options.overrides = [text for text in options.overrides if not text.startswith(SETTINGS)]
-    existing = given.get("existing")
-    if existing is not None and existing not in _EXISTING:
-        expected = f"must be {', '.join(_EXISTING[:-1])} or {_EXISTING[-1]}{nearest(existing, _EXISTING)}"
-        raise SettingError("existing", existing, expected)
-    preview = given.get("preview", "false").lower()
-    if preview not in TRUTH:
-        raise SettingError("preview", preview, "must be true or false")
-    return TRUTH[preview], existing
-
-
 def finished_run(job: compose.Job) -> runs.Run | None:
     """The finished run of a job, if there is one."""
     track, outputs = cells.tracker(job.cell.settings), config.outputs_folder()
@@ -155,9 +138,8 @@ def run(arguments: Sequence[str], options: Options, *, preview: bool, existing: 
     kept: list[Planned] = []
     if existing != "rerun" or preview:
         kept = _find_done(sweep)
-    if existing == "error" and (sweep.done or kept) and not preview:
-        count = f"{len(sweep.done) + len(kept)} of {len(planned)} cells are finished already"
-        raise SettingError("existing", existing, f"{count}; existing=skip runs the others, existing=rerun all")
+    if existing == "error" and not preview:
+        refuse_finished(len(sweep.done) + len(kept), len(planned))
     if preview:
         print(_preview(sweep, kept, chosen))
         return 0
@@ -489,4 +471,4 @@ def _duration(seconds: float) -> str:
     return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
 
 
-__all__ = ["Planned", "Sweep", "finished_run", "plan", "run", "take_settings"]
+__all__ = ["Planned", "Sweep", "finished_run", "plan", "run"]

@@ -122,7 +122,7 @@ def draw(
             one.set_ylabel(ylabel)
         for one in axes.flat[len(panels) :]:
             one.set_visible(False)
-        notes, marked = _divergence(panels)
+        notes, marked = divergence(panels)
         if zero:
             notes.append("A caret on the lower edge: zero from there on, or below the axis.")
         named = parts.band_name(band, [curve.n_seeds for curve in curves])
@@ -190,7 +190,7 @@ def _name_ends(axes: "Axes", panel: Panel, looks: Mapping[str, style.Look], inte
     parts.end_labels(axes, ends, looks, {curve.label: curve.short for curve in panel.curves})
 
 
-def _divergence(panels: Sequence[Panel]) -> tuple[list[str], set[str]]:
+def divergence(panels: Sequence[Panel]) -> tuple[list[str], set[str]]:
     """A note for each label with seeds that do not stay finite, and these labels."""
     found: dict[str, list[str]] = {}
     for panel in panels:

@@ -75,7 +75,7 @@ def draw(settings: Sequence[Setting], *, band: Band = "ci95", notes: Sequence[st
     families = {curve.label: curve.family or curve.label for curve in curves}
     looks = style.looks(families)
     intervals = {id(curve): mean_interval(curve.values, band) for curve in curves}
-    lost, marked = error_curves._divergence([Panel(one.title, one.curves.get(rows[0], ())) for one in settings])
+    lost, marked = error_curves.divergence([Panel(one.title, one.curves.get(rows[0], ())) for one in settings])
     measured = [int(np.count_nonzero(intervals[id(curve)].n_finite)) for curve in _curves(POINTS, settings)]
     points = 0 < max(measured, default=0) <= FEW
     absent = ", ".join(metric for metric in ROWS if metric not in rows)

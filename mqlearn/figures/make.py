@@ -6,32 +6,34 @@ from collections.abc import Sequence
 from typing import Any
 
 from mqlearn import cells, config
-from mqlearn.arguments import Options
 from mqlearn.errors import SettingError
 from mqlearn.figures import reference, style
 from mqlearn.missing import finished
 from mqlearn.plans import Plan, plan
 from mqlearn.statistics import BANDS
-from mqlearn.sweep import take_settings
 
 REFERENCE = config.PACKAGE.parent / "outputs" / "paper"
 
 
 def figure(
-    name: str, overrides: Sequence[str], config_dir: str | None, *, check: bool = False, store: bool = False
+    name: str,
+    overrides: Sequence[str],
+    config_dir: str | None,
+    *,
+    band: str | None = None,
+    existing: str = "skip",
+    check: bool = False,
+    store: bool = False,
 ) -> int:
     """`mqlearn figure`: returns 0, or 1 if `check` finds numbers that differ from the reference data.
 
-    `store` makes this figure's numbers and picture the reference of the clone, in outputs/paper.
+    `band` None: that of the yaml. `store` makes this figure's numbers and picture the reference of the clone, in
+    outputs/paper.
     """
-    bands = [override.split("=", 1)[1] for override in overrides if override.startswith("band=")]
-    asked = Options([override for override in overrides if override.startswith("existing=")])
-    existing = take_settings(asked)[1] or "skip"
-    others = [override for override in overrides if not override.startswith(("band=", "existing="))]
-    if bands and bands[-1] not in BANDS:
-        raise SettingError("band", bands[-1], f"must be {' or '.join(BANDS)}")
-    planned = plan(name, others, config_dir)
-    band = bands[-1] if bands else planned.spec.get("band", BANDS[0])
+    if band is not None and band not in BANDS:
+        raise SettingError("band", band, f"must be {' or '.join(BANDS)}")
+    planned = plan(name, overrides, config_dir)
+    band = band or planned.spec.get("band", BANDS[0])
     suffix = f"_band={band}" if band != planned.spec.get("band", BANDS[0]) else ""
     stem = config.outputs_folder() / "figures" / f"{planned.stem}{suffix}"
     stored = REFERENCE / f"{stem.name}.npz"
@@ -42,7 +44,7 @@ def figure(
     drawn, data = module.from_runs(planned.cells, [done[one.cell.digest] for one in planned.cells], planned.spec, band)
     provenance = {
         "figure": name,
-        "command": " ".join(["mqlearn figure", name, *others, *([f"band={band}"] if suffix else [])]),
+        "command": " ".join(["mqlearn figure", name, *overrides, *([f"band={band}"] if suffix else [])]),
         "settings": _common(planned),
         "digests": {f"{one.panel} | {one.label}": one.cell.digest for one in planned.cells},
         "data_digest": reference.digest(data),

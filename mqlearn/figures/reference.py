@@ -6,7 +6,6 @@ an array is the checkpoint, a leading axis lists the components of one quantity 
 
 import hashlib
 import json
-import os
 import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from typing import Any, Literal
 import numpy as np
 
 from mqlearn.errors import SettingError
+from mqlearn.files import write_whole
 
 RELATIVE = 1e-6  # what other hardware and library versions may change without being another result
 
@@ -43,7 +43,7 @@ def write_reference(path: Path, data: Mapping[str, np.ndarray]) -> None:
     """Store `data` as .npz; the same numbers give the same bytes."""
     buffer = BytesIO()
     np.savez_compressed(buffer, allow_pickle=False, **{name: _canonical(data[name]) for name in sorted(data)})
-    _replace(path, buffer.getvalue())
+    write_whole(path, buffer.getvalue())
 
 
 def compare(current: Mapping[str, np.ndarray], path: Path) -> Comparison:
@@ -92,7 +92,7 @@ def write_sidecar(
         "pictures": {picture.name: hashlib.sha256(picture.read_bytes()).hexdigest() for picture in pictures},
     }
     text = json.dumps(record, indent=2, sort_keys=True, allow_nan=False, ensure_ascii=False) + "\n"
-    _replace(path, text.encode())
+    write_whole(path, text.encode())
 
 
 def _canonical(array: np.ndarray) -> np.ndarray:
@@ -133,10 +133,3 @@ def _read(path: Path) -> dict[str, np.ndarray]:
             return {name: stored[name] for name in stored.files}
     except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
         raise SettingError("reference", str(path), f"a complete .npz file ({error})") from error
-
-
-def _replace(path: Path, content: bytes) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f".{path.name}.{os.getpid()}")
-    partial.write_bytes(content)
-    partial.replace(path)

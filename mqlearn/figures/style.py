@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mqlearn.errors import SettingError
+from mqlearn.files import write_whole
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -217,11 +218,8 @@ def save(figure: "Figure", stem: Path, provenance: Mapping[str, Any]) -> list[Pa
             buffer = BytesIO()
             figure.savefig(buffer, format=kind, dpi=DPI, metadata=fields)
             pictures[stem.with_name(f"{stem.name}.{kind}")] = buffer.getvalue()
-    stem.parent.mkdir(parents=True, exist_ok=True)
     for path, content in pictures.items():
-        partial = path.with_name(f".{path.name}.{os.getpid()}")
-        partial.write_bytes(content)
-        partial.replace(path)
+        write_whole(path, content)
     return list(pictures)
 
 

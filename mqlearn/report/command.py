@@ -1,9 +1,7 @@
 """`mqlearn report`: the page on the finished runs of an experiment, written whole, then copied to the store."""
 
 import json
-import os
 import re
-import secrets
 import shlex
 import sys
 from collections.abc import Sequence
@@ -11,7 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from mqlearn import cells, compare, compose, config, labels, plans, runs, selection
+from mqlearn.arguments import CONFIG_DIR, parse
 from mqlearn.errors import SettingError
+from mqlearn.files import deliver, target
 from mqlearn.labels import Entry
 from mqlearn.report import page, verdicts
 from mqlearn.report.subjects import Subject, subjects
@@ -24,7 +24,8 @@ _KINDS = (".html", ".htm")
 
 def report(arguments: Sequence[str]) -> int:
     """`mqlearn report`: returns 0. Raises SettingError if no run matches, or a file cannot be read or written."""
-    files, config_dir, overrides = _read(arguments)
+    options = parse(arguments, values=CONFIG_DIR, written=("--output",), read=("--verdicts",))
+    files, config_dir, overrides = options.files, options.config_dir, options.overrides
     tracked = [text for text in overrides if text.startswith(("tracking=", "tracking."))]
     name = next(
         (text.partition("=")[2] for text in reversed(overrides) if text.startswith("experiment.name=")), "default"
@@ -34,7 +35,7 @@ def report(arguments: Sequence[str]) -> int:
     settings = compose.compose(tracked, config_dir) | {"experiment": {"name": name}}
     track = cells.tracker(settings)
     outputs = config.outputs_folder()
-    output = _target(files.get("--output") or str(outputs / "reports" / f"{runs.slug(name)}.html"))
+    output = _target(files.get("--output") or outputs / "reports" / f"{runs.slug(name)}.html")
     answers = _given(files["--verdicts"]) if "--verdicts" in files else None
     found = selection.find(outputs, [name])
     if not found.runs:
@@ -50,7 +51,7 @@ def report(arguments: Sequence[str]) -> int:
     reason = ""
     if answers is None:
         answers, reason = verdicts_of(entries)
-    told = [part for flag in _FILES if flag in files for part in (flag, files[flag])]
+    told = [part for flag in _FILES if flag in files for part in (flag, str(files[flag]))]
     made = subjects(entries)
     text = page.build(
         name,
@@ -63,7 +64,7 @@ def report(arguments: Sequence[str]) -> int:
         notes=stand.notes,
         plan=_plan(name, made, config_dir) if planned else None,
     )
-    _write(output, text)
+    deliver("--output", output, text)
     print(output)
     if track.uri is not None:
         _publish(output, track, text)
@@ -102,38 +103,15 @@ def _natural(text: str) -> list[tuple[float, str]]:
     return [(float(part), "") if i % 2 else (-1.0, part) for i, part in enumerate(parts)]
 
 
-def _read(arguments: Sequence[str]) -> tuple[dict[str, str], str | None, list[str]]:
-    """The files by flag, --config-dir, and the overrides."""
-    from mqlearn.arguments import CONFIG_DIR, parse
-
-    files, rest = {}, []
-    pending = iter(arguments)
-    for argument in pending:
-        flag, equals, value = argument.partition("=")
-        if flag in _FILES:
-            files[flag] = value if equals else next(pending, "")
-            if not files[flag]:
-                raise SettingError(flag, "", "must be followed by the name of a file")
-        else:
-            rest.append(argument)
-    options = parse(rest, values=CONFIG_DIR)
-    return files, options.config_dir, options.overrides
-
-
-def _target(name: str) -> Path:
-    """The file to write. Raises SettingError before any work is done."""
-    path = Path(name).expanduser().absolute()
+def _target(path: Path) -> Path:
     if path.suffix.lower() not in _KINDS:
-        raise SettingError("--output", name, "must be the name of an .html file")
-    above = next(place for place in path.parents if place.exists())
-    if path.is_dir() or not above.is_dir() or not os.access(above, os.W_OK | os.X_OK):
-        raise SettingError("--output", name, f"cannot be written: {path if path.is_dir() else above} is in the way")
-    return path
+        raise SettingError("--output", path, "must be the name of an .html file")
+    return target("--output", str(path))
 
 
-def _given(name: str) -> list[dict[str, Any]]:
+def _given(name: Path) -> list[dict[str, Any]]:
     try:
-        return verdicts.check(json.loads(Path(name).read_text(encoding="utf-8")), name)
+        return verdicts.check(json.loads(name.read_text(encoding="utf-8")), str(name))
     except (OSError, ValueError) as error:
         if isinstance(error, SettingError):
             raise
@@ -154,18 +132,6 @@ def _failed(outputs: Path, name: str) -> list[runs.Run]:
         else:
             ended[run.digest] = run
     return [run for digest, run in sorted(ended.items()) if digest not in done]
-
-
-def _write(path: Path, text: str) -> None:
-    partial = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        partial.write_text(text, encoding="utf-8")
-        partial.replace(path)
-    except OSError as error:
-        raise SettingError("--output", path, f"cannot be written: {error}") from error
-    finally:
-        partial.unlink(missing_ok=True)
 
 
 def _publish(path: Path, track: cells.Tracker, text: str) -> None:

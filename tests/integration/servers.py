@@ -129,7 +129,10 @@ def slurm(folder: Path) -> Iterator[dict[str, str]]:
         wait(lambda: _listens(ports["CTLD"]), "slurmctld", log=folder / "log" / "slurmctld.log")
         stack.enter_context(process(["slurmd", "-D", "-N", host], log, **environment))
         state = ["sinfo", "-h", "-o", "%T"]
-        idle = lambda: subprocess.run(state, text=True, **call).stdout.strip() == "idle"  # noqa: E731
+
+        def idle() -> bool:
+            return subprocess.run(state, text=True, **call).stdout.strip() == "idle"
+
         wait(idle, "an idle node", log=folder / "log" / "slurmctld.log")
         stack.callback(subprocess.run, ["scancel", "--full", "-u", getpass.getuser()], **{**call, "check": False})
         yield environment

@@ -1,0 +1,36 @@
+"""Files that appear complete or not at all."""
+
+import os
+import secrets
+from pathlib import Path
+
+from mqlearn.errors import SettingError
+
+
+def write_whole(path: Path, content: str | bytes) -> None:
+    """Write a file (text: in UTF-8) in one step: no reader meets half of it, and a failure leaves the old one."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        temporary.write_bytes(content.encode("utf-8") if isinstance(content, str) else content)
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def target(flag: str, name: str) -> Path:
+    """The file that a flag names. Raises SettingError if it cannot be written, before anything is computed."""
+    path = Path(name).expanduser().absolute()
+    above = next(place for place in path.parents if place.exists())
+    if path.is_dir() or not above.is_dir() or not os.access(above, os.W_OK | os.X_OK):
+        problem = "it is a folder" if path.is_dir() else f"{above} is no folder that can be written to"
+        raise SettingError(flag, name, f"cannot be written: {problem}")
+    return path
+
+
+def deliver(flag: str, path: Path, text: str) -> None:
+    """Write what a flag asked for. Raises SettingError."""
+    try:
+        write_whole(path, text)
+    except OSError as error:
+        raise SettingError(flag, path, f"cannot be written: {error.strerror}") from error
