@@ -21,11 +21,11 @@ VERBS = {
 
 # Of verbs that do not lie in mqlearn.commands.
 MODULES = {
-    "compare": "compare",
-    "claims": "claims",
+    "compare": "verdict.command",
+    "claims": "claims.command",
     "report": "report.command",
     "explain": "report.explain",
-    "status": "status",
+    "status": "sweeps.status",
 }
 
 USAGE = {

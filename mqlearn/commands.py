@@ -29,7 +29,8 @@ def run(arguments: Sequence[str]) -> int:
         compose.check(overrides, folders[0] if folders else None)
         return hydra_main([*(text for text in arguments if text not in overrides), *overrides])
     options = parse(arguments, flags=("-m", "--multirun", "-r", "--run"), values=CONFIG_DIR)
-    from mqlearn import processes, sweep
+    from mqlearn import processes
+    from mqlearn.sweeps import sweep
 
     preview, existing = _truth("preview", take(options, "preview") or "false"), take_existing(options)
     flags = ["--multirun"] if options.multirun else []
@@ -106,7 +107,7 @@ def _job(configuration: Any) -> float | None:
     """One job of Hydra, in this process or a worker: its output directory becomes the run folder."""
     from hydra.core.hydra_config import HydraConfig
 
-    from mqlearn import journal, tuning
+    from mqlearn.sweeps import journal, tuning
 
     compose.register_resolvers()
     runtime = HydraConfig.get().runtime

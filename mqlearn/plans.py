@@ -64,16 +64,16 @@ def expand(spec: dict[str, Any], base: Sequence[str]) -> list[tuple[str, str, li
     places = [(panel, label) for panel in grid for label in curves]
     # A curve is a list of overrides, or such a list for each panel.
     of = {(p, c): curves[c][p] if isinstance(curves[c], dict) else curves[c] for p, c in places}
-    return [(p, c, last_choices([*base, *grid[p], *of[p, c]])) for p, c in places]
+    return [(p, c, _last_choices([*base, *grid[p], *of[p, c]])) for p, c in places]
 
 
 def composed(lists: Mapping[tuple[str, str], Sequence[str]], config_dir: str | None = None) -> tuple[Planned, ...]:
     """The cells of lists of overrides by panel and label, validated. Raises SettingError."""
-    settings = compose.compose_all([last_choices([*one]) for one in lists.values()], config_dir)
+    settings = compose.compose_all([_last_choices([*one]) for one in lists.values()], config_dir)
     return tuple(Planned(*place, config.build(one)) for place, one in zip(lists, settings, strict=True))
 
 
-def last_choices(overrides: list[str]) -> list[str]:
+def _last_choices(overrides: list[str]) -> list[str]:
     """Without the choices of a group that a later one replaces, and the settings that went with them.
 
     A curve may replace the step size of its panel; what the panel says of the settings of the old one then has no

@@ -10,12 +10,15 @@ import numpy as np
 import pytest
 import yaml
 
-from mqlearn import claim_checks, claims, config, plans, selection, significance, theory
-from mqlearn.claim_checks import FAILS, HOLDS, OPEN, Check, Seen, measured
+from mqlearn import config, plans, significance, theory
+from mqlearn.claims import checks as claim_checks
+from mqlearn.claims import command as claims
+from mqlearn.claims.checks import FAILS, HOLDS, OPEN, Check, Seen, measured
 from mqlearn.errors import SettingError
 from mqlearn.fixed_points import mean_gradient, theta_star
 from mqlearn.runs import Run
 from mqlearn.sampling import stationary
+from mqlearn.verdict import selection
 
 NAMES = claims.known()
 

@@ -14,9 +14,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from mqlearn import cells, comparison, compose, config, runs, selection
-from mqlearn.labels import Curve, Entry, entries, planned
-from mqlearn.samples import Question
+from mqlearn import cells, compose, config, runs
+from mqlearn.verdict import comparison, selection
+from mqlearn.verdict.labels import Curve, Entry, entries, planned
+from mqlearn.verdict.samples import Question
 
 SMALL = ("n_checkpoints=12", "tracking=none")
 MADE = {  # experiment: overrides of `mqlearn run -m`
@@ -487,7 +488,7 @@ def test_tuning_gives_equal_budgets_and_reports_on_other_seeds(compare, mqlearn,
 
 def test_settings_that_could_be_best_hold_the_best_and_not_a_hopeless_one():
     from mqlearn.statistics import Estimate
-    from mqlearn.tuned import Setting, _could_be_best
+    from mqlearn.verdict.tuned import Setting, _could_be_best
 
     rng = np.random.default_rng(1)
     missed = 0

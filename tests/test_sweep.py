@@ -13,8 +13,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mqlearn import arguments, compose, config, journal, processes, runs, sweep
+from mqlearn import arguments, compose, config, processes, runs
 from mqlearn.errors import SettingError
+from mqlearn.sweeps import journal, sweep
 
 SMALL = ["tracking=none", "iterations=200", "n_checkpoints=5", "n_seeds=2"]
 TRAP = '''
@@ -285,7 +286,8 @@ def test_status_tells_what_has_become_of_each_cell(place):
 
 
 def test_status_of_a_thousand_runs_asks_the_store_once(tmp_path, monkeypatch):
-    from mqlearn import status, store, tracking
+    from mqlearn import store, tracking
+    from mqlearn.sweeps import status
 
     outputs = tmp_path / "outputs"
     uri = tracking.default_uri(outputs)

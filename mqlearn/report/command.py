@@ -8,13 +8,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from mqlearn import cells, compare, compose, config, labels, plans, runs, selection
+from mqlearn import cells, compose, config, plans, runs
 from mqlearn.arguments import CONFIG_DIR, parse
 from mqlearn.errors import SettingError
 from mqlearn.files import deliver, target
-from mqlearn.labels import Entry
 from mqlearn.report import page, verdicts
 from mqlearn.report.subjects import Subject, subjects
+from mqlearn.verdict import command as compare
+from mqlearn.verdict import labels, selection
+from mqlearn.verdict.labels import Entry
 
 _PLAIN = ("discount", "iterations", "n_seeds", "seed", "checkpoints", "n_checkpoints", "q0", "theta0")
 _FILES = ("--output", "--verdicts")
@@ -73,7 +75,7 @@ def report(arguments: Sequence[str]) -> int:
 
 def verdicts_of(entries: Sequence[Entry]) -> tuple[list[dict[str, Any]], str]:
     """Every pair within its block by the last error, as plain data; or none, and why. All that is known of compare."""
-    from mqlearn import tables
+    from mqlearn.verdict import tables
 
     try:
         wanted = compare.pairs(entries)

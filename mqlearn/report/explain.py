@@ -11,7 +11,7 @@ from mqlearn import compose, config, runs
 from mqlearn.errors import SettingError
 from mqlearn.figures import style
 from mqlearn.report.page import PROVENANCE
-from mqlearn.selection import flat, shown
+from mqlearn.verdict.selection import flat, shown
 
 KINDS = (".png", ".pdf", ".svg", ".html", ".htm")
 

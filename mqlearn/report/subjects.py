@@ -7,10 +7,10 @@ from typing import Any
 from mqlearn import config
 from mqlearn.config import Cell
 from mqlearn.errors import SettingError
-from mqlearn.labels import Entry
 from mqlearn.mdp import FiniteMDP
 from mqlearn.runs import Run
-from mqlearn.selection import SILENT, flat, shown, text_of
+from mqlearn.verdict.labels import Entry
+from mqlearn.verdict.selection import SILENT, flat, shown, text_of
 
 
 @dataclass(frozen=True, eq=False)

@@ -32,7 +32,7 @@ class PlannedJobs(ConfigLoaderImpl):
 
 
 class CellSweeper(Sweeper):
-    """Hydra's part of mqlearn/sweep.py."""
+    """Hydra's part of mqlearn/sweeps/sweep.py."""
 
     __module__ = _MODULE
 

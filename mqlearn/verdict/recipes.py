@@ -6,7 +6,7 @@ from typing import Any
 
 from mqlearn import compose, config
 from mqlearn.errors import SettingError
-from mqlearn.selection import flat, text_of
+from mqlearn.verdict.selection import flat, text_of
 
 _GROUPS = ("env", "algorithm", "step_size", "sampling", "features", "evaluation")
 _DEFAULTS = ("sampling=synchronous", "features=tabular", "evaluation=episodes")  # of conf/config.yaml

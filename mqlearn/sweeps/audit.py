@@ -10,11 +10,12 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from mqlearn import config, journal, runs
+from mqlearn import config, runs
 from mqlearn.store import TrackingError, experiment_id, finished, shown
+from mqlearn.sweeps import journal
 
 if TYPE_CHECKING:
-    from mqlearn.sweep import Sweep
+    from mqlearn.sweeps.sweep import Sweep
 
 _LIVE, _PLAIN, _FIRST = 0.5, 15.0, 3.0  # seconds between lines, on a terminal and in a log; before the first
 _ROWS = 40  # longer tables show what needs attention alone

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 
 from mqlearn import significance
-from mqlearn.labels import Entry
-from mqlearn.samples import Question, common_checkpoint, gone_by, metric_of, summarise
 from mqlearn.statistics import generator
+from mqlearn.verdict.labels import Entry
+from mqlearn.verdict.samples import Question, common_checkpoint, gone_by, metric_of, summarise
 
 TRIALS = 200
 SPEED_UPS = (1.1, 1.5, 2.0)

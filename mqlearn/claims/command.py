@@ -46,8 +46,8 @@ class Answer:
 
 def claims(arguments: Sequence[str]) -> int:
     """`mqlearn claims`: 0 whatever the verdicts are."""
-    from mqlearn.claim_tables import json_text, row, table, terminal
-    from mqlearn.compare import write
+    from mqlearn.claims.tables import json_text, row, table, terminal
+    from mqlearn.verdict.command import write
 
     names, overrides, smoke, files, config_dir = read(arguments)
     chosen = [load(name, config_dir) for name in names or known(config_dir)]
@@ -162,7 +162,7 @@ class Needs:
 def needs(claim: Claim, overrides: Sequence[str] = (), *, smoke: bool = False, config_dir: str | None = None) -> Needs:
     """The cells that the checks of a claim look at. Raises SettingError for a label or a level that there is not."""
     from mqlearn import compose
-    from mqlearn.labels import plain_label
+    from mqlearn.verdict.labels import plain_label
 
     small = claim.spec.get("smoke", {}) if smoke else {}
     spec = {**claim.spec["runs"], **small, "base": [*claim.spec["runs"].get("base", []), *small.get("base", [])]}
@@ -207,7 +207,8 @@ def answer(
     chosen: Sequence[Claim], overrides: Sequence[str] = (), *, smoke: bool = False, config_dir: str | None = None
 ) -> list[Answer]:
     """Run what is missing for some claims, then test each. Raises SettingError."""
-    from mqlearn import missing, plans, selection
+    from mqlearn import missing, plans
+    from mqlearn.verdict import selection
 
     wanted = [needs(claim, overrides, smoke=smoke, config_dir=config_dir) for claim in chosen]
     lists = {
@@ -234,7 +235,7 @@ def answer(
 
 def _enough_seeds(claim: Claim, need: Needs, n_seeds: int) -> None:
     """Raise SettingError if no outcome could be significant, before anything is run."""
-    from mqlearn.claim_checks import LEVEL, n_pairs
+    from mqlearn.claims.checks import LEVEL, n_pairs
     from mqlearn.significance import smallest_p
 
     specs = [spec for spec in claim.spec["checks"] if spec["test"] == "pairs"]
@@ -250,7 +251,7 @@ def _enough_seeds(claim: Claim, need: Needs, n_seeds: int) -> None:
 def _test(claim: Claim, need: Needs, cells: Mapping[tuple[str, ...], Any], done: Mapping[str, Any]) -> Answer:
     import numpy as np
 
-    from mqlearn import claim_checks
+    from mqlearn.claims import checks as claim_checks
     from mqlearn.figures.reference import digest
 
     used: dict[str, np.ndarray] = {}

@@ -12,12 +12,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mqlearn import comparison, survival
+from mqlearn import survival
 from mqlearn.errors import SettingError, nearest
-from mqlearn.labels import Entry
 from mqlearn.runs import Run
-from mqlearn.samples import Question, metric_of
 from mqlearn.statistics import generator
+from mqlearn.verdict import comparison
+from mqlearn.verdict.labels import Entry
+from mqlearn.verdict.samples import Question, metric_of
 
 HOLDS, FAILS, OPEN = "holds", "fails", "open"
 VERDICTS = ("reproduced", "not_reproduced", "conditional")

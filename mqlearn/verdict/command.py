@@ -33,8 +33,8 @@ class Request:
 
 def compare(arguments: Sequence[str]) -> int:
     """`mqlearn compare`: 0, or 1 if calibration finds that the tests are wrong too often."""
-    from mqlearn import selection, tables
-    from mqlearn.labels import entries, planned
+    from mqlearn.verdict import selection, tables
+    from mqlearn.verdict.labels import entries, planned
 
     request = read(arguments)
     question = question_of(request.own)
@@ -47,7 +47,7 @@ def compare(arguments: Sequence[str]) -> int:
     curves = planned(request.names[0], request.config_dir) if len(request.names) == 1 else {}
     notes = list(found.notes)
     if request.own.get("tuned"):
-        from mqlearn import tuned
+        from mqlearn.verdict import tuned
 
         everything = selection.find(outputs).runs
         answer = tuned.tuned(chosen, everything, question, request.own)
@@ -73,7 +73,7 @@ def compare(arguments: Sequence[str]) -> int:
 
 def answers(wanted: Sequence[tuple[Any, Any]], question: Any) -> list[Any]:
     """The verdicts of some pairs of entries, corrected together. Raises SettingError."""
-    from mqlearn import comparison
+    from mqlearn.verdict import comparison
 
     resamples = comparison.resamples_for(len(wanted), question.level)
     asked = [comparison.ask(a, b, question, resamples=resamples) for a, b in wanted]
@@ -86,7 +86,7 @@ def pairs(made: Sequence[Any], against: str | None = None, *, mixed: bool = Fals
     Raises SettingError if nothing can be paired, if a pair would cross blocks, or if `against` is unknown or means
     several.
     """
-    from mqlearn.labels import named
+    from mqlearn.verdict.labels import named
 
     blocks = {block: list(group) for block, group in itertools.groupby(made, lambda entry: entry.block)}
     if against is None:
@@ -163,7 +163,7 @@ def read(arguments: Sequence[str]) -> Request:
 
 def question_of(own: dict[str, Any]) -> Any:
     """The `Question` of settings. Raises SettingError."""
-    from mqlearn.samples import Question
+    from mqlearn.verdict.samples import Question
 
     names = ("summary", "metric", "at", "epsilon", "diverged", "level", "interval")
     return Question(**{name: own[name] for name in names if name in own})
@@ -201,7 +201,7 @@ def _json(rows: Sequence[dict[str, Any]]) -> str:
 
 
 def _calibrate(made: Sequence[Any], question: Any, request: Request) -> int:
-    from mqlearn import calibration, tables
+    from mqlearn.verdict import calibration, tables
 
     results = [calibration.calibrate(entry, question) for entry in made]
     rows = [calibration.row(result, question) for result in results]

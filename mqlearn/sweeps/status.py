@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from mqlearn import cells, compose, config, journal, runs
+from mqlearn import cells, compose, config, runs
 from mqlearn.arguments import only, parse
 from mqlearn.errors import SettingError
 from mqlearn.files import deliver
 from mqlearn.store import TrackingError, recorded
+from mqlearn.sweeps import journal
 
 _ORDER = ("planned", "done", "running", "failed", "killed", "missing", "diverged", "not_uploaded")
 

@@ -9,15 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from mqlearn.compare import answers, pairs
-from mqlearn.comparison import Verdict
 from mqlearn.errors import SettingError
-from mqlearn.labels import Entry, differences, entries
-from mqlearn.recipes import command_of
 from mqlearn.runs import Run
-from mqlearn.samples import Question, common_checkpoint, gone_by, metric_of, summarise
-from mqlearn.selection import EXTENT, SILENT, extent, identity, rule_signature, standing
 from mqlearn.statistics import Estimate, bootstrap_interval
+from mqlearn.verdict.command import answers, pairs
+from mqlearn.verdict.comparison import Verdict
+from mqlearn.verdict.labels import Entry, differences, entries
+from mqlearn.verdict.recipes import command_of
+from mqlearn.verdict.samples import Question, common_checkpoint, gone_by, metric_of, summarise
+from mqlearn.verdict.selection import EXTENT, SILENT, extent, identity, rule_signature, standing
 
 VANILLA = "q_learning"
 REPORTING_SEEDS = 20

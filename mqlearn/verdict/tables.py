@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from mqlearn.comparison import Verdict
-from mqlearn.samples import Question
+from mqlearn.verdict.comparison import Verdict
+from mqlearn.verdict.samples import Question
 
 WORDS = {
     "a_better": "a better",
@@ -74,9 +74,9 @@ def runs(entries: Sequence[Any], question: Question) -> dict[str, str]:
 
     For times: how many seeds arrived, and the Kaplan-Meier median.
     """
-    from mqlearn.samples import common_checkpoint, gone_by, metric_of, summarise
     from mqlearn.statistics import CENTRES, bootstrap_interval
     from mqlearn.survival import Times, median_time, times_to
+    from mqlearn.verdict.samples import common_checkpoint, gone_by, metric_of, summarise
 
     method = "bca" if question.interval == "t" else question.interval
     kind = "BCa" if method == "bca" else "percentile"

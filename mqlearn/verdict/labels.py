@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from mqlearn.runs import Run
-from mqlearn.selection import EXTENT, SILENT, flat, identity, rule_signature, shown, text_of, value_of
+from mqlearn.verdict.selection import EXTENT, SILENT, flat, identity, rule_signature, shown, text_of, value_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,21 +62,21 @@ def planned(name: str, config_dir: str | None = None) -> dict[str, Curve]:
     if not any((folder / f"{name}.yaml").is_file() for folder in folders):
         return {}
     spec = compose.compose([f"experiment={name}"], config_dir).get("figure") or {}
-    grid, curves = spec.get("grid") or {"": []}, spec.get("curves") or {}
+    if not spec.get("curves"):
+        return {}
     # Panels that say the same of the rule give the same labels: one of them is enough, at 40 ms a curve.
     rule = ("algorithm", "step_size", "linear")
-    panels = {" ".join(o for o in own if o.startswith(rule)): (panel, own) for panel, own in grid.items()}
-    places = [(said, label) for label in curves for said in panels]
-    lists = []
-    for said, label in places:
-        panel, own = panels[said]
-        curve = curves[label][panel] if isinstance(curves[label], dict) else curves[label]
-        lists.append(plans.last_choices([f"experiment={name}", *own, *curve]))
-    composed = compose.compose_all(lists, config_dir)
+    said = {
+        panel: " ".join(o for o in own if o.startswith(rule)) for panel, own in (spec.get("grid") or {"": []}).items()
+    }
+    panels = {words: panel for panel, words in said.items()}
+    expanded = plans.expand(spec, [f"experiment={name}"])
+    places = [(said[panel], label, one) for panel, label, one in expanded if panels[said[panel]] == panel]
+    composed = compose.compose_all([one for _, _, one in places], config_dir)
     several = len(panels) > 1
     return {
-        rule_signature(one): Curve(plain_label(label), said if several else "")
-        for one, (said, label) in zip(composed, places, strict=True)
+        rule_signature(one): Curve(plain_label(label), words if several else "")
+        for one, (words, label, _) in zip(composed, places, strict=True)
     }
 
 

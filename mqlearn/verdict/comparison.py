@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 
 from mqlearn import power, significance
-from mqlearn.labels import Entry
 from mqlearn.runs import Run
-from mqlearn.samples import Question, Sample, common_checkpoint, is_deterministic, metric_of, samples
-from mqlearn.selection import streams
 from mqlearn.statistics import Estimate, difference_interval
+from mqlearn.verdict.labels import Entry
+from mqlearn.verdict.samples import Question, Sample, common_checkpoint, is_deterministic, metric_of, samples
+from mqlearn.verdict.selection import streams
 
 
 @dataclass

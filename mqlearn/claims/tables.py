@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from mqlearn.claim_checks import FAILS, HOLDS, LEVEL, OPEN, Check, conditions
-from mqlearn.claims import Answer
+from mqlearn.claims.checks import FAILS, HOLDS, LEVEL, OPEN, Check, conditions
+from mqlearn.claims.command import Answer
 
 LINES = 9  # of conditions in a cell of the table; beyond, they are told less finely
 WORDS = {"reproduced": "reproduced", "not_reproduced": "not reproduced", "conditional": "conditional"}

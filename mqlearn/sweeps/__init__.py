@@ -1,0 +1,1 @@
+"""Sweeps: what is planned, run and accounted for."""

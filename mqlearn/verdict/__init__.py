@@ -1,0 +1,1 @@
+"""Which rule is faster: finished runs, compared."""
