@@ -21,9 +21,8 @@ def write_whole(path: Path, content: str | bytes) -> None:
 def target(flag: str, name: str) -> Path:
     """The file that a flag names. Raises SettingError if it cannot be written, before anything is computed."""
     path = Path(name).expanduser().absolute()
-    above = next(place for place in path.parents if place.exists())
-    if path.is_dir() or not above.is_dir() or not os.access(above, os.W_OK | os.X_OK):
-        problem = "it is a folder" if path.is_dir() else f"{above} is no folder that can be written to"
+    if path.is_dir() or not path.parent.is_dir() or not os.access(path.parent, os.W_OK | os.X_OK):
+        problem = "it is a folder" if path.is_dir() else f"{path.parent} is no folder that can be written to"
         raise SettingError(flag, name, f"cannot be written: {problem}")
     return path
 

@@ -11,7 +11,7 @@ from typing import Any
 from mqlearn import cells, compose, config, plans, runs
 from mqlearn.arguments import CONFIG_DIR, parse
 from mqlearn.errors import SettingError
-from mqlearn.files import deliver, target
+from mqlearn.files import deliver
 from mqlearn.report import page, verdicts
 from mqlearn.report.subjects import Subject, subjects
 from mqlearn.verdict import command as compare
@@ -108,7 +108,7 @@ def _natural(text: str) -> list[tuple[float, str]]:
 def _target(path: Path) -> Path:
     if path.suffix.lower() not in _KINDS:
         raise SettingError("--output", path, "must be the name of an .html file")
-    return target("--output", str(path))
+    return path
 
 
 def _given(name: Path) -> list[dict[str, Any]]:
