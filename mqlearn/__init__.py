@@ -1,6 +1,7 @@
 """mqlearn: a bench on which Q-learning rules are compared against the exact optimum."""
 
 from mqlearn.algorithms import MomentumQ, NeSA, QLearning, Rule, SpeedyQ
+from mqlearn.encodings import fourier, rbf, tile_coding
 from mqlearn.environments import (
     cliff_walking,
     from_gymnasium,
@@ -12,6 +13,7 @@ from mqlearn.environments import (
 )
 from mqlearn.errors import SettingError
 from mqlearn.experiment import Result, run
+from mqlearn.features import Features, aggregation, from_function, from_matrix, one_hot
 from mqlearn.learners import Linear
 from mqlearn.mdp import FiniteMDP
 from mqlearn.metrics import Evaluation
@@ -23,6 +25,7 @@ __all__ = [
     "IID",
     "Constant",
     "Evaluation",
+    "Features",
     "FiniteMDP",
     "Harmonic",
     "InverseSqrt",
@@ -40,13 +43,20 @@ __all__ = [
     "SettingError",
     "SpeedyQ",
     "Synchronous",
+    "aggregation",
     "cliff_walking",
+    "fourier",
+    "from_function",
     "from_gymnasium",
+    "from_matrix",
     "frozen_lake",
     "frozen_lake_blocks",
     "frozen_lake_random",
+    "one_hot",
     "optimal",
+    "rbf",
     "run",
     "simulator",
     "taxi",
+    "tile_coding",
 ]

@@ -133,6 +133,9 @@ def main(argv: list[str] | None = None) -> None:
         return
     from mqlearn.errors import SettingError, nearest
 
+    # Runs use the cores side by side themselves, and threads of BLAS would only wait beside them. Set before NumPy is
+    # loaded, inherited by all workers; what a user has set stays.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     given, sys.argv = sys.argv, ["mqlearn", *arguments]  # recorded as the command
     try:
         if {"-sc", "--shell-completion"} & {*arguments}:

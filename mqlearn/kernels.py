@@ -34,6 +34,7 @@ _MULTIPLIER_1 = np.uint64(0xCD9E8D57)
 _WEYL_0 = np.uint32(0x9E3779B9)
 _WEYL_1 = np.uint32(0xBB67AE85)
 _HALF = np.uint64(32)
+_LOW = np.uint64(0xFFFFFFFF)
 
 
 def _compiled(function: Callable, nogil: bool = True, **options: Any) -> Any:
@@ -89,18 +90,19 @@ def philox(c0, c1, c2, c3, key0, key1):
     return c0, c1, c2, c3
 
 
-@_compiled
-def philox_lanes(word, k, lanes, seed, stream, out):
-    """`philox` at counter (word, k, lane) for an array of lanes, into `out` (4, lanes)."""
+@partial(_compiled, **_apart())
+def philox_counters(words, first, k, lanes, seed, stream, out):
+    """`philox` at the counters (words[i] + first, k, lanes[i]), into `out` (4, n); words, lanes (n,) uint32."""
     k_low = np.uint32(k)
     k_high = np.uint32(k >> 32)
     out0, out1, out2, out3 = out[0], out[1], out[2], out[3]
-    for lane in range(lanes.shape[0]):
-        w0, w1, w2, w3 = philox(word, k_low, k_high, lanes[lane], seed, stream)
-        out0[lane] = w0
-        out1[lane] = w1
-        out2[lane] = w2
-        out3[lane] = w3
+    for i in range(words.shape[0]):
+        word = np.uint32(words[i] + first)
+        w0, w1, w2, w3 = philox(word, k_low, k_high, lanes[i], seed, stream)
+        out0[i] = w0
+        out1[i] = w1
+        out2[i] = w2
+        out3[i] = w3
 
 
 @_compiled
@@ -119,31 +121,58 @@ def _state_values(q, offsets, v):
 
 
 @partial(_compiled, **_apart())
-def _synchronous_step(q, q_prev, v, v_prev, scratch, model, weights, discount, k, lanes, seed, stream):
+def _look_ahead(q, v, v_prev, w, offsets, s_discount, t_discount):
+    """One look-up a sample: w(y) = s g max_v Q_k(y, v) + t g max_v Q_{k-1}(y, v), once a state; the maxima go to v_prev.
+
+    Terminal states have no pairs: there v, v_prev and w are 0 and stay so.
+    """
+    n_lanes = q.shape[1]
+    for x in range(w.shape[0]):
+        first = offsets[x]
+        end = offsets[x + 1]
+        if end - first == np.uint64(4):  # most grids: one pass over the four rows
+            q0, q1, q2, q3 = q[first], q[first + np.uint64(1)], q[first + np.uint64(2)], q[first + np.uint64(3)]
+            for lane in range(n_lanes):
+                largest = max(max(max(q0[lane], q1[lane]), q2[lane]), q3[lane])
+                v_prev[x, lane] = largest
+                w[x, lane] = s_discount * largest + t_discount * v[x, lane]
+        elif first < end:
+            for lane in range(n_lanes):
+                v_prev[x, lane] = q[first, lane]
+            for pair in range(first + np.uint64(1), end):
+                for lane in range(n_lanes):
+                    v_prev[x, lane] = max(v_prev[x, lane], q[pair, lane])
+            for lane in range(n_lanes):
+                w[x, lane] = s_discount * v_prev[x, lane] + t_discount * v[x, lane]
+
+
+@partial(_compiled, **_apart())
+def _synchronous_step(q, q_prev, v, v_prev, scratch, model, weights, discount, k, seed, stream):
     """One iteration of all pairs: writes Q_{k+1} over `q_prev` and max_u Q_k over `v_prev`."""
     offsets, successors, rewards, thresholds, reuse, base = model
-    w, target, words = scratch
+    w, target, counters, lanes, words = scratch
     n_lanes = q.shape[1]
     n_successors = successors.shape[1]
     w_q, w_prev, s, t = weights
-    _state_values(q, offsets, v_prev)
-    # One look-up a sample: W(y) = s g max_v Q_k(y, v) + t g max_v Q_{k-1}(y, v), once a state.
-    s_discount = discount * s
-    t_discount = discount * t
-    for x in range(w.shape[0]):
-        for lane in range(n_lanes):
-            w[x, lane] = s_discount * v_prev[x, lane] + t_discount * v[x, lane]
+    _look_ahead(q, v, v_prev, w, offsets, discount * s, discount * t)
     reward_weight = s + t
-    word = np.uint32(0)
+    # Words lie as (4, counters x lanes): `row` and `column` say whose turn it is, and `power` which of their digits'.
+    first = np.uint32(0)
+    column = np.uint64(words.shape[1])
     row = np.uint64(3)
     left = 0
+    power = np.uint32(1)
     for pair in range(q.shape[0]):
         if reuse > 0 and left == 0:
             left = reuse
+            power = np.uint32(1)
             row = (row + np.uint64(1)) & np.uint64(3)
             if row == 0:
-                philox_lanes(word, k, lanes, seed, stream, words)
-                word = np.uint32(word + np.uint32(1))
+                column += np.uint64(n_lanes)
+                if column >= np.uint64(words.shape[1]):
+                    philox_counters(counters, first, k, lanes, seed, stream, words)
+                    first = np.uint32(first + counters.shape[0] // n_lanes)
+                    column = np.uint64(0)
         left -= 1
         y0 = np.uint64(successors[pair, 0])
         r0 = reward_weight * rewards[pair, 0]
@@ -159,10 +188,9 @@ def _synchronous_step(q, q_prev, v, v_prev, scratch, model, weights, discount, k
                 e0 = w[y0, lane] + r0
                 e1 = w[y1, lane] + r1
                 e2 = w[y2, lane] + r2
-                u = words[row, lane]
+                u = np.uint32(words[row, column + np.uint64(lane)] * power)
                 e = e1 if u >= threshold1 else e0
                 e = e2 if u >= threshold2 else e
-                words[row, lane] = np.uint32(u * base)
                 q_prev[pair, lane] = w_q * q[pair, lane] + w_prev * q_prev[pair, lane] + e
         else:
             for lane in range(n_lanes):
@@ -174,11 +202,11 @@ def _synchronous_step(q, q_prev, v, v_prev, scratch, model, weights, discount, k
                 for lane in range(n_lanes):
                     e0 = target[lane]
                     e1 = w[y, lane] + r
-                    target[lane] = e1 if words[row, lane] >= threshold else e0
+                    u = np.uint32(words[row, column + np.uint64(lane)] * power)
+                    target[lane] = e1 if u >= threshold else e0
             for lane in range(n_lanes):
                 q_prev[pair, lane] = w_q * q[pair, lane] + w_prev * q_prev[pair, lane] + target[lane]
-            for lane in range(n_lanes):
-                words[row, lane] = np.uint32(words[row, lane] * base)
+        power = np.uint32(power * base)
 
 
 @_compiled
@@ -193,36 +221,42 @@ def synchronous(q, q_prev, model, weights, discount, k, lanes, seed, stream):
     to its next digit. With `reuse` 0 nothing is random.
     """
     n_states = model[0].shape[0] - 1
-    n_lanes = q.shape[1]
+    n_pairs, n_lanes = q.shape
     v = np.zeros((n_states, n_lanes))
     v_prev = np.zeros((n_states, n_lanes))
-    scratch = (
-        np.zeros((n_states, n_lanes)),
-        np.zeros(n_lanes),
-        np.zeros((4, n_lanes), np.uint32),
-    )
+    # Random words are made for many counters at once: the lanes of one are too few to fill vectors.
+    n_counters = min(_COUNTERS, n_pairs // (4 * max(1, model[4])) + 1)
+    counters, own = np.empty(n_counters * n_lanes, np.uint32), np.empty(n_counters * n_lanes, np.uint32)
+    for i in range(n_counters * n_lanes):
+        counters[i] = i // n_lanes
+        own[i] = lanes[i % n_lanes]
+    words = np.zeros((4, n_counters * n_lanes), np.uint32)
+    scratch = (np.zeros((n_states, n_lanes)), np.zeros(n_lanes), counters, own, words)
     _state_values(q_prev, model[0], v)
     n = weights.shape[0]
     # Two steps a turn with the roles exchanged: swapping the arrays in a loop hides from the compiler that they differ.
     for i in range(0, n - 1, 2):
         now = (weights[i, 0], weights[i, 1], weights[i, 2], weights[i, 3])
-        _synchronous_step(q, q_prev, v, v_prev, scratch, model, now, discount, k + i, lanes, seed, stream)
+        _synchronous_step(q, q_prev, v, v_prev, scratch, model, now, discount, k + i, seed, stream)
         now = (weights[i + 1, 0], weights[i + 1, 1], weights[i + 1, 2], weights[i + 1, 3])
-        _synchronous_step(q_prev, q, v_prev, v, scratch, model, now, discount, k + i + 1, lanes, seed, stream)
+        _synchronous_step(q_prev, q, v_prev, v, scratch, model, now, discount, k + i + 1, seed, stream)
     if n % 2 == 1:
         now = (weights[n - 1, 0], weights[n - 1, 1], weights[n - 1, 2], weights[n - 1, 3])
-        _synchronous_step(q, q_prev, v, v_prev, scratch, model, now, discount, k + n - 1, lanes, seed, stream)
+        _synchronous_step(q, q_prev, v, v_prev, scratch, model, now, discount, k + n - 1, seed, stream)
 
 
 # --- one sample an iteration ---------------------------------------------------------------------------------------
 #
-# A transition is the number (pair << shift) | outcome. A lane's chain keeps six whole numbers:
+# A transition is the number (pair << shift) | outcome. A replay buffer holds (transition << 32) | to, with `to` as in
+# `_packed`: what is drawn lies far apart, and looking its successor up as well would wait for memory once more.
+# A lane's chain keeps six whole numbers:
 # state, steps of this episode, steps of the chain, episodes ended, goals entered, transitions with a reward.
 #
 # model: (offsets (states + 1,) uint64, successors (pairs, B) uint32, rewards (pairs, B), thresholds (pairs, B) uint32,
 #   shift).   chain: see `mqlearn.sampling`, where it is built.
 
 _CHUNK = 4096  # iterations for which random words are made at a time
+_COUNTERS = 32  # of random words that are made at a time for synchronous steps
 _BATCH = 64  # moves of an evaluation episode, likewise
 MARKOVIAN, REPLAY, IID = 0, 1, 2
 UNIFORM, TABLE, EPSILON_GREEDY = 0, 1, 2
@@ -298,14 +332,14 @@ def _leave(state, now):
 @_compiled
 def _ahead(model, columns, n_active, buffer, steps, words, begin, end):
     """Read once what replay is going to read in columns begin .. end - 1: reads that wait for memory wait together."""
-    offsets, rows, _, shift, mask = model
+    offsets, _, _, shift, _ = model
     stored = min(np.uint64(steps), np.uint64(buffer.shape[0]))
     last = np.uint64(columns.shape[0] - 1)
     total = np.uint32(0)
     for i in range(begin, end):
-        drawn = np.uint64(buffer[_below(words[7, i], stored)])
-        y = np.uint64(rows[drawn >> shift, drawn & mask]) >> np.uint64(1)
-        total ^= columns[min((drawn >> shift) * n_active, last)] ^ columns[min(offsets[y] * n_active, last)]
+        drawn = buffer[_below(words[7, i], stored)]
+        pair, y = drawn >> (_HALF + shift), (drawn & _LOW) >> np.uint64(1)
+        total ^= columns[min(pair * n_active, last)] ^ columns[min(offsets[y] * n_active, last)]
     words[6, begin] = total  # nobody uses it, but the compiler does not know
 
 
@@ -368,14 +402,14 @@ def _move(model, chain, now, buffer, visits, greedy, k, words, i):
     if mode == REPLAY:
         capacity = np.uint64(buffer.shape[0])
         if turn:
-            buffer[place] = np.uint32((pair << shift) | b)
+            buffer[place] = (((pair << shift) | b) << _HALF) | to
             place += np.uint64(1)
             if place == capacity:
                 place = np.uint64(0)
-        drawn = np.uint64(buffer[_below(words[7, i], min(np.uint64(steps), capacity))])
-        pair = drawn >> shift
-        b = drawn & mask
-        to = np.uint64(rows[pair, b])
+        drawn = buffer[_below(words[7, i], min(np.uint64(steps), capacity))]
+        to = drawn & _LOW
+        pair = drawn >> (_HALF + shift)
+        b = (drawn >> _HALF) & mask
     reward = 0.0
     if to & np.uint64(1):
         reward = rewards[pair, b]
@@ -404,7 +438,7 @@ def draw(model, chain, state, buffer, visits, greedy, k, n, lane, seed, streams,
     """The transitions that a lane learns from in iterations k .. k + n - 1, into `out` (n or more,) uint64.
 
     greedy: the pair that a greedy behaviour chooses now; under epsilon-greedy, n is 1.
-    buffer: (capacity,) uint32 ring of transitions.   visits: (pairs,) of the chain.   scratch: (8, n or more) uint32.
+    buffer: (capacity,) uint64 ring, see above.   visits: (pairs,) of the chain.   scratch: (8, n or more) uint32.
     """
     packed = _packed(model)
     _words(chain, k, n, lane, seed, streams, scratch)

@@ -144,7 +144,7 @@ class Chain:
     """The sampling chains of some lanes, and what they have seen.
 
     states (L, 6): state, moves of this episode, steps, episodes ended, goals entered, transitions with a reward.
-    buffers (L, capacity) uint32: replayed transitions.   visits (L, pairs): of each pair by the chain.
+    buffers (L, capacity) uint64: transitions to replay.   visits (L, pairs): of each pair by the chain.
     """
 
     arrays = ("lanes", "states", "buffers", "visits")
@@ -165,7 +165,7 @@ class Chain:
         self.tables = chain_tables(sampling, mdp, mode)
         self.streams = tuple(np.uint32(kernels.STREAMS[name]) for name in ("chain", "choices", "ties"))
         self.states = np.zeros((len(lanes), 6), np.int64)
-        self.buffers = np.zeros((len(lanes), capacity), np.uint32)
+        self.buffers = np.zeros((len(lanes), capacity), np.uint64)
         self.visits = np.zeros((len(lanes), len(mdp.pairs)), np.int32)
         starts, keep, alias = self.tables[4:7]
         index, coin = uniform_words(2, lanes, seed, "warm_up_choices").astype(np.uint64).T
@@ -327,10 +327,12 @@ def uniform_words(n: int, lanes: np.ndarray, seed: int, stream: str) -> np.ndarr
     """(L, n) uniform 32-bit words of a named stream, at k = 2^40, which no iteration reaches."""
     from mqlearn import kernels
 
-    words = np.empty((-(-n // 4), 4, len(lanes)), np.uint32)
-    for i, four in enumerate(words):
-        kernels.philox_lanes(np.uint32(i), 1 << 40, lanes, np.uint32(seed), np.uint32(kernels.STREAMS[stream]), four)
-    return np.ascontiguousarray(words.reshape(-1, len(lanes))[:n].T)  # other layouts would compile the kernels anew
+    blocks = -(-n // 4)
+    counters = np.repeat(np.arange(blocks, dtype=np.uint32), len(lanes)), np.uint32(0), 1 << 40, np.tile(lanes, blocks)
+    words = np.empty((4, blocks * len(lanes)), np.uint32)
+    kernels.philox_counters(*counters, np.uint32(seed), np.uint32(kernels.STREAMS[stream]), words)
+    words = words.reshape(4, blocks, len(lanes)).swapaxes(0, 1).reshape(-1, len(lanes))
+    return np.ascontiguousarray(words[:n].T)  # other layouts would compile the kernels anew
 
 
 def synchronous_model(mdp: FiniteMDP, mean_reward: bool) -> tuple:
