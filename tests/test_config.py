@@ -3,7 +3,9 @@
 import pickle
 from pathlib import Path
 
+import hydra
 import pytest
+from omegaconf import OmegaConf
 
 from mqlearn import compose, config, experiment, plans, plugins, runs
 from mqlearn.errors import SettingError
@@ -14,6 +16,29 @@ SMALL = ("iterations=100", "n_seeds=2")
 
 def digest(*overrides: str, config_dir: str | None = None) -> str:
     return config.build(compose.compose([*SMALL, *overrides], config_dir)).digest
+
+
+def test_many_lists_are_composed_as_hydra_composes_each_alone():
+    lists = [
+        ["algorithm=momentum_q", "algorithm.m=5", "seed=1"],
+        ["algorithm.m=7", "algorithm=momentum_q", "hydra.sweep.subdir=${hydra.job.override_dirname}"],
+        ["algorithm=momentum_q", "algorithm.m=7", "experiment.name='two words'"],
+        ["algorithm=momentum_q", "algorithm={m:3}", "linear={projection:2}", "~env.slippery"],
+        ["algorithm=q_learning", "step_size=constant", "seed=1"],
+        ["hydra.sweep.subdir=${hydra.job.override_dirname}/a", "seed=1"],
+        [],
+    ]
+    with compose._hydra(None) as one:
+        together = [one(overrides) for overrides in [*lists, *lists]]
+    for number, config_of in enumerate(together):
+        with hydra.initialize_config_dir(str(config.CONF), version_base=compose.VERSION_BASE, job_name="mqlearn"):
+            alone = hydra.compose("config", lists[number % len(lists)], return_hydra_config=True)
+        assert config_of == alone
+        assert compose.plain(config_of) == compose.plain(alone)
+        for key in ("hydra.overrides.task", "hydra.job.override_dirname", "hydra.sweep.subdir"):
+            assert OmegaConf.select(config_of, key) == OmegaConf.select(alone, key)
+    assert compose.plain(together[1])["algorithm"]["m"] == 7
+    assert "hydra.sweep.subdir" not in OmegaConf.select(together[1], "hydra.sweep.subdir")
 
 
 @pytest.mark.parametrize(
