@@ -26,7 +26,7 @@ import numpy as np
 from mqlearn import runs
 from mqlearn.errors import SettingError, nearest
 from mqlearn.store import TrackingError as TrackingError  # part of this module's interface, as is find
-from mqlearn.store import connect, experiment_id, failures, finished, load_mlflow, shown, sqlite_path
+from mqlearn.store import add_metrics, connect, experiment_id, failures, finished, load_mlflow, shown, sqlite_path
 from mqlearn.store import find as find
 
 if TYPE_CHECKING:
@@ -120,7 +120,9 @@ def log(
         run_id = created.info.run_id
         try:
             run = runs.update_summary(run, mlflow_run_id=run_id)
-            _log_values(client, run_id, run.settings, values, ended)
+            _log_parameters(client, run_id, run.settings)
+            if not add_metrics(uri, run_id, values, ended):
+                _log_metrics(client, run_id, values, ended)
             client.log_artifacts(run_id, str(run.folder))
             status = {"failed": "FAILED", "killed": "KILLED"}.get(run.status, "FINISHED")
             client.set_terminated(run_id, status, ended)
@@ -247,18 +249,9 @@ def _values(run: runs.Run, text: str, name: str, per_seed: bool) -> Iterator[tup
             yield key, float(value), int(step)
 
 
-def _log_values(
-    client: "MlflowClient",
-    run_id: str,
-    settings: Mapping[str, Any],
-    values: list[tuple[str, float, int]],
-    time: int,
-) -> None:
-    """Parameters and metrics, in as few calls as MLflow's limits allow.
-
-    Parameters are the settings by dotted key, but not those of tracking: they change no number and may hold a password.
-    """
-    from mlflow.entities import Metric, Param
+def _log_parameters(client: "MlflowClient", run_id: str, settings: Mapping[str, Any]) -> None:
+    """The settings by dotted key, but not those of tracking: they change no number and may hold a password."""
+    from mlflow.entities import Param
 
     flat = dict(_flat({key: value for key, value in settings.items() if key != "tracking"}))
     parameters = []
@@ -268,12 +261,16 @@ def _log_values(
             client.log_text(run_id, text, f"parameters/{name}.txt")
             text = f"sha256:{sha256(text.encode()).hexdigest()}"
         parameters.append(Param(name, text))
+    for start in range(0, len(parameters), PARAMETERS_A_BATCH):
+        client.log_batch(run_id, params=parameters[start : start + PARAMETERS_A_BATCH])
+
+
+def _log_metrics(client: "MlflowClient", run_id: str, values: list[tuple[str, float, int]], time: int) -> None:
+    from mlflow.entities import Metric
+
     metrics = [Metric(key, value, time, step) for key, value, step in values]
-    while parameters or metrics:  # a batch holds so many of all kinds together
-        params, parameters = parameters[:PARAMETERS_A_BATCH], parameters[PARAMETERS_A_BATCH:]
-        room = METRICS_A_BATCH - len(params)
-        client.log_batch(run_id, metrics=metrics[:room], params=params)
-        metrics = metrics[room:]
+    for start in range(0, len(metrics), METRICS_A_BATCH):
+        client.log_batch(run_id, metrics=metrics[start : start + METRICS_A_BATCH])
 
 
 def _flat(settings: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:

@@ -6,6 +6,7 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -308,6 +309,31 @@ def test_an_unknown_schema_is_read_by_the_api(uri, tmp_path, monkeypatch):
     (run,) = runs.select(tmp_path / "outputs", "trial", store=uri).values()
     assert run.summary["mlflow_run_id"] == run_id
     assert tracking.prepare(uri, "trial") == store.connect(uri).get_run(run_id).info.experiment_id
+
+
+def test_sql_and_the_api_record_the_same_metrics(uri, tmp_path, monkeypatch):
+    rng = np.random.default_rng(0)
+    curves = {"q_error": rng.random((4, 600)), "value_gap": np.full((4, 600), np.nan)}
+    curves["value_gap"][:3, ::2] = -1e-300
+    outcome = replace(Outcome(), iteration=np.arange(600), curves=curves)
+    recorded = []
+    for number, known in enumerate((store.KNOWN_SCHEMAS, frozenset({"another"}))):
+        monkeypatch.setattr(store, "KNOWN_SCHEMAS", known)
+        run = runs.update_summary(write(tmp_path / f"{number}", result=outcome), ended="2026-01-01T00:00:00+00:00")
+        run_id = tracking.log(run, uri, "trial", per_seed=True)
+        with closing(sqlite3.connect(str(store.sqlite_path(uri)))) as database:
+            columns = "key, value, timestamp, step, is_nan, typeof(value), typeof(step)"
+            select = "SELECT {} FROM {} WHERE run_uuid = ? ORDER BY key, step".format
+            tables = (select(columns, table) for table in ("metrics", "latest_metrics"))
+            recorded.append([database.execute(query, (run_id,)).fetchall() for query in tables])
+    assert recorded[0] == recorded[1]
+    assert len(recorded[0][0]) > 8 * 600
+
+
+def test_metrics_that_the_database_refuses_are_one_error(uri):
+    with pytest.raises(tracking.TrackingError, match="recording metrics failed"):
+        tracking.prepare(uri, "trial")
+        store.add_metrics(uri, "no such run", [("q_error", 1.0, 0)], 0)
 
 
 def test_select_takes_the_latest_of_a_digest_and_files_from_the_first_whole_place(uri, tmp_path):
