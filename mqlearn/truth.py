@@ -35,10 +35,11 @@ def prospects(mdp: FiniteMDP) -> tuple[dict[str, Any], list[str]]:
     success = float(mdp.start @ success_probability(mdp)) if mdp.goal.any() else None
     warnings = []
     value = abs(optimum.start_value)
+    known = "" if value > optimum.error_bound else f", certified to {optimum.error_bound:.2g} only"
     if value < 1e-60:
-        warnings.append(f"the optimal value at the start is below 1e-60 (computed: {optimum.start_value:.3g})")
+        warnings.append(f"the optimal value at the start is below 1e-60 (computed: {optimum.start_value:.3g}{known})")
     elif value < NEGLIGIBLE_VALUE * mdp.max_reward:
-        warnings.append(f"the optimal value at the start is negligible ({optimum.start_value:.3g})")
+        warnings.append(f"the optimal value at the start is negligible ({optimum.start_value:.3g}{known})")
     if success is not None and success < NEGLIGIBLE_SUCCESS:
         warnings.append(f"even the best policy reaches the goal with probability {success:.3g} only")
     facts = {

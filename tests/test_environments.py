@@ -347,6 +347,11 @@ class OldReset(Chain):
         return super().reset()[0]
 
 
+class OldResetAndStep(OldReset):
+    def step(self, action: Any) -> Any:
+        return super().step(action)[:4]
+
+
 class NoInfo(Chain):
     def reset(self, **settings: Any) -> Any:
         return super().reset(**settings)[0]
@@ -375,6 +380,7 @@ class OutsideStates(Chain):
     [
         (OldStep(), "returns four values (the old interface), five are needed"),
         (OldReset(), "must accept seed="),
+        (OldResetAndStep(), "four values (the old interface), five are needed"),
         (NoInfo(), "must return two values"),
         (WrongRows(), "must be (probability, state, reward, terminated)"),
         (WrongNumbers(), "must be numbered from 0 to 4"),

@@ -3,6 +3,7 @@
 P[state][action] is a list of (probability, next state, reward, terminated), as in Gymnasium's toy text.
 """
 
+import contextlib
 import copy
 import re
 from collections.abc import Mapping
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     import gymnasium
 
 _STEPS = 300  # for comparing the environment with its model
+_STEPPED = "must have a Box observation and Discrete actions"  # to be learned from without a model
 _RESETS = 100  # for finding the first states
 
 
@@ -48,9 +50,11 @@ def simulator(id: "gymnasium.Env | str", *, discount: float = 0.9, **make_kwargs
 
     env, name = _environment(id, make_kwargs)
     _check_interface(env.unwrapped, name, None)
-    if not isinstance(env.observation_space, Box) or not isinstance(env.action_space, Discrete):
-        expected = "must have a Box observation and Discrete actions; for a model P use from_gymnasium"
-        raise SettingError("env.id", name, expected)
+    for what, space, kind in (("observation", env.observation_space, Box), ("action", env.action_space, Discrete)):
+        if not isinstance(space, kind):
+            why = f"its {what} space is a {type(space).__name__}"
+            why += "; for its model P use from_gymnasium" if env.has_wrapper_attr("P") else "; it has no exact model"
+            raise SettingError("env.id", name, f"{_STEPPED} ({why})")
     return Simulator(name, partial(copy.deepcopy, env), check_discount(discount))
 
 
@@ -134,8 +138,8 @@ def _read(env: "gymnasium.Env", name: str, discount: float) -> FiniteMDP:
     table = None if lack else _read_table(env.get_wrapper_attr("P"), base, name)
     runs = _check_interface(base, name, table)
     if table is None:
-        absent = f"no exact model: errors against the optimum are not available ({lack})"
-        raise SettingError("env.id", name, absent)
+        absent = f"no exact model: errors against the optimum are not available ({lack}); to learn without, it"
+        raise SettingError("env.id", name, f"{absent} {_STEPPED}")
     start = _start(base, name, runs, table)
     if runs:
         followed = env.observation_space == base.observation_space and env.action_space == base.action_space
@@ -167,7 +171,11 @@ def _check_interface(base: Any, name: str, table: _Table | None) -> bool:
     except TypeError as error:
         if "unexpected keyword argument" not in str(error):
             raise
-        raise SettingError("env.id", name, "its reset must accept seed= (Gymnasium's interface)") from None
+        wrong = "its reset must accept seed= (Gymnasium's interface)"
+        with contextlib.suppress(NotImplementedError):
+            base.reset()
+            wrong += ", and " * bool(step := _step_values(base.step(base.action_space.sample()))) + step
+        raise SettingError("env.id", name, wrong) from None
     if first is None:  # gymnasium.Env's own: a bare model
         return False
     if not isinstance(first, tuple) or len(first) != 2:
@@ -180,12 +188,18 @@ def _check_interface(base: Any, name: str, table: _Table | None) -> bool:
         result = base.step(action)
     except NotImplementedError:
         return False
-    if not isinstance(result, tuple) or len(result) != 5:
-        values = len(result) if isinstance(result, tuple) else 1
-        count = "four values (the old interface)" if values == 4 else f"{values} value(s)"
-        expected = "five are needed: observation, reward, terminated, truncated, info"
-        raise SettingError("env.id", name, f"its step returns {count}, {expected}")
+    if wrong := _step_values(result):
+        raise SettingError("env.id", name, wrong)
     return True
+
+
+def _step_values(result: Any) -> str:
+    """What is wrong with what a step returned, or an empty string."""
+    values = len(result) if isinstance(result, tuple) else 1
+    if values == 5:
+        return ""
+    count = "four values (the old interface)" if values == 4 else f"{values} value(s)"
+    return f"its step returns {count}, five are needed: observation, reward, terminated, truncated, info"
 
 
 def _read_table(model: Any, base: Any, name: str) -> _Table:

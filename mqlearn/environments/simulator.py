@@ -2,11 +2,12 @@
 
 import hashlib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from mqlearn.errors import SettingError
+from mqlearn.mdp import check_discount
 
 if TYPE_CHECKING:
     import gymnasium
@@ -34,6 +35,10 @@ class Simulator:
     @property
     def n_actions(self) -> int:
         return int(self.env.action_space.n)  # type: ignore[attr-defined]  # Discrete: checked when it was made
+
+    def with_discount(self, discount: float) -> "Simulator":
+        """The same environment with another discount."""
+        return replace(self, discount=check_discount(discount))
 
     def digest(self) -> str:
         """Hexadecimal SHA-256 of the name, the discount, Gymnasium's version and how it is stepped."""
