@@ -1,5 +1,6 @@
 """The arguments of a verb: flags, a folder of configurations, and overrides for Hydra."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -8,6 +9,8 @@ from mqlearn import files as on_disk
 from mqlearn.errors import SettingError, nearest
 
 CONFIG_DIR = ("--config-dir", "-cd")
+# A step size within a step size is a choice of its group, which Hydra spells with an @.
+_NESTED = re.compile(r"^step_size\.base=(?!null$)(?=[a-z_]+(,[a-z_]+)*$)")
 EXISTING = ("skip", "rerun", "error")
 
 
@@ -56,7 +59,7 @@ def parse(
             expected = f"must be one of {', '.join(known)}" if known else "there are no flags here"
             raise SettingError("flag", argument, expected + nearest(name, known))
         else:
-            options.overrides.append(argument)
+            options.overrides.append(_NESTED.sub("step_size@step_size.base=", argument))
     return options
 
 

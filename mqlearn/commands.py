@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from mqlearn import compose, config
-from mqlearn.arguments import CONFIG_DIR, only, parse, refuse_finished, take, take_existing
+from mqlearn.arguments import CONFIG_DIR, Options, only, parse, refuse_finished, take, take_existing
 from mqlearn.cells import COMMAND, command, describe, perform, prospects, tracker
 from mqlearn.config import Cell
 from mqlearn.errors import SettingError
@@ -53,8 +53,18 @@ def run(arguments: Sequence[str]) -> int:
     if done is not None:
         print(f"finished already (existing=rerun repeats it)\n{describe(done)}")
         return 0
+    _warn_of_cells(options)
     with processes.ending_promptly(lambda: None):
         return hydra_main(arguments)
+
+
+def _warn_of_cells(options: Options) -> None:
+    """Say that an experiment's curves are not what a single run runs."""
+    if not any(text.startswith("experiment=") for text in options.overrides):
+        return
+    spec = compose.compose(options.overrides, options.config_dir).get("figure") or {}
+    if cells := len(spec.get("grid") or [""]) * len(spec.get("curves") or []):
+        sys.stderr.write(f"warning: this is one run; the {cells} cells of this experiment are run by mqlearn run -m\n")
 
 
 def _truth(setting: str, text: str) -> bool:
@@ -157,15 +167,17 @@ def truth(arguments: Sequence[str]) -> int:
     from mqlearn.truth import report
 
     options = parse(arguments, flags=("--json",), values=CONFIG_DIR)
-    cell = config.build(compose.compose(options.overrides, options.config_dir))
-    if not isinstance(cell.mdp, FiniteMDP):
+    settings = compose.compose(options.overrides, options.config_dir)
+    mdp = config.environment(settings)
+    if not isinstance(mdp, FiniteMDP):  # said first: other settings may not suit such an environment either
         reason = "no exact model: its optimum and errors against it are not available"
-        raise SettingError("env", cell.mdp.name, reason)
-    facts, warnings = report(cell.mdp)
+        raise SettingError("env", mdp.name, reason)
+    facts, warnings = report(config.build(settings).mdp)
     if "--json" in options.given:
         print(json.dumps(facts))
     else:
-        print("\n".join(f"{name.replace('_', ' '):22} {value}" for name, value in facts.items()))
+        shown = {name: "none: no goal can be reached" if value is None else value for name, value in facts.items()}
+        print("\n".join(f"{name.replace('_', ' '):22} {value}" for name, value in shown.items()))
     for warning in warnings:
         sys.stderr.write(f"warning: {warning}\n")
     return 0

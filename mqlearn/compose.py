@@ -216,6 +216,7 @@ def _read_once(repository: Any) -> Any:
 
 def _composed(compose_one: Compose, overrides: Sequence[str]) -> tuple[Any, dict[str, Any]]:
     """Hydra's configuration and the resolved settings in it. Raises SettingError, for all that Hydra refuses."""
+    SettingErrors.collect(functools.partial(_parse, text) for text in overrides if "=[" in text)
     try:
         config = compose_one(overrides)
         return config, plain(config)
@@ -227,7 +228,7 @@ def _refusals() -> tuple[type[Exception], ...]:
     from hydra.errors import HydraException
     from omegaconf.errors import OmegaConfBaseException
 
-    return HydraException, OmegaConfBaseException, ValueError
+    return HydraException, OmegaConfBaseException, ValueError, TypeError  # env=[1,2] is a TypeError
 
 
 def _sweep(overrides: Sequence[str]) -> list[list[str]]:
@@ -283,7 +284,8 @@ def _diagnose(compose_one: Compose, overrides: Sequence[str], error: Exception |
         error = None
     if unknown:
         config = config or compose_one([])
-        errors = [SettingError(key, given.get(key, ""), _no_such(key, config)) for key in unknown] + errors
+        named = [(key, key.rpartition("@")[2]) for key in unknown]  # group@setting, as Hydra writes it
+        errors = [SettingError(name, given.get(key, ""), _no_such(name, config)) for key, name in named] + errors
     return SettingErrors.one_of(errors)
 
 
@@ -307,7 +309,8 @@ def _parse(text: str, *, sweeps: bool = False) -> None:
         raise SettingError(key, value, f"stands for several values: {several}")
     loader = GlobalHydra.instance().config_loader()
     options = [] if parsed.is_sweep_override() or parsed.is_delete() else loader.get_group_options(key)
-    if options and not isinstance(parsed.value(), str | list):
+    lists = str | list if key.startswith("hydra/") else str  # of two choices Hydra would make a mixture
+    if options and not isinstance(parsed.value(), lists):
         raise SettingError(key, parsed.value(), f"must be one of {', '.join(options)}")
 
 
@@ -361,11 +364,14 @@ def _no_such(key: str, config: Any) -> str:
 
     names = _names(OmegaConf.to_container(config, resolve=False), hydra=key.startswith("hydra"))
     group, _, rest = key.rpartition(".")
-    choice = config[group].get("name") if rest and OmegaConf.is_dict(config.get(group)) else None
-    if choice is not None:
-        own = [name for name in names if name.startswith(f"{group}.") and name != f"{group}.name"]
+    if rest and not group.startswith("hydra") and OmegaConf.is_dict(config.get(group)):
+        own = [name for name in names if name.startswith(f"{group}.")]
+        choice = config[group].get("name") if group != "experiment" else None  # whose name is a setting
+        if choice is not None:
+            own.remove(f"{group}.name")
+        of = group if choice is None else f"{group}={choice}"
         listed = f"its settings are {', '.join(own)}" if own else "it has none of its own"
-        return f"is no setting of {group}={choice}; {listed}{nearest(key, own) or _elsewhere(group, rest)}"
+        return f"is no setting of {of}; {listed}{nearest(key, own) or _elsewhere(group, rest)}"
     ends = [name for name in names if name.endswith(f".{key}")]
     return "there is no such setting" + (
         f" (did you mean '{ends[0]}'?)" if ends else _elsewhere(group or "*", rest) or nearest(key, names)

@@ -75,7 +75,7 @@ def _build(text: str) -> Cell:
     for plan in ("figure", "tuning"):  # of an experiment, not settings of its cells
         settings.pop(plan, None)
     from mqlearn.algorithms import check_rule
-    from mqlearn.experiment import resolve_reward
+    from mqlearn.experiment import check_together, resolve_reward
     from mqlearn.sampling import Synchronous
 
     errors: list[SettingError] = []
@@ -99,10 +99,7 @@ def _build(text: str) -> Cell:
     settings["experiment"] = check(_experiment, settings.get("experiment"))
     settings["tracking"] = check(tracking, settings.get("tracking"))
     discount = 0.5 if settings["discount"] is None else settings["discount"]  # to see what else is wrong
-    mdp = check(targets.make, "env", settings.get("env"), plugins, {"discount": discount})
-    if mdp is not None:
-        mdp = mdp if mdp.discount == discount else mdp.with_discount(discount)
-        mdp = _models.setdefault((mdp.name, mdp.digest()), mdp)
+    mdp = check(_environment, settings.get("env"), plugins, discount)
     rule = check(targets.make, "algorithm", settings.get("algorithm"), plugins)
     step_size = check(targets.make, "step_size", settings.get("step_size"), plugins)
     sampling = check(targets.make, "sampling", settings.get("sampling"), plugins)
@@ -110,7 +107,7 @@ def _build(text: str) -> Cell:
     if mdp is not None:
         features = check(targets.make, "features", settings.get("features"), plugins, {"mdp": mdp})
     evaluation = check(targets.make, "evaluation", settings.get("evaluation"), plugins)
-    linear = check(targets.make, "linear", {"_target_": "mqlearn.Linear", **(settings.get("linear") or {})}, plugins)
+    linear = check(_linear, settings.get("linear"), plugins)
     metrics = check(targets.metrics, settings.get("metrics"), plugins)
     if rule is not None and step_size is not None:
         check(check_rule, rule.with_step_size(step_size))
@@ -120,6 +117,7 @@ def _build(text: str) -> Cell:
     if layout is not None and "map" in settings["env"]:
         settings["env"]["map"] = list(layout)  # a file is not needed again
     settings["reward"] = resolve_reward(settings["reward"], isinstance(sampling, Synchronous))
+    check_together(mdp, sampling, features, settings["reward"], metrics)  # type: ignore  # made: there are no errors
     initial = {name: tuple(value) if isinstance(value := settings[name], list) else value for name in ("q0", "theta0")}
     arguments = {
         "rule": rule,
@@ -133,6 +131,24 @@ def _build(text: str) -> Cell:
         **{name: settings[name] for name in _PLAIN},
     }
     return Cell(settings, _digest(settings, mdp, plugins), _name(settings), mdp, arguments)
+
+
+def environment(settings: Mapping[str, Any]) -> Any:
+    """The model or simulator that resolved settings describe, whatever else they say. Raises SettingError."""
+    plugins = user_modules.load(settings.get("plugins", []))
+    return _environment(settings.get("env"), plugins, _discount("discount", settings.get("discount")))
+
+
+def _environment(node: Any, plugins: Mapping[str, Any], discount: float) -> Any:
+    made = targets.make("env", node, plugins, {"discount": discount})
+    made = made if made.discount == discount else made.with_discount(discount)
+    return _models.setdefault((made.name, made.digest()), made)
+
+
+def _linear(node: Any, plugins: Mapping[str, Any]) -> Any:
+    if not isinstance(node, dict | None):
+        raise SettingError("linear", node, "is no group: set linear.previous_gradient, linear.first_gradient, ...")
+    return targets.make("linear", {"_target_": "mqlearn.Linear", **(node or {})}, plugins)
 
 
 # --- settings of their own kind -----------------------------------------------------------------------------------

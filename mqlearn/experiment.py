@@ -117,8 +117,7 @@ def run(
     check_rule(rule)
     synchronous = isinstance(sampling, Synchronous)
     reward = resolve_reward(reward, synchronous)
-    if synchronous and features is not None and isinstance(mdp, FiniteMDP):
-        raise SettingError("sampling", sampling.name, "works with tables only; use markovian, replay or iid")
+    check_together(mdp, sampling, features, reward, metrics)
     iteration = checkpoint_iterations(iterations, checkpoints, n_checkpoints, quarters=not synchronous)
     workers = n_workers or len(os.sched_getaffinity(0))
     if synchronous and n_workers is None:
@@ -130,7 +129,6 @@ def run(
     facts: dict[str, Any] = {}
     learners: list[Any]
     if isinstance(mdp, Simulator):
-        check_simulation(mdp, sampling, features, reward, metrics)
         measure = SimulationMeasure(resolve_evaluation(evaluation, _SIMULATED_EPISODES))
         learners = [SimulatedLearner(mdp, sampling, features, linear, some, seed, theta0) for some in lanes]
         optimal_q = None
@@ -172,6 +170,19 @@ def run(
                 progress(k, recorder.mean_error(column))
     facts |= _seen(learners, iterations, sampling, warnings)
     return recorder.result(learners, seconds, facts, tuple(warnings), reward)
+
+
+def check_together(
+    mdp: FiniteMDP | Simulator, sampling: Sampling, features: Any, reward: str, metrics: Mapping[str, Metric] | None
+) -> None:
+    """Refuse parts that are sound alone but cannot make a run together. Raises SettingError."""
+    if isinstance(mdp, Simulator):
+        check_simulation(mdp, sampling, features, reward, metrics)
+    elif isinstance(sampling, Synchronous):
+        if features is not None:
+            raise SettingError("sampling", sampling.name, "works with tables only; use markovian, replay or iid")
+    else:
+        sampling.policy(mdp)
 
 
 def resolve_evaluation(evaluation: Evaluation | None, episodes: int) -> Evaluation:

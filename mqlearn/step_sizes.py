@@ -104,6 +104,8 @@ class Matched:
     lam: float = 0.999
 
     def __post_init__(self) -> None:
+        if not callable(self.base):
+            raise SettingError("step_size.base", self.base, "must be a step size, such as constant or inverse_sqrt")
         _check("step_size.beta", self.beta, 0.0, 1.0, strict=False)
         _check("step_size.lam", self.lam, 0.0, 1.0, strict=False)
 

@@ -75,6 +75,11 @@ REFUSED = [
     (["+env.discount=0.5"], "env.discount=0.5", "is no setting of"),
     (["+tracking.extra=1"], "tracking.extra=1", "no such setting"),
     (["+experiment.nam=x"], "experiment.nam='x'", "did you mean 'name'?"),
+    (["experiment.nam=x"], "experiment.nam='x'", "did you mean 'experiment.name'?"),
+    (["linear.projecton=1"], "linear.projecton='1'", "did you mean 'linear.projection'?"),
+    (["linear=stored"], "linear='stored'", "set linear.previous_gradient"),
+    (["env=[1,2]"], "env=[1, 2]", "must be one of"),
+    (["algorithm=[nesa]"], "algorithm=['nesa']", "must be one of"),
     (["+foo/bar=baz"], "foo/bar='baz'", "no such setting"),
     (["+seed=3"], "seed='3'", "leave out the +"),
     # spelling
@@ -103,6 +108,13 @@ REFUSED = [
     (["env=frozen_lake_random", "env.frozen=2"], "env.frozen=2", "from 0 to 1"),
     (["env=frozen_lake_random", "env.size=1"], "env.size=1", "from 2"),
     (["env=frozen_lake_random", "env.size=9", "env.frozen=0"], "env.frozen=0", "more ice"),
+    # settings that do not suit each other
+    (["features=one_hot"], "sampling='synchronous'", "works with tables only"),
+    (["-m", "features=tabular,one_hot"], "sampling='synchronous'", "works with tables only"),
+    (["env=gymnasium", "env.id=CartPole-v1", "features=rbf"], "sampling='synchronous'", "needs an exact model"),
+    (["step_size=matched", "step_size.base=harmonc"], "step_size='harmonc'", "did you mean 'harmonic'?"),
+    (["step_size=matched", "step_size.base=0.1"], "step_size.base=0.1", "must be a step size, such as constant"),
+    (["step_size.base=constant"], "step_size.base='constant'", "is no setting of step_size=harmonic"),
     # Gymnasium
     (["env=gymnasium"], "env.id='???'", "must be given"),
     (["env=gymnasium", "env.id=FrozenLake-v0"], "env.id='FrozenLake-v0'", "FrozenLake-v1"),
@@ -110,6 +122,7 @@ REFUSED = [
     (["env=gymnasium", "env.id=FrozenLak-v1"], "env.id='FrozenLak-v1'", "did you mean 'FrozenLake-v1'?"),
     (["env=gymnasium", "env.id=Blackjack-v1"], "env.id='Blackjack-v1'", "no exact model"),
     (["env=gymnasium", "env.id=CartPole-v1"], "features='tabular'", "exact model"),
+    (["env=gymnasium", "env.id=Pendulum-v1"], "env.id='Pendulum-v1'", "its action space is a Box; it has no exact"),
     (["env=gymnasium", "env.id=Taxi-v4", "env.kwargs={rain: 1}"], "env.kwargs.rain=1", "is no setting of Taxi-v4"),
     # code
     (["plugins=[no_such_module]"], "plugins='no_such_module'", "it is looked for in"),
@@ -154,6 +167,10 @@ def test_run_refuses_with_one_message(mqlearn, work, arguments, named, words):
         (["truth", "discount=1"], "discount=1", "strictly between"),
         (["truth", "env=frozen_lake", "env.map=[SHG]"], "env.map='SHG'", "can be reached"),
         (["truth", "env.size=4"], "env.size='4'", "is no setting of env=frozen_lake_4x4"),
+        (["truth", "env=gymnasium", "env.id=CartPole-v1"], "env='CartPole-v1'", "no exact model"),
+        (["truth", "env=gymnasium", "env.id=Acrobot-v1", "--json"], "env='Acrobot-v1'", "no exact model"),
+        (["truth", "env=gymnasium", "env.id=Pendulum-v1"], "env.id='Pendulum-v1'", "no exact model"),
+        (["truth", "env=gymnasium", "env.id=Blackjack-v1"], "env.id='Blackjack-v1'", "no exact model"),
         (["figure"], "figure=''", "for example figure1"),
         (["figure", "figur1"], "experiment='figur1'", "did you mean 'figure1'?"),
         (["figure", "figure1", "band=ci59"], "band='ci59'", "ci95 or std"),
@@ -393,10 +410,41 @@ def test_truth_prints_facts(mqlearn, outputs):
     assert not outputs.exists()
 
 
+def test_a_base_step_size_is_chosen_by_its_name(mqlearn, outputs):
+    matched = ("step_size=matched", "step_size.lam=0.5")
+    assert mqlearn("run", *SMALL, *matched, "step_size.base=inverse_sqrt", "step_size.base.h=7").code == 0
+    (folder,) = (outputs / "runs" / "default").iterdir()
+    base = runs.load(folder).settings["step_size"]["base"]
+    assert base == {"_target_": "mqlearn.InverseSqrt", "name": "inverse_sqrt", "alpha": 0.1, "h": 7}
+
+
+def test_a_single_run_says_that_an_experiment_has_cells(mqlearn):
+    assert (
+        "the 22 cells of this experiment are run by mqlearn run -m" in mqlearn("run", "experiment=figure1", *SMALL).err
+    )
+    assert mqlearn("run", *SMALL).err == ""
+
+
+def test_truth_says_that_there_is_no_goal(mqlearn, work):
+    (work / "endless.py").write_text(
+        "import dataclasses, mqlearn as mq\n"
+        "def lake(discount=0.9):\n"
+        "    mdp = mq.frozen_lake(discount=discount)\n"
+        "    return dataclasses.replace(mdp, goal=mdp.goal & False)\n"
+    )
+    (work / "conf" / "env").mkdir(parents=True)
+    (work / "conf" / "env" / "endless.yaml").write_text("_target_: endless.lake\nname: endless\n")
+    done = mqlearn("truth", "--config-dir", "conf", "plugins=[endless]", "env=endless")
+    assert done.code == 0, done.err
+    assert done.out.count("none: no goal can be reached") == 2
+    assert "None" not in done.out
+
+
 def test_truth_warns_of_a_negligible_optimum(mqlearn):
     corridor = ("env=frozen_lake", "env.slippery=false")
     done = mqlearn("truth", *corridor, f"env.map=[{'S' + 'F' * 300 + 'G'}]", "discount=0.5", "--json")
     assert "below 1e-60" in done.err
+    assert "certified to" in done.err  # the bound on the error is above the value
     assert 0 < json.loads(done.out)["start_value"] < 1e-60
     done = mqlearn("truth", *corridor, f"env.map=[{'S' + 'F' * 40 + 'G'}]", "discount=0.5", "--json")
     assert "negligible" in done.err
