@@ -187,9 +187,7 @@ def rerun(arguments: Sequence[str]) -> int:
     """`mqlearn rerun`: repeat a run from its record alone; 1 if the numbers differ."""
     import tempfile
 
-    import numpy as np
-
-    from mqlearn import runs, tracking
+    from mqlearn import differences, runs, tracking
 
     options = parse(arguments)
     if not options.overrides or "=" in options.overrides[0]:
@@ -210,17 +208,14 @@ def rerun(arguments: Sequence[str]) -> int:
         )
     with tempfile.TemporaryDirectory(prefix="mqlearn-") as folder:
         repeated = perform(cell, Path(folder) / "run", tracker(cell.settings))
-        different = [
-            f"{kind} {name}"
-            for kind, old, new in (
-                ("curve", recorded.curves, repeated.curves),
-                ("table", recorded.tables, repeated.tables),
-            )
-            for name in {*old, *new}
-            if name not in old or name not in new or not np.array_equal(old[name], new[name], equal_nan=True)
-        ]
-    if different:
-        print(f"different: {', '.join(sorted(different))} of {recorded.name}")
+        compared = differences.compare(
+            differences.of_run(repeated),
+            differences.of_run(recorded),
+            sides=("the repetition", "the record"),
+            place=differences.place_in(recorded),
+        )
+    if compared.verdict != "same":
+        print(f"different: {', '.join(compared.names)} of {recorded.name}\n  first {compared.difference}")
         return 1
     print(f"the same numbers, bit for bit: {recorded.name}")
     return 0

@@ -168,6 +168,7 @@ def test_rerun_tells_a_difference(mqlearn, outputs):
     done = mqlearn("rerun", run.folder)
     assert done.code == 1
     assert done.out.startswith("different: curve q_error of ")
+    assert "first curve q_error, seed 1: " in done.out and f"(k = {run.curves['iteration'][-1]}, " in done.out
 
 
 def test_a_divergent_rule_is_a_result(mqlearn, outputs, stored):

@@ -1,39 +1,31 @@
 """The record beside a figure (sidecar), and the comparison of its numbers with committed reference data.
 
-Numbers travel as a dict of names to arrays, as the `data` function of a figure gives them; the last axis of
-an array is the checkpoint, a leading axis lists the components of one quantity (mean, low, high).
+Numbers travel as a dict of names to arrays, as the `data` function of a figure gives them (see mqlearn.differences).
 """
 
 import hashlib
 import json
 import zipfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
+from mqlearn import differences
+from mqlearn.differences import Comparison, canonical
 from mqlearn.errors import SettingError
 from mqlearn.files import write_whole
 
 RELATIVE = 1e-6  # what other hardware and library versions may change without being another result
 
 
-@dataclass(frozen=True)
-class Comparison:
-    """same: equal bits; compatible: within RELATIVE; different: neither. `difference` names the first one."""
-
-    verdict: Literal["same", "compatible", "different"]
-    difference: str = ""
-
-
 def digest(data: Mapping[str, np.ndarray]) -> str:
     """SHA-256 of the names, shapes, types and bits, in the order of the names; all NaN count as one."""
     total = hashlib.sha256()
     for name in sorted(data):
-        array = _canonical(data[name])
+        array = canonical(data[name])
         total.update(f"{name}\0{array.dtype.str}\0{array.shape}\0".encode())
         total.update(array.tobytes())
     return total.hexdigest()
@@ -42,34 +34,27 @@ def digest(data: Mapping[str, np.ndarray]) -> str:
 def write_reference(path: Path, data: Mapping[str, np.ndarray]) -> None:
     """Store `data` as .npz; the same numbers give the same bytes."""
     buffer = BytesIO()
-    np.savez_compressed(buffer, allow_pickle=False, **{name: _canonical(data[name]) for name in sorted(data)})
+    np.savez_compressed(buffer, allow_pickle=False, **{name: canonical(data[name]) for name in sorted(data)})
     write_whole(path, buffer.getvalue())
 
 
-def compare(current: Mapping[str, np.ndarray], path: Path) -> Comparison:
-    """Compare with the reference that `write_reference` stored.
+def compare(current: Mapping[str, np.ndarray], path: Path, *, part: bool = False) -> Comparison:
+    """Compare with the reference that `write_reference` stored, within RELATIVE.
 
-    Whole numbers must be equal; others may differ by RELATIVE times the largest component at that checkpoint,
-    so that the ends of a narrow band are judged by the size of what they enclose. NaN equals NaN. Raises
-    SettingError if there is no such file or if it cannot be read.
+    part: `current` is a part of the figure, and what else the reference holds is passed over. Raises SettingError if
+    there is no such file or if it cannot be read.
     """
-    reference = _read(path)
-    for name in sorted(current.keys() ^ reference.keys()):
-        return Comparison("different", f"{name}: only in {'the reference' if name in reference else 'this figure'}")
-    first = ""
-    for name in sorted(current):
-        new, old = _canonical(current[name]), reference[name]
-        if new.shape != old.shape:
-            return Comparison("different", f"{name}: shape {new.shape}, reference {old.shape}")
-        if new.dtype == old.dtype and new.tobytes() == old.tobytes():
-            continue
-        differs = (new != old) & ~(_is_nan(new) & _is_nan(old))
-        beyond = differs & ~_close(new, old)
-        if beyond.any():
-            return Comparison("different", _describe(name, new, old, beyond))
-        if not first:
-            first = _describe(name, new, old, differs) if differs.any() else f"{name}: {new.dtype}, {old.dtype}"
-    return Comparison("compatible", first) if first else Comparison("same")
+    stored = _read(path)
+    if part:
+        stored = {name: array for name, array in stored.items() if name in current}
+
+    def place(name: str, index: tuple[int, ...]) -> tuple[str, int | None]:
+        iteration = stored.get(f"{name.rpartition(' | ')[0]} | iteration")
+        k = int(iteration[index[-1]]) if iteration is not None and index[-1] < iteration.size else None
+        return f"{name}{list(index)}", k
+
+    sides = ("this figure", "the reference")
+    return differences.compare(current, stored, within=RELATIVE, sides=sides, place=place)
 
 
 def write_sidecar(
@@ -93,36 +78,6 @@ def write_sidecar(
     }
     text = json.dumps(record, indent=2, sort_keys=True, allow_nan=False, ensure_ascii=False) + "\n"
     write_whole(path, text.encode())
-
-
-def _canonical(array: np.ndarray) -> np.ndarray:
-    """Contiguous little-endian f8, int64 or bool with one NaN."""
-    array = np.asarray(array)
-    kind = {"f": "<f8", "i": "<i8", "u": "<i8", "b": "|b1"}[array.dtype.kind]
-    array = np.array(array, dtype=kind, order="C")
-    if kind == "<f8":
-        array[np.isnan(array)] = np.nan
-    return array
-
-
-def _is_nan(array: np.ndarray) -> np.ndarray:
-    return np.isnan(array) if array.dtype.kind == "f" else np.zeros(array.shape, dtype=bool)
-
-
-def _close(new: np.ndarray, old: np.ndarray) -> np.ndarray:
-    if new.dtype.kind != "f" or old.dtype.kind != "f":
-        return np.zeros(new.shape, dtype=bool)
-    size = np.fmax(np.abs(new), np.abs(old))
-    size = np.where(np.isfinite(size), size, 0.0)
-    if size.ndim > 1:
-        size = size.max(axis=tuple(range(size.ndim - 1)), keepdims=True)
-    with np.errstate(invalid="ignore", over="ignore"):
-        return np.abs(new - old) <= RELATIVE * size
-
-
-def _describe(name: str, new: np.ndarray, old: np.ndarray, where: np.ndarray) -> str:
-    place = tuple(int(i) for i in np.argwhere(where)[0])
-    return f"{name}{list(place)}: {new[place]!s}, reference {old[place]!s}"
 
 
 def _read(path: Path) -> dict[str, np.ndarray]:
