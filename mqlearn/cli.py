@@ -14,6 +14,7 @@ VERBS = {
     "status": "what sweeps planned, and what has become of it",
     "claims": "which claims of the paper hold: runs what is missing, then tests them",
     "truth": "the exact optimum of an environment, with its certified error",
+    "doctor": "whether this machine repeats its numbers, and those of the figures",
     "rerun": "repeat a run from its record alone and compare the numbers",
     "upload": "deliver a run folder to the tracking store",
     "ui": "open the MLflow UI on the tracking store",
@@ -23,6 +24,7 @@ VERBS = {
 MODULES = {
     "compare": "verdict.command",
     "claims": "claims.command",
+    "doctor": "doctor.command",
     "report": "report.command",
     "explain": "report.explain",
     "status": "sweeps.status",
@@ -103,6 +105,17 @@ Claims: {claims}""",
 
 Prints states, counted pairs, certified error, value at the start (mean over the start distribution), best success
 probability, shortest path and number of optimal actions.""",
+    "doctor": """mqlearn doctor [overrides] [--json FILE]
+
+  mqlearn doctor                               everything, in about a minute
+  mqlearn doctor algorithm=my_rule plugins=[my_rules] --config-dir my_conf       a rule of your own
+
+Runs small settings in several ways and compares every number, bit by bit: one thread and several, fewer seeds, twice,
+in a fresh process, in a sweep that is killed and continued; kernels with their equations; interpreter and packages with
+the tested range; figures with the reference data of the repository. Each line ends with what was compared, and names
+the first difference. Verdicts: same, compatible (equal but for rounding), inside, noted, not_checked; and different,
+outside, failed, with exit code 1. Nothing is left in the outputs folder or in the store.
+Overrides: algorithm, step_size, discount, iterations, n_seeds, seed, plugins; figures are then left out.""",
     "rerun": """mqlearn rerun FOLDER|RUN_ID [n_workers=N] [tracking.uri=URI]
 
 Repeats a run from its record alone and says whether the numbers are the same (exit code 1 if not).""",

@@ -1,0 +1,1 @@
+"""What a numerical tool should prove on the machine at hand before its numbers are believed."""
