@@ -464,7 +464,9 @@ def test_the_bare_command_lists_the_verbs(mqlearn):
         assert all(f"  {verb} " in done.out for verb in ("run", "truth", "figure", "compare", "rerun", "upload", "ui"))
 
 
-@pytest.mark.parametrize("verb", ["run", "truth", "figure", "compare", "report", "explain", "rerun", "upload", "ui"])
+@pytest.mark.parametrize(
+    "verb", ["run", "truth", "figure", "compare", "report", "explain", "doctor", "rerun", "upload", "ui"]
+)
 def test_every_verb_explains_itself(mqlearn, verb):
     done = mqlearn(verb, "--help")
     assert done.code == 0
@@ -480,7 +482,7 @@ def test_completion(mqlearn, monkeypatch):
         return mqlearn("-sc", "query=bash").out.split()
 
     assert completed("mqlearn ") == [
-        "run", "figure", "compare", "report", "explain", "status", "claims", "truth", "rerun", "upload", "ui",
+        "run", "figure", "compare", "report", "explain", "status", "claims", "truth", "doctor", "rerun", "upload", "ui",
     ]  # fmt: skip
     assert completed("mqlearn r") == ["run", "report", "rerun"]
     rules = [f"algorithm={name}" for name in ("momentum_q", "nesa", "q_learning", "speedy_q")]

@@ -87,6 +87,15 @@ def test_installed_run_and_sweep_work_elsewhere(installed, tmp_path, arguments, 
             assert summary.with_name(name).is_file()
 
 
+@pytest.mark.integration  # compiles every kernel anew
+def test_installed_doctor_works_elsewhere(installed, tmp_path):
+    done = run(installed / "mqlearn", "doctor", "--json", "found.json", cwd=tmp_path)
+    found = {line["name"]: line for line in json.loads((tmp_path / "found.json").read_text(encoding="utf-8"))}
+    assert found["versions"]["verdict"] == "inside" and found["resumed, sweep"]["verdict"] == "same", done.stdout
+    assert found["reference"]["verdict"] == "not_checked" and "in the repository" in found["reference"]["detail"]
+    assert [path.name for path in tmp_path.iterdir()] == ["found.json"]
+
+
 def locked() -> list[tuple[Requirement, list[str]]]:
     """The requirements of the lock with their hashes."""
     text = (ROOT / "requirements.lock").read_text(encoding="utf-8").replace("\\\n", " ")

@@ -119,7 +119,9 @@ def threads(case: Case) -> Outcome:
 
 
 def seeds(case: Case, fewer: int) -> Outcome:
-    return _same(case.run("fewer", n_seeds=fewer, n_workers=1), case.alone, ("fewer seeds", "all seeds"), fewer)
+    return _same(
+        case.run(f"first {fewer}", n_seeds=fewer, n_workers=1), case.alone, ("fewer seeds", "all seeds"), fewer
+    )
 
 
 def repeated(case: Case) -> Outcome:

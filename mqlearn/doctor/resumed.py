@@ -53,9 +53,8 @@ def difference(before: dict[str, runs.Run], after: dict[str, runs.Run], whole: d
     if again:
         return Outcome("different", f"{again[0]}: was finished, and ran again")
     for digest in sorted(after.keys() ^ whole.keys()):
-        return Outcome(
-            "different", f"cell {digest[:16]}: only in {'the one' if digest in after else 'the other'} sweep"
-        )
+        which = "the continued sweep" if digest in after else "the sweep left alone"
+        return Outcome("different", f"cell {digest[:16]}: only in {which}")
     for digest, run in whole.items():
         compared = differences.compare(
             differences.of_run(after[digest]),
