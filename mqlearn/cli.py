@@ -107,8 +107,8 @@ Prints states, counted pairs, certified error, value at the start (mean over the
 probability, shortest path and number of optimal actions.""",
     "doctor": """mqlearn doctor [overrides] [--json FILE]
 
-  mqlearn doctor                               everything, in about a minute
-  mqlearn doctor algorithm=my_rule plugins=[my_rules] --config-dir my_conf       a rule of your own
+  mqlearn doctor                          everything, in about a minute of one core
+  mqlearn doctor --config-dir my_conf plugins=[my_rules] algorithm=heavy_ball     a rule of your own
 
 Runs small settings in several ways and compares every number, bit by bit: one thread and several, fewer seeds, twice,
 in a fresh process, in a sweep that is killed and continued; kernels with their equations; interpreter and packages with

@@ -123,6 +123,14 @@ def test_kernels_agree_with_their_equations_but_for_rounding(case):
     assert found.verdict == "different" and found.detail.startswith("table theta, seed 0, entry [0]: ")
 
 
+def test_a_rule_that_diverges_is_no_fault_of_a_kernel(tmp_path):
+    """What rounds at 1e74 differs at the seventh digit; but it still repeats bit by bit."""
+    grown = tiny(tmp_path, "algorithm=momentum_q", "algorithm.m=100", "iterations=300")["replay, linear features"]
+    assert grown.alone.diverged
+    assert checks.linear_kernel(grown).verdict == "not_checked"
+    assert checks.repeated(grown).verdict == checks.threads(grown).verdict == "same"
+
+
 # --- faulty rules ---------------------------------------------------------------------------------------------------
 
 
