@@ -209,6 +209,10 @@ def describe(run_done: Any) -> str:
         lines.append(f"  {metric:14} {final['mean']:.6g}  {interval}")
     if summary["final"]:
         lines.append(f"  at k = {run_done.settings['iterations']}: mean, 95 % interval of the mean, {n_seeds} seeds")
+    if "effective_horizon" in summary:
+        wanted = 1 / (1 - run_done.settings["discount"])
+        horizon = f"{summary['effective_horizon']:.4g} whole steps a pair"
+        lines.append(f"  effective horizon of the step sizes: {horizon}; 1/(1 - discount) = {wanted:.4g}")
     for seed, step in run_done.diverged.items():
         lines.append(f"  seed {seed} diverged at step {step}")
     lines.append(f"  folder {run_done.folder}")

@@ -20,7 +20,7 @@ from mqlearn.sampling import Sampling, Synchronous, stationary
 from mqlearn.simulation import SimulatedLearner, seen_by_simulators
 from mqlearn.simulation import check as check_simulation
 from mqlearn.solvers import optimal
-from mqlearn.step_sizes import StepSize
+from mqlearn.step_sizes import StepSize, total
 
 # Raised by hand whenever the same settings give other numbers; part of every digest.
 NUMERICS_VERSION = 1
@@ -169,6 +169,8 @@ def run(
             if progress is not None:
                 progress(k, recorder.mean_error(column))
     facts |= _seen(learners, iterations, sampling, warnings)
+    if isinstance(mdp, FiniteMDP) and features is None:
+        facts |= _horizon(rule, mdp, sampling, iterations, warnings)
     return recorder.result(learners, seconds, facts, tuple(warnings), reward)
 
 
@@ -385,6 +387,25 @@ def _seen(learners: list[Any], iterations: int, sampling: Any, warnings: list[st
             f"{facts['pairs_visited']:.1%} of the pairs visited; nothing was learned about it"
         )
     return facts
+
+
+def _horizon(rule: Rule, mdp: FiniteMDP, sampling: Sampling, iterations: int, warnings: list[str]) -> dict[str, Any]:
+    """The whole steps that a pair is worth of step sizes, and a warning if plain Q-learning ends on their plateau."""
+    pairs = 1 if isinstance(sampling, Synchronous) else len(mdp.pairs)
+
+    def horizon(steps: int) -> float:
+        if getattr(sampling, "clock", "global") == "local":
+            return total(rule.step_size, steps // pairs)
+        return total(rule.step_size, steps) / pairs
+
+    reached, wanted = horizon(iterations), 1 / (1 - mdp.discount)
+    vanilla = not rule.weights(0, 3)[:, [1, 3]].any()
+    if vanilla and pairs == 1 and reached < wanted / 5 and reached < 1.15 * horizon(iterations // 2):
+        warnings.append(
+            f"the step sizes sum to {reached:.3g} only, and hardly grow any more, while values add up over "
+            f"1/(1 - discount) = {wanted:.3g} steps: expect a plateau, which is the schedule's"
+        )
+    return {"effective_horizon": reached}
 
 
 def _deal(n_seeds: int, n_workers: int, whole: int) -> list[np.ndarray]:

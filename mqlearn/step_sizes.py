@@ -12,12 +12,27 @@ import numpy as np
 
 from mqlearn.errors import SettingError
 
+_SUMMED = 100_000  # terms
+
 StepSize = Callable[[np.ndarray], np.ndarray]
 
 
 def _check(name: str, value: float, low: float, high: float = math.inf, *, strict: bool = True) -> None:
     if not (low < value < high or (not strict and value == low)):
         raise SettingError(name, value, f"must be a number in {'(' if strict else '['}{low:g}, {high:g})")
+
+
+def total(step_size: StepSize, iterations: int) -> float:
+    """alpha_0 + ... + alpha_{T-1}: how many whole steps a schedule is worth, its effective horizon.
+
+    Exact for the first 100,000 terms; those that follow by the trapezoidal rule on a logarithmic grid.
+    """
+    exact = min(iterations, _SUMMED)
+    value = float(np.sum(step_size(np.arange(exact, dtype=np.float64)) + np.zeros(exact)))
+    if iterations > exact:
+        k = np.geomspace(exact - 0.5, iterations - 0.5, 10_001)  # a term reaches half an iteration to either side
+        value += float(np.trapezoid(step_size(k) + np.zeros(k.size), k))
+    return value
 
 
 @dataclass(frozen=True)

@@ -551,3 +551,26 @@ def test_rewards_are_resolved_and_recorded():
     assert mean.reward == "mean"
     twin = dataclasses.replace(LAKE, rewards=np.repeat(LAKE.mean_rewards[..., None], 3, axis=2))
     np.testing.assert_array_equal(mean.q, run(twin, QLearning(), iterations=500, n_seeds=1, sampling=Markovian()).q)
+
+
+def test_a_schedule_that_ends_on_a_plateau_is_told():
+    """NU-06: with 1/(k + 1) and discount 0.99 plain Q-learning stands still; the schedule says so, not the error."""
+
+    def ran(rule, discount=0.99, **settings):
+        return run(LAKE.with_discount(discount), rule, **{"iterations": 3000, "n_seeds": 2, **settings})
+
+    slow = ran(QLearning())
+    assert slow.facts["effective_horizon"] == pytest.approx(sum(1 / k for k in range(1, 3001)))
+    assert any("sum to 8.58 only" in text and "= 100 steps" in text for text in slow.warnings)
+    for other in (
+        ran(SpeedyQ()),
+        ran(QLearning(), step_size=Constant(0.1)),
+        ran(QLearning(), discount=0.9),
+        ran(QLearning(), step_size=RescaledLinear(0.99)),
+    ):
+        assert not any("plateau" in text for text in other.warnings)
+    n = int(LAKE.learned.sum())
+    chain = Markovian(clock="local")
+    assert ran(QLearning(), sampling=chain).facts["effective_horizon"] == pytest.approx(
+        sum(1 / k for k in range(1, 3000 // n + 1))
+    )

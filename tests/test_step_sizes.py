@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from mqlearn.errors import SettingError
-from mqlearn.step_sizes import Constant, Harmonic, InverseSqrt, Matched, Polynomial, RescaledLinear
+from mqlearn.step_sizes import Constant, Harmonic, InverseSqrt, Matched, Polynomial, RescaledLinear, total
 
 K = np.array([0.0, 1.0, 2.0, 9.0, 1e3, 1e7])
 SOME = [
@@ -110,3 +110,10 @@ def test_rescaled_linear_refuses_a_discount_outside_the_open_interval(value):
 def test_matched_refuses_beta_and_lam_outside_the_half_open_interval(name, value):
     with pytest.raises(SettingError, match=rf"step_size\.{name}"):
         Matched(Constant(), **{name: value})
+
+
+@pytest.mark.parametrize("step_size", [Harmonic(), Polynomial(), InverseSqrt(0.1, 2e6), Constant(0.3)], ids=str)
+def test_total_is_the_sum_of_all_terms(step_size):
+    for iterations in (0, 1, 1000, 1_500_000):
+        terms = step_size(np.arange(iterations, dtype=float))
+        assert total(step_size, iterations) == pytest.approx(terms.sum(), rel=1e-7)
