@@ -162,6 +162,13 @@ def main(argv: list[str] | None = None) -> None:
     except SettingError as error:
         sys.stderr.write(f"mqlearn: {error}\n")
         code = 2
+    except RuntimeError as error:
+        from mqlearn.store import TrackingError
+
+        if not isinstance(error, TrackingError):  # a store that is down is no fault of ours
+            raise
+        sys.stderr.write(f"mqlearn: {error}\n")
+        code = 1
     except KeyboardInterrupt:
         sys.stderr.write("mqlearn: interrupted; finished runs are kept\n")
         code = 130

@@ -17,6 +17,7 @@ BUILT_IN = (
     "q_error", "q_error_l2", "bellman_error", "policy_value", "value_gap", "theta_error", "theta_error_average",
     "return_uniform", "return_start", "success_probability", "success_uniform",
 )  # fmt: skip
+MORE_IS_BETTER = ("policy_value", "return_uniform", "return_start", "success_probability", "success_uniform")
 _SMALL = 128  # states: up to here the exact value of every greedy policy is affordable at every checkpoint
 
 

@@ -258,7 +258,12 @@ def _check_database(uri: str) -> None:
     try:
         engine = sqlalchemy.create_engine(uri, poolclass=sqlalchemy.NullPool)
     except (ArgumentError, ImportError) as error:
-        raise SettingError("tracking.uri", shown(uri), f"no usable database address ({error})") from None
+        reason = f"no usable database address ({error})"
+        if uri.startswith("postgresql") and isinstance(error, ImportError):
+            reason = (
+                "needs the extra postgres, pip install 'mqlearn[postgres]', and to begin with postgresql+psycopg://"
+            )
+        raise SettingError("tracking.uri", shown(uri), reason) from None
     with engine.connect() as connection:
         sqlalchemy.inspect(connection).get_table_names()
 

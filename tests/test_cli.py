@@ -371,11 +371,20 @@ def test_a_password_is_written_nowhere(mqlearn, outputs, work):
     assert not [path for path in files if b"hidden" in path.read_bytes()]
 
 
-def test_a_sweep_into_a_store_whose_driver_is_missing_is_refused(mqlearn, outputs):
-    uri = "postgresql+nosuchdriver://me:hidden@127.0.0.1:9/runs"
-    done = mqlearn("run", "-m", "hydra/launcher=basic", "iterations=2", "n_seeds=1", f"tracking.uri={uri}", "seed=1,2")
-    assert done.code == 2 and "no usable database address" in done.err and "hidden" not in done.err
+def test_a_sweep_into_a_store_whose_driver_is_missing_is_refused(mqlearn, outputs, monkeypatch):
+    monkeypatch.setitem(sys.modules, "psycopg", None)  # as if the extra were not installed
+    small = ["hydra/launcher=basic", "iterations=2", "n_seeds=1", "seed=1,2"]
+    for driver, words in (("nosuchdriver", "no usable database address"), ("psycopg", "'mqlearn[postgres]'")):
+        done = mqlearn("run", "-m", *small, f"tracking.uri=postgresql+{driver}://me:hidden@127.0.0.1:9/runs")
+        assert done.code == 2 and words in done.err and "hidden" not in done.err
     assert not outputs.exists()
+
+
+def test_a_store_that_is_down_is_one_message(mqlearn, outputs):
+    for arguments in (["status", "experiment.name=any"], ["rerun", "0" * 32]):
+        done = mqlearn(*arguments, "tracking.uri=http://127.0.0.1:9")
+        assert done.code == 1 and done.err.startswith("mqlearn: ") and len(done.err.splitlines()) == 1
+        assert "failed at http://127.0.0.1:9" in done.err and "Traceback" not in done.err
 
 
 def test_a_warning_of_libraries_that_say_nothing_here_is_silent(mqlearn, outputs):

@@ -404,6 +404,8 @@ def test_labels_name_what_differs_and_no_more(made, tmp_path):
     (("at=x",), "whole number"),
     (("metric=q_eror",), "did you mean 'q_error'?"),
     (("summary=return", "metric=return_start"), "is not measured"),
+    (("metric=policy_value",), "summary=return"),
+    (("summary=return", "metric=value_gap"), "summary=error"),
     (("diverged=best",), "worst, censored or excluded"),
     (("interval=sd",), "bca, percentile or t"),
     (("level=2",), "between 0 and 1"),

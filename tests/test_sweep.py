@@ -105,6 +105,9 @@ def wait_for(condition: Callable[[], object], seconds: float = 120) -> None:
 def test_a_preview_creates_nothing_and_counts(place):
     text = place.run("run", "-m", *SMALL, "algorithm=q_learning,speedy_q", "seed=range(4)", "preview=true")
     assert "8 cells, 0 done, 8 to run" in text and not place.outputs.exists()
+    maps = "env.map=[SFF,FHF,FFG],[SFF,FFF,HFG]"  # of which no name tells
+    text = place.run("run", "-m", *SMALL, "env=frozen_lake", maps, "preview=true")
+    assert "(env.map=[SFF,FHF,FFG])" in text and "(env.map=[SFF,FFF,HFG])" in text
 
 
 def test_finished_cells_are_skipped_and_only_they(place):
@@ -238,6 +241,11 @@ def test_a_launcher_without_its_extra_names_the_extra(monkeypatch):
         sweep.run([], options, preview=False, existing="skip")
 
 
+def test_no_jobs_at_once_are_refused(place):
+    text = place.run("run", "-m", *SMALL, "hydra.launcher.n_jobs=0", code=2)
+    assert "hydra.launcher.n_jobs=0: must be" in text and not place.outputs.exists()
+
+
 def test_an_experiment_with_curves_stands_for_its_cells():
     planned = sweep.plan(["experiment=figure1", "n_seeds=3", "seed=0,1"], [], None)
     assert len(planned) == 44 and len({one.digest for one in planned}) == 44
@@ -282,7 +290,8 @@ def test_status_tells_what_has_become_of_each_cell(place):
     curves = Path(gone["folder"]) / "curves.npz"
     curves.write_bytes(curves.read_bytes()[:-100])
     assert "1 done, 0 running, 2 failed, 0 killed, 1 missing" in place.run("status", code=1)
-    assert "experiment.name='defualt'" in place.run("status", "experiment.name=defualt", code=2)
+    misspelt = place.run("status", "experiment.name=defualt", code=2)
+    assert "experiment.name='defualt'" in misspelt and "(did you mean 'default'?)" in misspelt
 
 
 def test_status_of_a_thousand_runs_asks_the_store_once(tmp_path, monkeypatch):

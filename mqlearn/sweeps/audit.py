@@ -89,7 +89,6 @@ def _rows(sweep: "Sweep", states: dict[int, dict[str, Any]]) -> list[str]:
     if len(sweep.cells) > _ROWS:
         return []
     lines = []
-    names = Counter(one.name for one in sweep.cells)
     for one in sweep.cells:
         done_before = sweep.done.get(one.number)
         state = journal.outcome(done_before) if done_before is not None else states.get(one.number, {})
@@ -97,8 +96,7 @@ def _rows(sweep: "Sweep", states: dict[int, dict[str, Any]]) -> list[str]:
         mean, low, high = state.get("q_error") or (None, None, None)
         error = "" if mean is None else f"  q_error {mean:.4g}"
         error += "" if low is None or high is None else f" [{low:.4g}, {high:.4g}]"
-        name = one.name if names[one.name] == 1 else f"{one.name} ({one.cell})"
-        lines.append(f"{one.number:4} {word:8} {name}{error}")
+        lines.append(f"{one.number:4} {word:8} {sweep.label(one)}{error}")
     return lines
 
 

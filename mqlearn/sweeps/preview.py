@@ -29,7 +29,9 @@ def preview(sweep: "Sweep", kept: Sequence[Planned], chosen: Mapping[str, str]) 
         f"experiment: {', '.join(sorted({one.experiment for one in sweep.cells}))}",
     ]
     shown_cells = sweep.cells[:5]
-    lines += [f"  {one.number:4} {'done' if one.number in sweep.done else '    '} {one.name}" for one in shown_cells]
+    lines += [
+        f"  {one.number:4} {'done' if one.number in sweep.done else '    '} {sweep.label(one)}" for one in shown_cells
+    ]
     if len(sweep.cells) > len(shown_cells):
         lines.append(f"  and {len(sweep.cells) - len(shown_cells)} more")
     lines.append("Nothing was created.")

@@ -9,7 +9,7 @@ from typing import Any
 
 from mqlearn import cells, compose, config, runs
 from mqlearn.arguments import only, parse
-from mqlearn.errors import SettingError
+from mqlearn.errors import SettingError, nearest
 from mqlearn.files import deliver
 from mqlearn.store import TrackingError, recorded
 from mqlearn.sweeps import journal
@@ -33,7 +33,7 @@ def status(arguments: Sequence[str]) -> int:
             expected = (
                 f"no sweep has planned it and the store has none of its runs; planned: {', '.join(known) or 'none'}"
             )
-            raise SettingError("experiment.name", track.experiment, expected)
+            raise SettingError("experiment.name", track.experiment, expected + nearest(track.experiment, known))
     reports = [experiment(track.uri or "", name, plans) for name in names]
     content = reports[0] if named else {"experiments": reports}
     text = json.dumps(content, indent=1)

@@ -57,6 +57,11 @@ class Sweep:
     def missing(self) -> list[Planned]:
         return [one for one in self.cells if one.number not in self.done]
 
+    def label(self, one: Planned) -> str:
+        """The name of a cell, with what was swept where several cells have that name."""
+        alike = sum(other.name == one.name for other in self.cells)
+        return one.name if alike == 1 else f"{one.name} ({one.cell})"
+
     def rerun(self, one: Planned) -> str:
         """The command line that runs just this cell."""
         own = [text for text in one.overrides if not _is_hydra(text)]
@@ -92,6 +97,8 @@ def run(arguments: Sequence[str], options: Options, *, preview: bool, existing: 
         if extra and not _installed(module):
             expected = f"needs the extra {extra}: pip install 'mqlearn[{extra}]'"
             raise SettingError(setting, chosen[setting], expected)
+    if chosen.get("hydra.launcher.n_jobs") == "0":
+        raise SettingError("hydra.launcher.n_jobs", 0, "must be a number of jobs at once; -1 is one a core")
     if chosen.get("experiment") and not preview and len(compose.sweep(options.overrides, options.config_dir)) == 1:
         tuned = tuning.settings_of(options)
         if tuned is not None:

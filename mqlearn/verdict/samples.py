@@ -7,6 +7,7 @@ import numpy as np
 
 from mqlearn import survival
 from mqlearn.errors import SettingError, nearest
+from mqlearn.metrics import BUILT_IN, MORE_IS_BETTER
 from mqlearn.runs import Run
 from mqlearn.statistics import LEVEL, METHODS, Method
 
@@ -53,6 +54,11 @@ class Question:
         if self.summary == "time" and self.epsilon is None:
             expected = "must be given for summary=time: the error that counts as arrived, for example epsilon=0.05"
             raise SettingError("epsilon", None, expected)
+        if self.metric in BUILT_IN and self.less_is_better is (self.metric in MORE_IS_BETTER):
+            expected = "is better the more of it: ask with summary=return"
+            if self.summary == "return":
+                expected = "is better the less of it: ask with summary=error, area or time"
+            raise SettingError("metric", self.metric, expected)
 
     @property
     def less_is_better(self) -> bool:
