@@ -151,6 +151,9 @@ def find(uri: str, run_id: str, outputs: Path) -> runs.Run:
 
     Raises SettingError if the store has none or its files are nowhere, TrackingError if the store fails.
     """
+    database = sqlite_path(uri)
+    if database is not None and not database.exists():
+        raise SettingError("run", run_id, f"is no run folder, and there is no store {shown(uri)} to look for it in")
     with failures("reading a run", uri):
         client = connect(uri)
         from mlflow.exceptions import MlflowException

@@ -179,6 +179,7 @@ def test_run_refuses_with_one_message(mqlearn, work, arguments, named, words):
         (["rerun"], "rerun=''", "run folder"),
         (["rerun", ".", "seed=3"], "seed='3'", "no effect"),
         (["rerun", "."], "folder=", "not a complete run folder"),
+        (["rerun", "nothing"], "run='nothing'", "no run folder, and there is no store"),
         (["upload"], "upload=''", "run folder"),
         (["upload", "nowhere"], "folder=", "no such folder"),
         (["upload", ".", "seed=3"], "seed='3'", "no effect"),
