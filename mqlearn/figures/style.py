@@ -167,10 +167,12 @@ def _matplotlib() -> Any:
 
 def check_text(setting: str, text: str) -> None:
     """Raise SettingError if `text` cannot be typeset: $...$ is mathematics; a leading _ would hide it."""
-    from matplotlib.mathtext import MathTextParser
-
     if text.startswith("_"):
         raise SettingError(setting, text, "a text that does not begin with an underscore")
+    if "$" not in text:
+        return
+    from matplotlib.mathtext import MathTextParser
+
     try:
         MathTextParser("path").parse(text)
     except ValueError as error:
