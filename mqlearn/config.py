@@ -190,10 +190,9 @@ def _discount(name: str, value: Any) -> float:
 
 
 def _initial(name: str, value: Any) -> Any:
-    ends = value if isinstance(value, list) else [value]
-    ends = [_number(end) for end in ends]
-    if None in ends or len(ends) > 2 or (len(ends) == 2 and not ends[0] <= ends[1]):
-        raise SettingError(name, value, "must be a number, or [low, high] for uniform initial values")
+    from mqlearn.experiment import checked_initial
+
+    checked_initial(name, value)
     return value
 
 

@@ -13,8 +13,9 @@ import numpy as np
 from mqlearn.algorithms.base import Rule, check_rule
 from mqlearn.environments.simulator import Simulator
 from mqlearn.errors import SettingError
+from mqlearn.features import Features
 from mqlearn.learners import Initial, Learner, Linear, start
-from mqlearn.mdp import FiniteMDP, table_of_pairs
+from mqlearn.mdp import FiniteMDP, finite_number, table_of_pairs
 from mqlearn.metrics import Evaluation, Measure, Metric, SimulationMeasure
 from mqlearn.sampling import Sampling, Synchronous, stationary
 from mqlearn.simulation import SimulatedLearner, seen_by_simulators
@@ -105,6 +106,18 @@ def run(
     uniform values.   metrics: name -> function of (tables (n, S, A), mdp) that returns (n,).   progress: called with
     (k, mean q_error) at every checkpoint.   Raises SettingError for a value that is not admissible.
     """
+    for name, given, fits, expected in (
+        ("env", mdp, isinstance(mdp, FiniteMDP | Simulator), "an environment, such as mq.frozen_lake()"),
+        ("algorithm", rule, isinstance(rule, Rule), "a rule, such as mq.QLearning()"),
+        ("step_size", step_size, step_size is None or callable(step_size), "a step size, such as mq.Constant(0.1)"),
+        ("sampling", sampling, isinstance(sampling, Sampling | None), "a sampling mode, such as mq.Markovian()"),
+        ("linear", linear, isinstance(linear, Linear | None), "mq.Linear(...)"),
+        ("evaluation", evaluation, isinstance(evaluation, Evaluation | None), "mq.Evaluation(...)"),
+        ("metrics", metrics, isinstance(metrics, Mapping | None), "a mapping from names to functions"),
+    ):
+        if not fits:
+            raise SettingError(name, given, f"must be {expected}")
+    q0, theta0 = checked_initial("q0", q0), checked_initial("theta0", theta0)
     _whole("iterations", iterations, 0)
     _whole("n_seeds", n_seeds, 1)
     _whole("seed", seed, 0, 2**32 - 1)
@@ -174,6 +187,15 @@ def run(
     return recorder.result(learners, seconds, facts, tuple(warnings), reward)
 
 
+def checked_initial(name: str, value: Any) -> Initial:
+    """A number, or a range of numbers (low, high). Raises SettingError for anything else."""
+    ends = [finite_number(end) for end in (value if isinstance(value, list | tuple) else [value])]
+    low, high = (ends[0], ends[-1]) if 1 <= len(ends) <= 2 else (None, None)
+    if low is None or high is None or low > high:
+        raise SettingError(name, value, "must be a number, or [low, high] for uniform initial values")
+    return tuple(value) if isinstance(value, list | tuple) else value
+
+
 def check_together(
     mdp: FiniteMDP | Simulator, sampling: Sampling, features: Any, reward: str, metrics: Mapping[str, Metric] | None
 ) -> None:
@@ -185,6 +207,9 @@ def check_together(
             raise SettingError("sampling", sampling.name, "works with tables only; use markovian, replay or iid")
     else:
         sampling.policy(mdp)
+        if not isinstance(features, Features | None) or (features and len(features.active) != len(mdp.pairs)):
+            given, n = getattr(features, "name", features), len(mdp.pairs)
+            raise SettingError("features", given, f"must be features of the {n} learned pairs of {mdp.name}, or None")
 
 
 def resolve_evaluation(evaluation: Evaluation | None, episodes: int) -> Evaluation:

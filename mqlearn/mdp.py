@@ -9,7 +9,7 @@ import hashlib
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from numbers import Real
+from numbers import Integral, Real
 
 import numpy as np
 
@@ -190,6 +190,11 @@ def finite_number(value: object) -> float | None:
     if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value):
         return None
     return float(value)
+
+
+def is_whole(value: object, low: int) -> bool:
+    """Whether the value is a whole number of at least `low` (a truth value is none)."""
+    return isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= low
 
 
 def check_discount(discount: object) -> float:

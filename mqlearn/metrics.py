@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from mqlearn.errors import SettingError
-from mqlearn.mdp import FiniteMDP, bellman
+from mqlearn.errors import SettingError, nearest
+from mqlearn.mdp import FiniteMDP, bellman, is_whole
 from mqlearn.sampling import alias_table, transition_model
 from mqlearn.solvers import Optimum, policy_values_at_start
 
@@ -35,12 +35,15 @@ class Evaluation:
     time_limit: int | None = None
 
     def __post_init__(self) -> None:
-        if self.episodes is not None and self.episodes < 0:
-            raise SettingError("evaluation.episodes", self.episodes, "must be at least 0, or null for the default")
-        if self.start not in ("uniform", "start", "both"):
-            raise SettingError("evaluation.start", self.start, "must be uniform, start or both")
-        if self.time_limit is not None and self.time_limit < 1:
-            raise SettingError("evaluation.time_limit", self.time_limit, "must be at least 1 move, or null")
+        if self.episodes is not None and not is_whole(self.episodes, 0):
+            expected = "must be a whole number, at least 0, or null for the default"
+            raise SettingError("evaluation.episodes", self.episodes, expected)
+        if self.start not in (starts := ("uniform", "start", "both")):
+            hint = nearest(self.start, starts) if isinstance(self.start, str) else ""
+            raise SettingError("evaluation.start", self.start, f"must be uniform, start or both{hint}")
+        if self.time_limit is not None and not is_whole(self.time_limit, 1):
+            expected = "must be a whole number of moves, at least 1, or null"
+            raise SettingError("evaluation.time_limit", self.time_limit, expected)
 
     def limit(self, mdp: FiniteMDP) -> int:
         """Moves after which an episode of this MDP is broken off."""

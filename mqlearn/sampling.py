@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from mqlearn.errors import SettingError
-from mqlearn.mdp import FiniteMDP
+from mqlearn.errors import SettingError, nearest
+from mqlearn.mdp import FiniteMDP, finite_number, is_whole
 
 _WORD = 2**32
 Policy = np.ndarray | Callable[[FiniteMDP], np.ndarray]
@@ -47,14 +47,17 @@ class _Chain:
     def __post_init__(self) -> None:
         if isinstance(self.behaviour, str) and self.behaviour not in ("uniform", "epsilon_greedy"):
             expected = "must be uniform, epsilon_greedy or a policy (S, A) of one of your plugins"
+            expected += nearest(self.behaviour, ("uniform", "epsilon_greedy"))
             raise SettingError("sampling.behaviour", self.behaviour, expected)
         _choice("sampling.start", self.start, ("start", "uniform"))
         _choice("sampling.clock", self.clock, ("global", "local"))
         _choice("sampling.update", self.update, ("pair", "rounds"))
-        if not 0 <= self.restart_probability < 1:
+        probability = finite_number(self.restart_probability)
+        if probability is None or not 0 <= probability < 1:
             raise SettingError("sampling.restart_probability", self.restart_probability, "must lie in [0, 1)")
-        if self.time_limit is not None and self.time_limit < 1:
-            raise SettingError("sampling.time_limit", self.time_limit, "must be at least 1 move, or null for none")
+        if self.time_limit is not None and not is_whole(self.time_limit, 1):
+            expected = "must be a whole number of moves, at least 1, or null for none"
+            raise SettingError("sampling.time_limit", self.time_limit, expected)
         first, last, span = self.exploration
         if not (0 <= last <= first <= 1 and span > 0):
             expected = "must be a number in [0, 1], or [first, last, iterations] with 1 >= first >= last >= 0"
@@ -121,12 +124,14 @@ class Replay(_Chain):
 
     def __post_init__(self) -> None:
         _Chain.__post_init__(self)
-        if self.capacity < 1:
-            raise SettingError("sampling.capacity", self.capacity, "must be at least 1 transition")
-        if self.warm_up < 0:
-            raise SettingError("sampling.warm_up", self.warm_up, "must be at least 0 steps")
-        if not 1 <= self.draws <= self.capacity:
-            expected = f"must lie between 1 and the capacity of the buffer, {self.capacity}: it never holds more"
+        if not is_whole(self.capacity, 1):
+            raise SettingError("sampling.capacity", self.capacity, "must be a whole number, at least 1 transition")
+        if not is_whole(self.warm_up, 0):
+            raise SettingError("sampling.warm_up", self.warm_up, "must be a whole number, at least 0 steps")
+        if not is_whole(self.draws, 1) or self.draws > self.capacity:
+            expected = (
+                f"must be a whole number between 1 and the capacity of the buffer, {self.capacity}: it never holds more"
+            )
             raise SettingError("sampling.draws", self.draws, expected)
 
 
@@ -273,4 +278,5 @@ def alias_table(weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def _choice(setting: str, value: Any, options: tuple[str, ...]) -> None:
     if value not in options:
-        raise SettingError(setting, value, f"must be {' or '.join(options)}")
+        hint = nearest(value, options) if isinstance(value, str) else ""
+        raise SettingError(setting, value, f"must be {' or '.join(options)}{hint}")

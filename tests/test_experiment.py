@@ -574,3 +574,48 @@ def test_a_schedule_that_ends_on_a_plateau_is_told():
     assert ran(QLearning(), sampling=chain).facts["effective_horizon"] == pytest.approx(
         sum(1 / k for k in range(1, 3000 // n + 1))
     )
+
+
+@pytest.mark.parametrize(
+    ("wrong", "named"),
+    [
+        ({"rule": QLearning}, "algorithm="),
+        ({"rule": "q_learning"}, "algorithm='q_learning'"),
+        ({"mdp": "4x4"}, "env='4x4'"),
+        ({"step_size": 0.1}, "step_size=0.1"),
+        ({"sampling": "markovian"}, "sampling='markovian'"),
+        ({"sampling": Markovian}, "sampling="),
+        ({"linear": "stored"}, "linear='stored'"),
+        ({"evaluation": 10}, "evaluation=10"),
+        ({"metrics": len}, "metrics="),
+        ({"q0": math.nan}, "q0=nan"),
+        ({"q0": (1, 0)}, "q0=(1, 0)"),
+        ({"theta0": "0"}, "theta0='0'"),
+        ({"sampling": Markovian(), "features": "one_hot"}, "features='one_hot'"),
+        ({"sampling": Markovian(), "features": aggregation(BLOCKS, tile=2)}, "features='aggregation'"),
+    ],
+    ids=str,
+)
+def test_what_is_no_part_of_a_run_is_refused_by_its_name(wrong, named):
+    with pytest.raises(SettingError) as refused:
+        run(**{"mdp": LAKE, "rule": QLearning(), "iterations": 3, "n_seeds": 2, **wrong})
+    assert str(refused.value).startswith(named)
+
+
+@pytest.mark.parametrize("field", ["time_limit", "capacity", "warm_up", "draws"])
+def test_numbers_of_steps_are_whole(field):
+    for value in (2.5, "2", True):
+        with pytest.raises(SettingError, match=f"sampling.{field}="):
+            Replay(**dict[str, Any]({field: value}))
+
+
+@pytest.mark.parametrize("field", ["episodes", "time_limit"])
+def test_numbers_of_an_evaluation_are_whole(field):
+    for value in (2.5, "2", True):
+        with pytest.raises(SettingError, match=f"evaluation.{field}="):
+            Evaluation(**dict[str, Any]({field: value}))
+
+
+def test_a_range_may_be_a_list():
+    one, other = (run(LAKE, QLearning(), iterations=3, n_seeds=2, q0=q0) for q0 in ([-1, 1], (-1, 1)))
+    assert np.array_equal(one.q, other.q)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from mqlearn.algorithms.base import Rule
-from mqlearn.errors import SettingError
+from mqlearn.errors import SettingError, nearest
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,8 @@ class MomentumQ(Rule):
         if self.m is not None and not math.isfinite(self.m):
             raise SettingError("algorithm.m", self.m, "must be a finite number (the theorem wants m >= 1/discount)")
         if self.shift not in ("auto", "on", "off", True, False):
-            raise SettingError("algorithm.shift", self.shift, "must be auto, on or off")
+            hint = nearest(str(self.shift), ("auto", "on", "off"))
+            raise SettingError("algorithm.shift", self.shift, f"must be auto, on or off{hint}")
         if self.shifted and self.order <= -1:
             raise SettingError("algorithm.m", self.m, "must be above -1 when the step size is shifted by m")
         if self.beta is not None and self.m is not None:

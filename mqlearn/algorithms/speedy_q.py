@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from mqlearn.algorithms.base import Rule
-from mqlearn.errors import SettingError
+from mqlearn.errors import SettingError, nearest
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,8 @@ class SpeedyQ(Rule):
 
     def __post_init__(self) -> None:
         if self.form not in ("azar", "printed"):
-            raise SettingError("algorithm.form", self.form, "must be azar or printed")
+            hint = nearest(str(self.form), ("azar", "printed"))
+            raise SettingError("algorithm.form", self.form, f"must be azar or printed{hint}")
 
     def update(self, k, q, q_prev, target, target_prev):
         a = self.step_size(k)
