@@ -1,5 +1,6 @@
 """The loop: checkpoints -> blocks -> advance -> metrics -> curves. No rule or sampler has a loop of its own."""
 
+import math
 import os
 import time
 from collections.abc import Callable, Mapping
@@ -33,6 +34,8 @@ _LANE_STEP = 4  # synchronous seeds are dealt to workers in whole vectors
 _ERROR_TABLES, _ERROR_TABLES_LARGE = 20, 5
 _LARGE = 10_000  # pairs: beyond, fewer error tables are kept
 
+_LONGEST = 1_000_000  # iterations of a block: its weights are kept in memory, 32 bytes an iteration
+_REPORTS = 16  # of progress at least, however few the checkpoints
 _STARTS = 3  # of the search for theta*
 _fixed_points: dict[tuple, Any] = {}
 
@@ -104,7 +107,8 @@ def run(
     n_workers: threads, by default one a core, or fewer.   reward: "mean" R(x, u) or "sampled" r(x, u, y) in the
     target; "auto" is mean for synchronous sampling, else sampled.   q0, theta0: a constant or a range (low, high) of
     uniform values.   metrics: name -> function of (tables (n, S, A), mdp) that returns (n,).   progress: called with
-    (k, mean q_error) at every checkpoint.   Raises SettingError for a value that is not admissible.
+    (k, mean q_error) at every checkpoint, and for tables on long ways between them with the error of the last one.
+    Raises SettingError for a value that is not admissible.
     """
     for name, given, fits, expected in (
         ("env", mdp, isinstance(mdp, FiniteMDP | Simulator), "an environment, such as mq.frozen_lake()"),
@@ -163,20 +167,25 @@ def run(
     for learner in learners:  # compiles, where that has not been done: not learning time
         learner.advance(0, 0, rule.weights(*learner.rows(0, 0)))
     recorder = _Recorder(mdp, optimal_q, iteration, n_seeds)
+    longest = max(1, iterations)
+    if features is None:  # with features the ends of blocks show in the last bits
+        longest = _LONGEST if progress is None else min(_LONGEST, max(1, iterations // _REPORTS))
     seconds = 0.0
     with ThreadPoolExecutor(len(learners)) as pool:
         for column, k in enumerate(iteration.tolist()):
             previous = int(iteration[column - 1]) if column else 0
-            if k > previous:
+            for first in range(previous, k, longest):
                 started = time.perf_counter()
-                ranges = [learner.rows(previous, k - previous) for learner in learners]
-                first = min((first for first, _ in ranges), default=0)
-                weights = rule.weights(first, max((stop for _, stop in ranges), default=0))
-                block = partial(_advance, k=previous, n=k - previous, weights=weights)
-                for gone in pool.map(block, learners):
+                n = min(longest, k - first)
+                ranges = [learner.rows(first, n) for learner in learners]
+                row = min((row for row, _ in ranges), default=0)
+                weights = rule.weights(row, max((stop for _, stop in ranges), default=0))
+                for gone in pool.map(partial(_advance, k=first, n=n, weights=weights), learners):
                     recorder.ended += gone
                 seconds += time.perf_counter() - started
                 learners = [learner for learner in learners if learner.lanes.size]
+                if progress is not None and first + n < k:
+                    progress(first + n, recorder.mean_error(column - 1) if column else math.nan)
             measured = pool.map(partial(measure, column), learners)
             recorder.record(column, learners, list(measured))
             if progress is not None:

@@ -11,13 +11,14 @@ _PLAIN = 10.0  # between lines in a log
 
 
 class Progress:
-    """Called at checkpoints with the iteration and the current error; use as a context manager."""
+    """Called now and then with the iteration and the current error; use as a context manager."""
 
     def __init__(self, label: str, iterations: int) -> None:
         self.label = label
         self.iterations = iterations
         self.live = sys.stderr.isatty()
         self.started: float | None = None
+        self.first = 0
         self.shown = -math.inf
 
     def __enter__(self) -> "Progress":
@@ -30,13 +31,13 @@ class Progress:
 
     def __call__(self, k: int, error: float) -> None:
         now = time.monotonic()
-        if self.started is None:  # at iteration 0, when everything has been compiled
-            self.started = now
+        if self.started is None:  # mostly at iteration 0, when everything has been compiled
+            self.started, self.first = now, k
         elapsed = now - self.started
         if elapsed < _QUIET or now - self.shown < (_LIVE if self.live else _PLAIN):
             return
         self.shown = now
-        rate = k / elapsed
+        rate = (k - self.first) / elapsed
         left = (self.iterations - k) / rate
         done = f"{k:,} of {self.iterations:,} iterations"
         known = "" if math.isnan(error) else f", error {error:.3g}"

@@ -186,8 +186,22 @@ def test_no_iteration_is_a_valid_run(kind):
 def test_progress_is_told_of_every_checkpoint():
     told = []
     result = run(LAKE, QLearning(), iterations=500, n_seeds=4, progress=lambda k, error: told.append((k, error)))
-    assert [k for k, _ in told] == result.iteration.tolist()
-    assert [error for _, error in told] == pytest.approx(result.curves["q_error"].mean(axis=0))
+    at = dict(told)
+    assert [k for k, _ in told] == sorted(at)
+    assert [at[k] for k in result.iteration.tolist()] == pytest.approx(result.curves["q_error"].mean(axis=0))
+
+
+@pytest.mark.parametrize("n_checkpoints", [1, 2])
+@pytest.mark.parametrize("kind", KINDS)
+def test_progress_is_told_between_checkpoints_and_changes_nothing(kind, n_checkpoints):
+    told = []
+    result = learn(kind, n_checkpoints=n_checkpoints, progress=lambda k, _: told.append(k))
+    if "features" not in KINDS[kind]:
+        assert max(k - before for before, k in itertools.pairwise([0, *told])) <= 3000 / 16
+    silent = learn(kind, n_checkpoints=n_checkpoints)
+    for name, curve in silent.curves.items():
+        np.testing.assert_array_equal(result.curves[name], curve)
+    np.testing.assert_array_equal(result.q, silent.q)
 
 
 # --- metrics ----------------------------------------------------------------------------------------------------------
