@@ -231,7 +231,7 @@ def test_a_rule_that_breaks_the_form_is_refused(function, message):
         check_rule(_Own(function))
 
 
-# --- the template of the paper (L221), in fractions -------------------------------------------------------------------
+# --- the template of the paper (3.1), in fractions --------------------------------------------------------------------
 
 
 def harmonic(offset: int = 0):

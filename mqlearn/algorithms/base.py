@@ -4,7 +4,7 @@ Every scalar-gain rule with one step of memory reads
 
     Q_{k+1} = p_k Q_k + q_k Q_{k-1} + s_k T_k Q_k + t_k T_k Q_{k-1},      p + q + s + t = 1,
 
-with T_k the sampled Bellman operator, the same sample in both places (the paper, L221 and L394). A rule states this
+with T_k the sampled Bellman operator, the same sample in both places (the paper, 3.1 and 4.2). A rule states this
 equation once, as plain Python; evaluated on the four unit vectors it yields its weights, and one compiled loop per
 sampling mode runs them all.
 """

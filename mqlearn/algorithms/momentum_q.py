@@ -10,11 +10,11 @@ from mqlearn.errors import SettingError, nearest
 
 @dataclass(frozen=True)
 class MomentumQ(Rule):
-    """Nesterov's momentum b_k and Polyak's momentum c_k on top of Q-learning (L221), in the form of L394.
+    """Nesterov's momentum b_k and Polyak's momentum c_k on top of Q-learning (the paper, 3.1), in the form of 4.2.
 
     Algorithm 1 (`beta` None): b_k = 1/a - m - 2, c_k = a - b_k (1 - a), which with a = 1/(k+1) are the printed
     k-m-1 and (-k^2+(m+1)k+1)/(k+1). `m` is 2 unless given; the theorem wants m >= 1/discount. `shift` evaluates the
-    step size at k + m: "auto" for m > 10, as the paper does (L463), "on", "off".
+    step size at k + m: "auto" for m > 10, as the paper does (5.1), "on", "off".
 
     Algorithm 2 (`beta` in [0, 1)): b_k = phi beta lam^k, c_k = (1 - phi) beta lam^k.
     """

@@ -1,4 +1,4 @@
-"""Q-learning (Watkins 1989; the paper, L185): a running mean of sampled targets."""
+"""Q-learning (Watkins 1989; the paper, 2.2): a running mean of sampled targets."""
 
 from dataclasses import dataclass
 

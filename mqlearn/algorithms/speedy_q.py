@@ -11,7 +11,7 @@ from mqlearn.errors import SettingError, nearest
 class SpeedyQ(Rule):
     """Q_{k+1} = Q_k + a (T_k Q_{k-1} - Q_k) + (1 - a)(T_k Q_k - T_k Q_{k-1}).
 
-    `form` "azar" is the original; "printed" is the paper's equation (L250), which has T_k Q_k in the second term and
+    `form` "azar" is the original; "printed" is the paper's equation (3.1), which has T_k Q_k in the second term and
     behaves differently (it overshoots the initial error at a high discount).
     """
 
