@@ -346,6 +346,14 @@ def test_a_selection_without_runs_names_the_nearest(compare):
     assert done.code == 2 and "did you mean 'small'?" in done.err
 
 
+def test_an_experiment_that_is_not_there_is_told_by_the_names_that_were_given(made, mqlearn, monkeypatch, tmp_path):
+    name = "Größe der Schritte"
+    (run, *_) = selection.find(made, ["small"]).runs
+    rewritten(run, tmp_path / "runs" / runs.slug(name) / "one", experiment={"name": name})
+    monkeypatch.setenv("MQLEARN_OUTPUTS", str(tmp_path))
+    assert f"there are {name} (did you mean '{name}'?)" in mqlearn("compare", "experiment.name=Große Schritte").err
+
+
 def test_two_folders_of_one_digest_count_once_and_failed_runs_are_named(made, tmp_path):
     outputs = tmp_path / "copy"
     shutil.copytree(made / "runs" / "three", outputs / "runs" / "three")

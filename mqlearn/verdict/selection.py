@@ -1,5 +1,6 @@
 """Which finished runs a question is about: found on disk, selected by plain overrides, grouped and labelled."""
 
+import contextlib
 import functools
 import json
 import re
@@ -35,6 +36,14 @@ def experiments(outputs: Path) -> list[str]:
     return sorted(f.name for f in parent.iterdir() if f.is_dir() and f.name[0] != ".") if parent.is_dir() else []
 
 
+def _given_name(experiment: Path) -> str:
+    """The name that an experiment was given, by the record of a run of its folder, which has none of its blanks."""
+    for folder in sorted(experiment.iterdir()):
+        with contextlib.suppress(SettingError, KeyError, TypeError):
+            return str(runs.load(folder).settings["experiment"]["name"])
+    return experiment.name
+
+
 def find(outputs: Path, names: Sequence[str] | None = None) -> Found:
     """The finished runs on disk of some experiments, or of all: each digest once, the one that finished last.
 
@@ -44,8 +53,10 @@ def find(outputs: Path, names: Sequence[str] | None = None) -> Found:
     known = experiments(outputs)
     for name in names or ():
         if runs.slug(name) not in known:
-            expected = f"has no runs in {outputs / 'runs'}; there are {', '.join(known) or 'no experiments at all'}"
-            raise SettingError("experiment.name", name, expected + nearest(name, known))
+            names_given = [_given_name(outputs / "runs" / folder) for folder in known]
+            there = ", ".join(names_given) or "no experiments at all"
+            expected = f"has no runs in {outputs / 'runs'}; there are {there}"
+            raise SettingError("experiment.name", name, expected + nearest(name, names_given))
     latest: dict[str, Run] = {}
     repeated: Counter[str] = Counter()
     broken: dict[str, str] = {}
