@@ -126,7 +126,8 @@ def test_lock_answers_the_project(python):
         assert len(found) == 1, f"{text}: {found}"
         assert wanted.specifier.contains(found[0], prereleases=True), f"{text}: {found}"
     extras = [item for group in PROJECT["project"]["optional-dependencies"].values() for item in group]
-    assert not versions.keys() & {canonicalize_name(Requirement(item).name) for item in extras}
+    held_back = {"python-dateutil"}  # by the extra ray, which the lock does not answer
+    assert versions.keys() & {canonicalize_name(Requirement(item).name) for item in extras} == held_back
 
 
 def committed() -> list[Path]:

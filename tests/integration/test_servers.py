@@ -6,16 +6,20 @@ import os
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
+import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import browser
 import numpy as np
 import pytest
 
-from mqlearn import runs, store
+from mqlearn import processes, runs, store
+from mqlearn.sweeps import journal
 
 from . import servers
 
@@ -129,6 +133,43 @@ def test_submitit_on_this_machine_equals_one_process(reference, tmp_path):
     np.testing.assert_equal(curves(outputs), reference)
 
 
+def test_ray_on_this_machine_equals_one_process(reference, tmp_path):
+    needs(modules=("ray", "hydra_plugins.hydra_ray_launcher"))
+    outputs = tmp_path / "outputs"
+    private = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_AUTH_MODE": "disabled"}
+    with tempfile.TemporaryDirectory(prefix="ray") as place:  # the paths of its sockets must be short
+        asked = [*TWENTY, "tracking=none", "hydra/launcher=ray", f"+hydra.launcher.ray.init._temp_dir={place}"]
+
+        def begun(started: Callable[[], bool]) -> subprocess.Popen[str]:
+            """A sweep under way. Ray gives its own start 30 s and then gives up, whatever else the machine does."""
+            for _ in range(4):
+                process = start(
+                    outputs, "run", "-m", *asked, "+hydra.launcher.ray.init.include_dashboard=false", **private
+                )
+                servers.wait(lambda: started() or process.poll() is not None, "runs or an end", 300)  # noqa: B023
+                if started():
+                    return process
+                text = process.communicate()[0]
+                assert "node timed out during startup" in text, text
+            pytest.fail("Ray did not start")
+
+        process = begun(lambda: len(curves(outputs)) >= 2)
+        below = processes.descendants(process.pid)
+        process.send_signal(signal.SIGINT)
+        pressed = time.monotonic()
+        process.communicate(timeout=60)
+        assert process.returncode == 130 and time.monotonic() - pressed < 5
+        servers.wait(lambda: not any(map(lives, below)), "the end of Ray's processes", 30)
+        done = len(curves(outputs))
+        text = begun(lambda: len(curves(outputs)) > done).communicate(timeout=300)[0]
+        assert f"{20 - done} done, {done} skipped" in text, text
+    np.testing.assert_equal(curves(outputs), reference)
+
+
+def lives(pid: int) -> bool:
+    return journal.alive({"state": "running", "pid": pid, "host": socket.gethostname()})
+
+
 def test_slurm_finishes_what_joblib_began_and_survives_a_killed_job(reference, tmp_path):
     needs("slurmctld", "slurmd", "slurmdbd", "munged", "mariadbd", modules=("submitit",))
     outputs = tmp_path / "outputs"
@@ -153,6 +194,29 @@ def test_slurm_finishes_what_joblib_began_and_survives_a_killed_job(reference, t
         text = process.communicate(timeout=580)[0]
         assert process.returncode == 0 and "12 done, 8 skipped" in text, text
     np.testing.assert_equal(curves(outputs, f"sqlite:///{outputs}/mlflow.db"), reference)
+
+
+def test_slurm_begins_a_requeued_cell_again_and_ends_one_that_exceeds_its_walltime(tmp_path):
+    needs("slurmctld", "slurmd", "slurmdbd", "munged", "mariadbd", modules=("submitit",))
+    outputs, other = tmp_path / "outputs", tmp_path / "other"
+    long = ["seed=0,1", "n_checkpoints=1000", "checkpoints=linear", "n_seeds=2", "sampling=markovian", "tracking=none"]
+    launcher = ["hydra/launcher=submitit_slurm", "hydra.launcher.mem_gb=null", "hydra.launcher.mem_per_cpu=300M"]
+    mqlearn(other, "run", "-m", *long, "iterations=2e7", "hydra/launcher=basic")
+    with servers.slurm(tmp_path / "slurm") as environment:
+        process = start(outputs, "run", "-m", *long, "iterations=2e7", *launcher, **environment)
+        servers.wait(lambda: '"running"' in next(outputs.glob("sweeps/*/cells/1.json")).read_text(), "a running cell")
+        called = {"env": os.environ | environment, "text": True, "check": True, "capture_output": True, "timeout": 60}
+        subprocess.run(["scontrol", "requeue", "1_0"], **called)
+        text = process.communicate(timeout=580)[0]
+        assert process.returncode == 0 and "2 done" in text, text
+        assert "Restarts=1 " in subprocess.run(["scontrol", "show", "job", "1_0"], **called).stdout
+        np.testing.assert_equal(curves(outputs), curves(other))
+        # One minute, of which SIGUSR2 announces the end; twice, and that is all.
+        walltime = [f"hydra.launcher.{key}" for key in ("timeout_min=1", "signal_delay_s=30", "max_num_timeout=1")]
+        text = mqlearn(outputs, "run", "-m", *long[1:], "iterations=3e9", *launcher, *walltime, code=1, **environment)
+        assert "1 failed" in text and "Job not requeued because: timed-out too many times" in text
+        assert "Restarts=1 " in subprocess.run(["scontrol", "show", "job", "2"], **called).stdout
+        assert "1 failed" in mqlearn(outputs, "status", "experiment.name=default", code=1)
 
 
 def test_the_ui_shows_the_algorithms_side_by_side(tmp_path):
