@@ -286,6 +286,7 @@ def test_what_cannot_be_is_refused_before_anything_runs(mqlearn, arguments, prob
     assert done.code == 2 and problem in done.err and not done.out
 
 
+@pytest.mark.integration
 def test_the_whole_verb_in_small(mqlearn, work, outputs, monkeypatch):
     monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://127.0.0.1:1")  # never asked
     done = mqlearn("doctor", *TINY, "seed=3", "--json", "found.json")

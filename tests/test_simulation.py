@@ -420,6 +420,7 @@ def test_cart_pole_is_learned(rule):
     assert mean[:, -1].min() > 2 * mean[:, 0].max()
 
 
+@pytest.mark.integration
 def test_mountain_car_reaches_the_goal():
     rule = mq.QLearning().with_step_size(mq.Constant(0.3))
     mean = returns("MountainCar-v0", coded("MountainCar-v0", 8), rule, 30_000, 4, 0.1)
@@ -427,6 +428,7 @@ def test_mountain_car_reaches_the_goal():
     assert np.all(mean[:, -1] > -200)
 
 
+@pytest.mark.integration
 def test_acrobot_swings_up():
     features = box_map(tile_coding(box("Acrobot-v1"), tilings=16, tiles=3))
     mean = returns("Acrobot-v1", features, momentum(0.5, 0.9999, 0.2), 12_000, 3, 0.05)

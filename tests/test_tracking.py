@@ -451,6 +451,7 @@ sys.exit(len(failed))
 """
 
 
+@pytest.mark.integration
 def test_many_jobs_at_once_on_a_new_database_all_land_in_the_experiment(tmp_path):
     """ML-01 and ML-02, without a call of `prepare` first."""
     uri = tracking.default_uri(tmp_path / "a folder" / "50 %")
