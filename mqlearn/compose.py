@@ -351,11 +351,21 @@ def _translate(error: Exception, given: dict[str, str]) -> tuple[str, SettingErr
         if found := re.search(pattern, text):
             key = str(full_key or found[1])
             value = given.get(key, "???" if admissible == "must be given" else "${" + found[1] + "}")
+            if admissible == "must be given":
+                admissible += _explained(key, given)
             return key, None if admissible is None else SettingError(key, value, admissible)
     for key, value in given.items():
         if key == full_key or f"{key}=" in text or f"'{key}'" in text:
             return key, SettingError(key, value, str(chain[-1]).splitlines()[0])
     return str(full_key or "settings"), SettingError(str(full_key or "settings"), "", first)
+
+
+def _explained(key: str, given: dict[str, str]) -> str:
+    """What conf/ says first of the choice that a setting belongs to."""
+    group = key.partition(".")[0]
+    path = CONF / group / f"{given.get(group, '')}.yaml"
+    first = path.read_text("utf-8").partition("\n")[0] if path.is_file() else ""
+    return f". {first[2:]}" if first.startswith("# ") else ""
 
 
 def _no_such(key: str, config: Any) -> str:

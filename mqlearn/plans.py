@@ -53,9 +53,19 @@ def plan(name: str, overrides: Sequence[str], config_dir: str | None = None) -> 
     spec = settings.get("figure") or {}
     if not spec.get("curves"):
         raise SettingError("figure", name, "its yaml has no figure.curves, so there is nothing to draw")
+    for text in overrides:
+        _check_effect(text, spec)
     planned = composed({(panel, label): one for panel, label, one in expand(spec, base)}, config_dir)
     variant = tuple(o for o in overrides if re.split(r"[=./]", o.lstrip("+~"))[0] not in _UNSCIENTIFIC)
     return Plan(name, settings, spec, planned, variant)
+
+
+def _check_effect(override: str, spec: dict[str, Any]) -> None:
+    """Raise SettingError for an override that every cell replaces: the figure's name would tell of it, wrongly."""
+    key, _, value = override.lstrip("+~").partition("=")
+    names = {key, key.partition(".")[0]} & {key, *GROUPS}
+    if all(any(one.partition("=")[0] in names for one in cell) for _, _, cell in expand(spec, [])):
+        raise SettingError(key, value, "has no effect here: each panel or curve of the figure sets it itself")
 
 
 def expand(spec: dict[str, Any], base: Sequence[str]) -> list[tuple[str, str, list[str]]]:

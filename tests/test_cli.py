@@ -92,7 +92,7 @@ REFUSED = [
     (["a b=3"], "a b='3'", "cannot be read"),
     (["q0=${nothing}"], "q0='${nothing}'", "refers to a setting that does not exist"),
     # maps
-    ([LAKE], "env.map='???'", "must be given"),
+    ([LAKE], "env.map='???'", "must be given. Your own map, any rectangle: 'env.map=[SFFF,FHFH,FFFH,HFFG]'"),
     ([LAKE, "env.map=[FFF,FHF,FFG]"], "env.map='FFF / FHF / FFG'", "no start tile"),
     ([LAKE, "env.map=[SFF,FHF,FFF]"], "env.map='SFF / FHF / FFF'", "no goal tile"),
     ([LAKE, "env.map=[SFFF,FH,FFFG]"], "env.map='SFFF / FH / FFFG'", "row 2 (FH) has 2 tiles but row 1 (SFFF) has 4"),
@@ -116,7 +116,7 @@ REFUSED = [
     (["step_size=matched", "step_size.base=0.1"], "step_size.base=0.1", "must be a step size, such as constant"),
     (["step_size.base=constant"], "step_size.base='constant'", "is no setting of step_size=harmonic"),
     # Gymnasium
-    (["env=gymnasium"], "env.id='???'", "must be given"),
+    (["env=gymnasium"], "env.id='???'", "must be given. Any Gymnasium environment"),
     (["env=gymnasium", "env.id=FrozenLake-v0"], "env.id='FrozenLake-v0'", "FrozenLake-v1"),
     (["env=gymnasium", "env.id=Taxi-v3"], "env.id='Taxi-v3'", "Taxi-v4"),
     (["env=gymnasium", "env.id=FrozenLak-v1"], "env.id='FrozenLak-v1'", "did you mean 'FrozenLake-v1'?"),
@@ -173,6 +173,8 @@ def test_run_refuses_with_one_message(mqlearn, work, arguments, named, words):
         (["truth", "env=gymnasium", "env.id=Blackjack-v1"], "env.id='Blackjack-v1'", "no exact model"),
         (["figure"], "figure=''", "for example figure1"),
         (["figure", "figur1"], "experiment='figur1'", "did you mean 'figure1'?"),
+        (["figure", "coupled", "iterations=10"], "iterations='10'", "has no effect here"),
+        (["figure", "figure1", "algorithm=nesa"], "algorithm='nesa'", "has no effect here"),
         (["figure", "figure1", "band=ci59"], "band='ci59'", "ci95 or std"),
         (["figure", "figure1", "--chek"], "flag='--chek'", "did you mean '--check'?"),
         (["figure", "figure1", "discuont=0.9"], "discuont='0.9'", "did you mean 'discount'?"),
