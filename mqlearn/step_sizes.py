@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mqlearn.errors import SettingError
+from mqlearn.mdp import finite_number
 
 _SUMMED = 100_000  # terms
 
@@ -18,7 +19,8 @@ StepSize = Callable[[np.ndarray], np.ndarray]
 
 
 def _check(name: str, value: float, low: float, high: float = math.inf, *, strict: bool = True) -> None:
-    if not (low < value < high or (not strict and value == low)):
+    number = finite_number(value)
+    if number is None or not (low < number < high or (not strict and number == low)):
         raise SettingError(name, value, f"must be a number in {'(' if strict else '['}{low:g}, {high:g})")
 
 

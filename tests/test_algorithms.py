@@ -9,6 +9,7 @@ import math
 import pickle
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -421,3 +422,15 @@ def test_m_below_the_theorem_runs_with_a_warning(m, outside):
     assert result.status == "finished"
     assert np.isfinite(result.curves["q_error"]).all()
     assert any("outside the theorem" in text for text in result.warnings) is outside
+
+
+@pytest.mark.parametrize("wrong", [{"m": "2"}, {"beta": "x"}, {"beta": 0.5, "lam": None}, {"phi": "1"}, {"m": True}])
+def test_momentum_q_refuses_what_is_no_number(wrong):
+    with pytest.raises(SettingError, match=f"algorithm.{list(wrong)[-1]}="):
+        MomentumQ(**dict[str, Any](wrong))
+
+
+@pytest.mark.parametrize("zeta", ["0.1", None, [0.1], math.inf])
+def test_nesa_refuses_what_is_no_number(zeta):
+    with pytest.raises(SettingError, match=r"algorithm\.zeta="):
+        NeSA(zeta=zeta)

@@ -117,3 +117,10 @@ def test_total_is_the_sum_of_all_terms(step_size):
     for iterations in (0, 1, 1000, 1_500_000):
         terms = step_size(np.arange(iterations, dtype=float))
         assert total(step_size, iterations) == pytest.approx(terms.sum(), rel=1e-7)
+
+
+@pytest.mark.parametrize("value", ["0.1", None, [1.0], math.nan])
+def test_refuses_what_is_no_number(value):
+    for make, setting in ((Constant, "alpha"), (Harmonic, "offset"), (Polynomial, "exponent"), (Matched, "base")):
+        with pytest.raises(SettingError, match=f"step_size.{setting}="):
+            make(value)

@@ -6,6 +6,7 @@ from typing import Literal
 
 from mqlearn.algorithms.base import Rule
 from mqlearn.errors import SettingError, nearest
+from mqlearn.mdp import finite_number
 
 
 @dataclass(frozen=True)
@@ -26,8 +27,9 @@ class MomentumQ(Rule):
     phi: float = 0.5
 
     def __post_init__(self) -> None:
-        if self.m is not None and not math.isfinite(self.m):
-            raise SettingError("algorithm.m", self.m, "must be a finite number (the theorem wants m >= 1/discount)")
+        if self.m is not None and finite_number(self.m) is None:
+            expected = "must be a finite number, or null for 2 (the theorem wants m >= 1/discount)"
+            raise SettingError("algorithm.m", self.m, expected)
         if self.shift not in ("auto", "on", "off", True, False):
             hint = nearest(str(self.shift), ("auto", "on", "off"))
             raise SettingError("algorithm.shift", self.shift, f"must be auto, on or off{hint}")
@@ -35,11 +37,11 @@ class MomentumQ(Rule):
             raise SettingError("algorithm.m", self.m, "must be above -1 when the step size is shifted by m")
         if self.beta is not None and self.m is not None:
             raise SettingError("algorithm.m", self.m, "belongs to Algorithm 1, beta to Algorithm 2; give one of them")
-        if self.beta is not None and not 0 <= self.beta < 1:
+        if self.beta is not None and not 0 <= _number(self.beta) < 1:
             raise SettingError("algorithm.beta", self.beta, "must lie in [0, 1), or be null for Algorithm 1")
-        if not 0 <= self.lam < 1:
+        if not 0 <= _number(self.lam) < 1:
             raise SettingError("algorithm.lam", self.lam, "must lie in [0, 1)")
-        if not 0 <= self.phi <= 1:
+        if not 0 <= _number(self.phi) <= 1:
             raise SettingError("algorithm.phi", self.phi, "must lie in [0, 1] (1 Nesterov only, 0 heavy ball only)")
 
     @property
@@ -67,3 +69,9 @@ class MomentumQ(Rule):
         a = self.step_size(k + m if self.shifted else k)
         # a (1 + b) = 1 - (m + 1) a and b (1 - a) + c = a: written out, since b grows like k and would cost k eps.
         return (1 - a) * q + a * (q - q_prev) + (1 - (m + 1) * a) * target - (1 - (m + 2) * a) * target_prev
+
+
+def _number(value: object) -> float:
+    """The value as a float; what is no finite number is nan, which lies in no range."""
+    number = finite_number(value)
+    return math.nan if number is None else number

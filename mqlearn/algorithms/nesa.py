@@ -1,10 +1,10 @@
 """NeSA, Nesterov stochastic approximation (Devraj, Busic, Meyn 2019, eq. 5, the rule as it is generally known)."""
 
-import math
 from dataclasses import dataclass
 
 from mqlearn.algorithms.base import Rule
 from mqlearn.errors import SettingError
+from mqlearn.mdp import finite_number
 
 
 @dataclass(frozen=True)
@@ -17,7 +17,8 @@ class NeSA(Rule):
     zeta: float = 0.1
 
     def __post_init__(self) -> None:
-        if not 0 < self.zeta < math.inf:
+        zeta = finite_number(self.zeta)
+        if zeta is None or zeta <= 0:
             raise SettingError("algorithm.zeta", self.zeta, "must be a positive number")
 
     def update(self, k, q, q_prev, target, target_prev):
