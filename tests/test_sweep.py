@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -127,6 +128,15 @@ def test_finished_cells_are_skipped_and_only_they(place):
     assert "finished already" in place.run("run", *SMALL, "seed=1", "existing=skip")
     assert "existing='error'" in place.run("run", *SMALL, "seed=1", "existing=error", code=2)
     assert "(did you mean 'skip'?)" in place.run("run", *SMALL, "existing=skp", code=2)
+
+
+def test_joblib_with_one_job_runs_the_cells_in_the_sweep_itself(place):
+    text = place.run("run", "-m", *SMALL, "seed=0,1", "hydra/launcher=joblib", "hydra.launcher.n_jobs=1")
+    assert "2 cells, 2 done" in text
+    for path in place.outputs.glob("sweeps/*/cells/*.json"):
+        path.unlink()
+    shutil.rmtree(place.outputs / "runs")
+    assert "missing: q_learning" in place.run("status") and "(seed=1)" in place.run("status")
 
 
 @pytest.mark.integration

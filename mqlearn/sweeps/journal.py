@@ -136,7 +136,7 @@ def job(folder: Path) -> None:
     """One cell, as it was planned, in whatever process the launcher runs it: nothing that happens stops the others."""
     sweep = Path(os.environ[SWEEP])
     plan = _plan_of(sweep)
-    if plan["launcher"] == "joblib":
+    if plan["launcher"] == "joblib" and os.getpid() != plan["pid"]:  # with one job, joblib runs it in the sweep itself
         _end_with_parent(plan["pid"])
         if os.getppid() != plan["pid"]:
             return  # what is left in the pipe of its workers is for the next sweep

@@ -113,13 +113,15 @@ def _plans(outputs: Path) -> list[dict[str, Any]]:
 
 def _text(report: dict[str, Any]) -> str:
     lines = [f"{report['experiment']}: " + ", ".join(f"{report[key]} {key.replace('_', ' ')}" for key in _ORDER)]
+    alike = Counter(row["name"] for row in report["cells"])
     for row in report["cells"]:
+        name = row["name"] if alike[row["name"]] == 1 or not row["cell"] else f"{row['name']} ({row['cell']})"
         if row["status"] in ("running", "missing", "failed", "killed"):
-            lines.append(f"  {row['status']}: {row['name']}" + (f": {row['error']}" if row["error"] else ""))
+            lines.append(f"  {row['status']}: {name}" + (f": {row['error']}" if row["error"] else ""))
             if row["command"] and row["status"] in ("failed", "killed"):
                 lines.append(f"    alone: {row['command']}")
         elif row["diverged"]:
-            lines.append(f"  diverged: {row['name']}: {row['diverged'][:100]}")
+            lines.append(f"  diverged: {name}: {row['diverged'][:100]}")
     limit = 60
     if len(lines) > limit:
         lines[limit:] = [f"  and {len(lines) - limit} more lines: mqlearn status --json FILE has all"]
