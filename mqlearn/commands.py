@@ -105,6 +105,12 @@ def hydra_main(arguments: Sequence[str]) -> int:
     try:
         with compose.hydra_errors([argument for argument in arguments if "=" in argument]):
             start(_job)()
+    except OSError as error:
+        chosen = [text.partition("=")[2] for text in arguments if text.startswith("hydra.run.dir=")]
+        setting, folder = ("hydra.run.dir", chosen[-1]) if chosen else ("MQLEARN_OUTPUTS", str(config.outputs_folder()))
+        if error.filename is not None and (Path(folder).absolute() / "runs").is_relative_to(error.filename):
+            raise SettingError(setting, folder, f"no folder can be made there: {error.strerror}") from None
+        raise
     finally:
         sys.argv = given
         del os.environ[COMMAND]

@@ -122,7 +122,7 @@ def _state_values(q, offsets, v):
 
 @partial(_compiled, **_apart())
 def _look_ahead(q, v, v_prev, w, offsets, s_discount, t_discount):
-    """One look-up a sample: w(y) = s g max_v Q_k(y, v) + t g max_v Q_{k-1}(y, v), once a state; the maxima go to v_prev.
+    """One look-up a sample: w(y) = s g max_v Q_k(y, v) + t g max_v Q_{k-1}(y, v), once a state; max Q_k goes to v_prev.
 
     Terminal states have no pairs: there v, v_prev and w are 0 and stay so.
     """

@@ -62,7 +62,7 @@ def resolve_uri(uri: str | None, environment: str | None, outputs: str | Path) -
         return uri.rstrip("/")
     if kind not in DATABASES:
         known = (*DATABASES, "http", "https")
-        problem = f"an address that begins with {', '.join(known)}{nearest(kind, known)}"
+        problem = f"must be an address that begins with {', '.join(known)}{nearest(kind, known)}"
         raise SettingError(setting, shown(uri), problem)
     if kind != "sqlite":
         return uri

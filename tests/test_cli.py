@@ -141,6 +141,7 @@ REFUSED = [
     # folders
     (["hydra.run.dir=.."], "hydra.run.dir=", "holds files that are not a run"),
     (["hydra.run.dir=file"], "hydra.run.dir=", "is a file"),
+    (["hydra.run.dir=/proc/no/folder"], "hydra.run.dir='/proc/no/folder'", "no folder can be made there"),
     (["hydra.run.dir=file/run"], "hydra.run.dir=", "is not a folder"),
     (["-m", "seed=1,1,2"], "seed='1,1,2'", "jobs 1 and 2 are the same cell"),
     (["-m", "discount=0.9,1"], "discount=1", "strictly between 0 and 1"),
