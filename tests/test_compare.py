@@ -346,6 +346,17 @@ def test_a_selection_without_runs_names_the_nearest(compare):
     assert done.code == 2 and "did you mean 'small'?" in done.err
 
 
+def test_nothing_that_can_be_tested_needs_no_legend_of_tests(made, mqlearn, monkeypatch, tmp_path):
+    (run, *_) = selection.find(made, ["small"]).runs
+    gone = dict.fromkeys(range(run.settings["n_seeds"]), 1)
+    for name in ("one", "two"):
+        rule = {**run.settings["algorithm"], "name": name}
+        rewritten(run, tmp_path / "runs" / "gone" / name, algorithm=rule, diverged=gone)
+    monkeypatch.setenv("MQLEARN_OUTPUTS", str(tmp_path))
+    done = mqlearn("compare", "experiment.name=gone", "diverged=excluded")
+    assert done.code == 0 and "impossible" in done.out and "level 0.05/0" not in done.out
+
+
 def test_an_experiment_that_is_not_there_is_told_by_the_names_that_were_given(made, mqlearn, monkeypatch, tmp_path):
     name = "Größe der Schritte"
     (run, *_) = selection.find(made, ["small"]).runs

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
@@ -187,7 +188,9 @@ def test_ctrl_c_ends_everything_in_five_seconds(place, launcher, group):
     asked = ["algorithm.kind=none,wait", "algorithm.i=1,2,3", "n_checkpoints=40", "iterations=1000"]
     process = place.start("run", "-m", *place.traps(*asked), f"hydra/launcher={launcher}")
     wait_for(
-        lambda: len(list(place.outputs.rglob("curves.npz"))) >= 3 and any(s["state"] == "running" for s in place.states)
+        lambda: (
+            {"done", "running"} <= (found := Counter(s["state"] for s in place.states)).keys() and found["done"] >= 3
+        )
     )
     below = processes.descendants(process.pid)
     began = time.monotonic()

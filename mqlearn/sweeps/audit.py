@@ -105,7 +105,7 @@ def _failures(sweep: "Sweep", states: dict[int, dict[str, Any]]) -> list[str]:
     for one in sweep.cells:
         state = states.get(one.number, {})
         if state.get("state") in ("failed", "killed"):
-            lines.append(f"{state['state']}: {one.number} {one.name}: {state.get('error', '')}")
+            lines.append(f"{state['state']}: {one.number} {sweep.label(one)}: {state.get('error', '')}")
             lines.append(f"  alone: {sweep.rerun(one)}")
     return lines
 
@@ -118,7 +118,7 @@ def _diverged(sweep: "Sweep", states: dict[int, dict[str, Any]]) -> list[str]:
         if seeds:
             first = min(seeds.values())
             lines.append(
-                f"diverged: {one.number} {one.name}: {len(seeds)} of {one.n_seeds} seeds, first at step {first}"
+                f"diverged: {one.number} {sweep.label(one)}: {len(seeds)} of {one.n_seeds} seeds, first at step {first}"
             )
     return lines
 

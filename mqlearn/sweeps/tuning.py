@@ -13,13 +13,15 @@ from typing import Any
 
 from mqlearn import commands, compose, config
 from mqlearn.arguments import Options
-from mqlearn.errors import SettingError
+from mqlearn.errors import SettingError, nearest
 
 METRIC = "MQLEARN_OBJECTIVE"  # environment variable: the metric that a job returns to Optuna
 
 
 def run(settings: dict[str, Any], options: Options) -> int:
     """Tune; print the best settings of each algorithm, and the command of the run that reports it."""
+    from mqlearn.metrics import BUILT_IN, MORE_IS_BETTER
+
     tuning = settings["tuning"]
     if settings["seed"] == tuning["reporting_seed"]:
         expected = f"must differ from tuning.reporting_seed={tuning['reporting_seed']}: rules tuned on the seeds of a "
@@ -27,6 +29,10 @@ def run(settings: dict[str, Any], options: Options) -> int:
     trials = tuning["trials"]
     if isinstance(trials, bool) or not isinstance(trials, int) or trials < 1:
         raise SettingError("tuning.trials", trials, "must be a whole number, at least 1")
+    errors = [name for name in (*BUILT_IN, *(settings["metrics"] or ())) if name not in MORE_IS_BETTER]
+    if tuning["metric"] not in errors:
+        expected = f"must be one of {', '.join(errors)}: the least is the best"
+        raise SettingError("tuning.metric", tuning["metric"], expected + nearest(str(tuning["metric"]), errors))
     flags = ["-m", *(["--config-dir", options.config_dir] if options.config_dir else [])]
     results = {}
     os.environ[METRIC] = tuning["metric"]
@@ -42,7 +48,9 @@ def run(settings: dict[str, Any], options: Options) -> int:
             results[algorithm] = _result(config.outputs_folder() / "runs" / "optimization_results.yaml")
     finally:
         del os.environ[METRIC]
-    reporting = [text for text in options.overrides if not text.startswith(("experiment=", "tuning.", "seed="))]
+    reporting = [
+        text for text in options.overrides if not text.startswith(("experiment=", "tuning.", "seed=", "iterations="))
+    ]
     lines = []
     for algorithm, (best, value) in results.items():
         own = [f"algorithm={algorithm}", *(f"{key}={number}" for key, number in best.items())]

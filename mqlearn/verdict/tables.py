@@ -195,7 +195,7 @@ def _legend(verdicts: Sequence[Verdict], question: Question) -> list[str]:
             f"Verdict at level {question.level:g} by p Holm. The unit is the seed; evaluation episodes are not seeds."
         )
     lines += [f"Pairs: {why}." for why in dict.fromkeys(v.pairing for v in verdicts)]
-    if any(v.verdict in ("no_difference", "impossible") and not v.deterministic for v in verdicts):
+    if tests and any(v.verdict in ("no_difference", "impossible") and not v.deterministic for v in verdicts):
         lines.append(
             "needed: seeds of each rule with which the difference, if it is as observed, is found with probability 0.8 "
             f"at level {question.level:g}/{_family(first).split()[0]}, Holm's strictest step (?: unknown)."

@@ -260,4 +260,7 @@ def test_tuning_gives_each_algorithm_its_budget_on_seeds_of_its_own(tmp_path):
     assert all(f"{name}: q_error" in text for name in ("q_learning", "speedy_q", "momentum_q"))
     found = runs.select(outputs, "tuning", store=None).values()
     assert {run.settings["seed"] for run in found} == {1000} and len(found) <= 9
+    assert text.count(" iterations=200") == 3  # once in each command that reports
+    for metric in ("policy_value", "q_eror"):
+        assert "q_error_l2" in mqlearn(outputs, "run", "-m", *asked, f"tuning.metric={metric}", code=2)
     assert "seed=0: must differ from" in mqlearn(outputs, "run", "-m", *asked, "seed=0", code=2)
