@@ -245,6 +245,14 @@ def test_what_cannot_be_is_refused_and_nothing_is_written(filled, mqlearn, work,
     assert not [*work.iterdir()] and not (filled / "reports").exists()
 
 
+def test_verdicts_of_other_runs_are_refused(filled, mqlearn, work):
+    assert mqlearn("compare", "experiment.name=two", "--json", "v.json").code == 0
+    asked = ("report", "experiment.name=two", "tracking=none", "--verdicts", "v.json", "--output", "a.html")
+    done = mqlearn(*asked, "env=frozen_lake_4x4")
+    assert done.code == 2 and "of runs that this report does not show" in done.err and not (work / "a.html").exists()
+    assert mqlearn(*asked).code == 0
+
+
 def test_a_report_in_the_store_is_no_run(finished, stored, outputs, mqlearn):
     shutil.copytree(finished / "runs", outputs / "runs")
     first, again = (mqlearn("report", "experiment.name=two") for _ in range(2))

@@ -44,6 +44,8 @@ def report(arguments: Sequence[str]) -> int:
         problem = "\n".join(["has no finished run", *found.notes])
         raise SettingError("experiment.name", name, problem)
     chosen = selection.select(found.runs, chosen_by, ("experiment.name", "tracking.uri"))
+    if answers is not None:
+        _refuse_of_others(answers, {run.digest for run in chosen}, files["--verdicts"])
     stand = selection.standing(chosen)
     planned = labels.planned(name, config_dir)
     entries = labels.entries(stand.runs, curves=planned)
@@ -118,6 +120,17 @@ def _given(name: Path) -> list[dict[str, Any]]:
         if isinstance(error, SettingError):
             raise
         raise SettingError("--verdicts", name, f"cannot be read as JSON ({error})") from None
+
+
+def _refuse_of_others(answers: Sequence[dict[str, Any]], here: set[str], name: Path) -> None:
+    """Raise SettingError if a verdict tells its runs and they are not on the page, which would begin with it."""
+    others = [one for one in answers if {one.get("digest_a"), one.get("digest_b")} - here - {None}]
+    if others:
+        said = f"{others[0]['a']} and {others[0]['b']} in [{others[0]['group']}]"
+        expected = (
+            f"{len(others)} of {len(answers)} verdicts are of runs that this report does not show, such as {said}"
+        )
+        raise SettingError("--verdicts", name, f"{expected}; select the same runs for both")
 
 
 def _failed(outputs: Path, name: str) -> list[runs.Run]:
