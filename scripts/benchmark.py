@@ -218,7 +218,7 @@ def synchronous_numpy(_: Yardstick) -> Iterator[Row]:
             v_prev, v = v, largest(q, v)
             y = successors[rows, rng.integers(mdp.n_successors, size=q.shape)]
             target, target_prev = rewards + mdp.discount * v[y, lanes], rewards + mdp.discount * v_prev[y, lanes]
-            q, q_prev = rule.update(np.float64(k), q, q_prev, target, target_prev), q
+            q, q_prev = rule.update(np.array(float(k)), q, q_prev, target, target_prev), q
 
     def one_look_up() -> None:
         rng = np.random.default_rng(0)
