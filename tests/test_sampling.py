@@ -320,7 +320,10 @@ def test_replay_draws_are_uniform_over_the_buffer():
     chain = Chain(LAKE, Replay(capacity=capacity, draws=capacity), np.array([3], np.uint32), 0, False)
     learner = AsynchronousTable(chain, 0.0, False)
     chain.states[0, 2] = capacity * 1000  # the buffer is full
-    chain.buffers[0] = np.arange(capacity) << int(chain.model[4])  # the first outcome of the pairs 0 .. 39
+    _, successors, rewards, _, shift = chain.model
+    first = np.arange(capacity, dtype=np.uint64)  # the first outcome of the pairs 0 .. 39, as the ring keeps it
+    leads_to = 2 * successors[:capacity, 0].astype(np.uint64) + (rewards[:capacity, 0] != 0)
+    chain.buffers[0] = first << np.uint64(shift + 32) | leads_to
     weights = np.tile([1.0, 0.0, 0.0, 0.0], (1, 1))
     for k in range(1, 39 * 500):
         if k % capacity:  # at the others the chain would push

@@ -63,11 +63,17 @@ def in_range(
     if not SpecifierSet(wanted_python or "").contains(python, prereleases=True):
         wrong.append(f"Python {python} is outside {wanted_python}")
     seen = [f"Python {python}"]
-    for text in requirements:
-        wanted = Requirement(text)
+    parsed = list(map(Requirement, requirements))
+
+    def of(extra: str) -> list[Requirement]:
+        return [one for one in parsed if one.marker is not None and one.marker.evaluate({"extra": extra})]
+
+    # An extra is in use where all of its packages are there: each may be there for another's sake.
+    used = [extra for extra in extras if of(extra) and all(installed(one.name) for one in of(extra))]
+    for wanted in parsed:
         needed = wanted.marker is None or wanted.marker.evaluate({"extra": ""})
-        if not needed and not any(wanted.marker.evaluate({"extra": extra}) for extra in extras if wanted.marker):
-            continue  # for other systems or interpreters
+        if not needed and not any(wanted in of(extra) for extra in used):
+            continue  # also those for other systems or interpreters
         version = installed(wanted.name)
         if version is None:
             if needed:
