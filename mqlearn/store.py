@@ -233,6 +233,13 @@ def failures(what: str, uri: str) -> Iterator[None]:
         if not isinstance(error, OSError) and library not in ("mlflow", "sqlalchemy", "sqlite3", "requests", "urllib3"):
             raise
         reason = (str(error).strip() or type(error).__name__).splitlines()[0].replace(uri, shown(uri))
+        # MLflow advises to upgrade in either case; it cannot take a newer schema back.
+        if versions := re.search(r"found version (\w+), but expected (\w+)", reason):
+            found, expected = versions.groups()
+            reason = (
+                f"another release of MLflow made its schema ({found}; the one installed here wants {expected}): use "
+                "that release if it is newer, `mlflow db upgrade` if it is older, or another store (tracking.uri)"
+            )
         raise TrackingError(f"{what} failed at {shown(uri)}: {reason}") from error
 
 
