@@ -105,21 +105,6 @@ def philox_counters(words, first, k, lanes, seed, stream, out):
         out3[i] = w3
 
 
-@_compiled
-def _state_values(q, offsets, v):
-    """v(x) = max_u q(x, u) over the pairs of x; states without pairs (terminals) keep their 0."""
-    lanes = v.shape[1]
-    for x in range(v.shape[0]):
-        first = offsets[x]
-        end = offsets[x + 1]
-        if first < end:
-            for lane in range(lanes):
-                v[x, lane] = q[first, lane]
-            for pair in range(first + np.uint64(1), end):
-                for lane in range(lanes):
-                    v[x, lane] = max(v[x, lane], q[pair, lane])
-
-
 @partial(_compiled, **_apart())
 def _look_ahead(q, v, v_prev, w, offsets, s_discount, t_discount):
     """One look-up a sample: w(y) = s g max_v Q_k(y, v) + t g max_v Q_{k-1}(y, v), once a state; max Q_k goes to v_prev.
@@ -232,7 +217,7 @@ def synchronous(q, q_prev, model, weights, discount, k, lanes, seed, stream):
         own[i] = lanes[i % n_lanes]
     words = np.zeros((4, n_counters * n_lanes), np.uint32)
     scratch = (np.zeros((n_states, n_lanes)), np.zeros(n_lanes), counters, own, words)
-    _state_values(q_prev, model[0], v)
+    _look_ahead(q_prev, v_prev, v, scratch[0], model[0], 0.0, 0.0)  # only for the maxima of Q_{k-1}
     n = weights.shape[0]
     # Two steps a turn with the roles exchanged: swapping the arrays in a loop hides from the compiler that they differ.
     for i in range(0, n - 1, 2):

@@ -237,7 +237,7 @@ def test_an_altered_number_of_the_reference_data_is_named(tmp_path, monkeypatch)
         arrays = {key: stored[key] for key in stored.files}
     arrays[name][1, 50] *= 1.001
     monkeypatch.setattr(make, "REFERENCE", tmp_path)
-    np.savez(tmp_path / "figure1.npz", **arrays)  # type: ignore[arg-type]
+    np.savez(tmp_path / "figure1.npz", **arrays)  # type: ignore[arg-type]  # names are no flags of savez
     compared = surroundings.compare(planned, made)
     assert compared.verdict == "different"
     k = made[0].curves["iteration"][50]

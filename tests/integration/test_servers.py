@@ -146,7 +146,7 @@ def test_ray_on_this_machine_equals_one_process(reference, tmp_path):
                 process = start(
                     outputs, "run", "-m", *asked, "+hydra.launcher.ray.init.include_dashboard=false", **private
                 )
-                servers.wait(lambda: started() or process.poll() is not None, "runs or an end", 300)  # noqa: B023
+                servers.wait(lambda: started() or process.poll() is not None, "runs or an end", 300)  # noqa: B023  # ends in this turn
                 if started():
                     return process
                 text = process.communicate()[0]
