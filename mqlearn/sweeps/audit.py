@@ -96,7 +96,7 @@ def _rows(sweep: "Sweep", states: dict[int, dict[str, Any]]) -> list[str]:
         mean, low, high = state.get("q_error") or (None, None, None)
         error = "" if mean is None else f"  q_error {mean:.4g}"
         error += "" if low is None or high is None else f" [{low:.4g}, {high:.4g}]"
-        lines.append(f"{one.number:4} {word:8} {sweep.label(one)}{error}")
+        lines.append(f"{one.number:4} {word:8} {sweep.labels[one.number]}{error}")
     return lines
 
 
@@ -105,7 +105,7 @@ def _failures(sweep: "Sweep", states: dict[int, dict[str, Any]]) -> list[str]:
     for one in sweep.cells:
         state = states.get(one.number, {})
         if state.get("state") in ("failed", "killed"):
-            lines.append(f"{state['state']}: {one.number} {sweep.label(one)}: {state.get('error', '')}")
+            lines.append(f"{state['state']}: {one.number} {sweep.labels[one.number]}: {state.get('error', '')}")
             lines.append(f"  alone: {sweep.rerun(one)}")
     return lines
 
@@ -117,9 +117,8 @@ def _diverged(sweep: "Sweep", states: dict[int, dict[str, Any]]) -> list[str]:
         seeds = before.summary["diverged"] if before is not None else states.get(one.number, {}).get("diverged")
         if seeds:
             first = min(seeds.values())
-            lines.append(
-                f"diverged: {one.number} {sweep.label(one)}: {len(seeds)} of {one.n_seeds} seeds, first at step {first}"
-            )
+            name = f"{one.number} {sweep.labels[one.number]}"
+            lines.append(f"diverged: {name}: {len(seeds)} of {one.n_seeds} seeds, first at step {first}")
     return lines
 
 

@@ -12,7 +12,8 @@ import socket
 import threading
 import time
 import traceback
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
@@ -111,6 +112,12 @@ def claimed(outputs: Path, planned: Mapping[str, Any]) -> Iterator[bool]:
             waited = True
             fcntl.lockf(file, fcntl.LOCK_EX, 1, byte)
         yield waited
+
+
+def told_apart(cells: Sequence[tuple[str, str | None]]) -> list[str]:
+    """Names of cells, from (name, what was swept) of each: what was swept is said where several have one name."""
+    names = Counter(name for name, _ in cells)
+    return [name if names[name] == 1 or not swept else f"{name} ({swept})" for name, swept in cells]
 
 
 _busy = threading.Lock()

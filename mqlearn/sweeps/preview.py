@@ -30,7 +30,8 @@ def preview(sweep: "Sweep", kept: Sequence[Planned], chosen: Mapping[str, str]) 
     ]
     shown_cells = sweep.cells[:5]
     lines += [
-        f"  {one.number:4} {'done' if one.number in sweep.done else '    '} {sweep.label(one)}" for one in shown_cells
+        f"  {one.number:4} {'done' if one.number in sweep.done else '    '} {sweep.labels[one.number]}"
+        for one in shown_cells
     ]
     if len(sweep.cells) > len(shown_cells):
         lines.append(f"  and {len(sweep.cells) - len(shown_cells)} more")

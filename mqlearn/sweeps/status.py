@@ -113,9 +113,8 @@ def _plans(outputs: Path) -> list[dict[str, Any]]:
 
 def _text(report: dict[str, Any]) -> str:
     lines = [f"{report['experiment']}: " + ", ".join(f"{report[key]} {key.replace('_', ' ')}" for key in _ORDER)]
-    alike = Counter(row["name"] for row in report["cells"])
-    for row in report["cells"]:
-        name = row["name"] if alike[row["name"]] == 1 or not row["cell"] else f"{row['name']} ({row['cell']})"
+    names = journal.told_apart([(row["name"], row["cell"]) for row in report["cells"]])
+    for row, name in zip(report["cells"], names, strict=True):
         if row["status"] in ("running", "missing", "failed", "killed"):
             lines.append(f"  {row['status']}: {name}" + (f": {row['error']}" if row["error"] else ""))
             if row["command"] and row["status"] in ("failed", "killed"):

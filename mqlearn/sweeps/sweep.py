@@ -15,6 +15,7 @@ import sys
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -57,10 +58,11 @@ class Sweep:
     def missing(self) -> list[Planned]:
         return [one for one in self.cells if one.number not in self.done]
 
-    def label(self, one: Planned) -> str:
-        """The name of a cell, with what was swept where several cells have that name."""
-        alike = sum(other.name == one.name for other in self.cells)
-        return one.name if alike == 1 else f"{one.name} ({one.cell})"
+    @cached_property
+    def labels(self) -> dict[int, str]:
+        """By number: the name of a cell, with what was swept where several cells have that name."""
+        names = journal.told_apart([(one.name, one.cell) for one in self.cells])
+        return {one.number: name for one, name in zip(self.cells, names, strict=True)}
 
     def rerun(self, one: Planned) -> str:
         """The command line that runs just this cell."""
