@@ -92,13 +92,17 @@ def philox(c0, c1, c2, c3, key0, key1):
 
 @partial(_compiled, **_apart())
 def philox_counters(words, first, k, lanes, seed, stream, out):
-    """`philox` at the counters (words[i] + first, k, lanes[i]), into `out` (4, n); words, lanes (n,) uint32."""
+    """`philox` at the counters (words[i] + first, k, lanes[i]), into `out` (4, n) uint32; words, lanes (n,).
+
+    Those are uint64, though 32 bits would do: so four counters fill a vector, not eight. Multiplying vectors of 512
+    bits makes a processor slow down, and the updates between two calls with it.
+    """
     k_low = np.uint32(k)
     k_high = np.uint32(k >> 32)
     out0, out1, out2, out3 = out[0], out[1], out[2], out[3]
     for i in range(words.shape[0]):
         word = np.uint32(words[i] + first)
-        w0, w1, w2, w3 = philox(word, k_low, k_high, lanes[i], seed, stream)
+        w0, w1, w2, w3 = philox(word, k_low, k_high, np.uint32(lanes[i]), seed, stream)
         out0[i] = w0
         out1[i] = w1
         out2[i] = w2
@@ -118,7 +122,11 @@ def _look_ahead(q, v, v_prev, w, offsets, s_discount, t_discount):
         if end - first == np.uint64(4):  # most grids: one pass over the four rows
             q0, q1, q2, q3 = q[first], q[first + np.uint64(1)], q[first + np.uint64(2)], q[first + np.uint64(3)]
             for lane in range(n_lanes):
-                largest = max(max(max(q0[lane], q1[lane]), q2[lane]), q3[lane])
+                # One instruction each, which max() does not become.
+                largest = q0[lane]
+                largest = q1[lane] if q1[lane] > largest else largest
+                largest = q2[lane] if q2[lane] > largest else largest
+                largest = q3[lane] if q3[lane] > largest else largest
                 v_prev[x, lane] = largest
                 w[x, lane] = s_discount * largest + t_discount * v[x, lane]
         elif first < end:
@@ -132,66 +140,86 @@ def _look_ahead(q, v, v_prev, w, offsets, s_discount, t_discount):
 
 
 @partial(_compiled, **_apart())
+def _update_pairs(q, q_prev, w, words, row, column, target, model, w_q, w_prev, reward_weight, begin, end):
+    """Q_{k+1} over `q_prev` for the pairs begin .. end - 1 (uint64), which share the words at `row` and `column`."""
+    _, successors, rewards, thresholds, _, base = model
+    n_lanes = q.shape[1]
+    power = np.uint32(1)  # says which digit of the words has its turn
+    for pair in range(begin, end):
+        y0 = np.uint64(successors[pair, 0])
+        r0 = reward_weight * rewards[pair, 0]
+        for lane in range(n_lanes):
+            target[lane] = w[y0, lane] + r0
+        for b in range(1, successors.shape[1]):
+            y = np.uint64(successors[pair, b])
+            r = reward_weight * rewards[pair, b]
+            threshold = thresholds[pair, b]
+            for lane in range(n_lanes):
+                # Load first, choose then: a load under a condition is not vectorised.
+                e0 = target[lane]
+                e1 = w[y, lane] + r
+                u = np.uint32(words[row, column + np.uint64(lane)] * power)
+                target[lane] = e1 if u >= threshold else e0
+        for lane in range(n_lanes):
+            q_prev[pair, lane] = w_q * q[pair, lane] + w_prev * q_prev[pair, lane] + target[lane]
+        power = np.uint32(power * base)
+
+
+@partial(_compiled, **_apart())
+def _update_pairs_of_three(q, q_prev, w, words, row, column, model, w_q, w_prev, reward_weight, begin, end):
+    """`_update_pairs` with three successors, as on slippery ice: one pass over the lanes."""
+    _, successors, rewards, thresholds, _, base = model
+    n_lanes = q.shape[1]
+    power = np.uint32(1)
+    for pair in range(begin, end):
+        y0 = np.uint64(successors[pair, 0])
+        y1 = np.uint64(successors[pair, 1])
+        y2 = np.uint64(successors[pair, 2])
+        r0 = reward_weight * rewards[pair, 0]
+        r1 = reward_weight * rewards[pair, 1]
+        r2 = reward_weight * rewards[pair, 2]
+        threshold1 = thresholds[pair, 1]
+        threshold2 = thresholds[pair, 2]
+        for lane in range(n_lanes):
+            e0 = w[y0, lane] + r0
+            e1 = w[y1, lane] + r1
+            e2 = w[y2, lane] + r2
+            u = np.uint32(words[row, column + np.uint64(lane)] * power)
+            e = e1 if u >= threshold1 else e0
+            e = e2 if u >= threshold2 else e
+            q_prev[pair, lane] = w_q * q[pair, lane] + w_prev * q_prev[pair, lane] + e
+        power = np.uint32(power * base)
+
+
+@partial(_compiled, **_apart())
 def _synchronous_step(q, q_prev, v, v_prev, scratch, model, weights, discount, k, seed, stream):
     """One iteration of all pairs: writes Q_{k+1} over `q_prev` and max_u Q_k over `v_prev`."""
-    offsets, successors, rewards, thresholds, reuse, base = model
+    offsets, successors, _, _, reuse, _ = model
     w, target, counters, lanes, words = scratch
-    n_lanes = q.shape[1]
-    n_successors = successors.shape[1]
     w_q, w_prev, s, t = weights
     _look_ahead(q, v, v_prev, w, offsets, discount * s, discount * t)
-    reward_weight = s + t
-    # Words lie as (4, counters x lanes): `row` and `column` say whose turn it is, and `power` which of their digits'.
+    n_pairs, n_lanes = np.uint64(q.shape[0]), np.uint64(q.shape[1])
+    # Words lie as (4, counters x lanes): `row` and `column` say whose turn it is.
     first = np.uint32(0)
     column = np.uint64(words.shape[1])
     row = np.uint64(3)
-    left = 0
-    power = np.uint32(1)
-    for pair in range(q.shape[0]):
-        if reuse > 0 and left == 0:
-            left = reuse
-            power = np.uint32(1)
+    begin = np.uint64(0)
+    while begin < n_pairs:
+        end = n_pairs
+        if reuse > 0:
+            end = min(end, begin + np.uint64(reuse))
             row = (row + np.uint64(1)) & np.uint64(3)
             if row == 0:
-                column += np.uint64(n_lanes)
+                column += n_lanes
                 if column >= np.uint64(words.shape[1]):
                     philox_counters(counters, first, k, lanes, seed, stream, words)
-                    first = np.uint32(first + counters.shape[0] // n_lanes)
+                    first = np.uint32(first + np.uint64(counters.shape[0]) // n_lanes)
                     column = np.uint64(0)
-        left -= 1
-        y0 = np.uint64(successors[pair, 0])
-        r0 = reward_weight * rewards[pair, 0]
-        if n_successors == 3:
-            y1 = np.uint64(successors[pair, 1])
-            y2 = np.uint64(successors[pair, 2])
-            r1 = reward_weight * rewards[pair, 1]
-            r2 = reward_weight * rewards[pair, 2]
-            threshold1 = thresholds[pair, 1]
-            threshold2 = thresholds[pair, 2]
-            for lane in range(n_lanes):
-                # Load first, choose then: a load under a condition is not vectorised.
-                e0 = w[y0, lane] + r0
-                e1 = w[y1, lane] + r1
-                e2 = w[y2, lane] + r2
-                u = np.uint32(words[row, column + np.uint64(lane)] * power)
-                e = e1 if u >= threshold1 else e0
-                e = e2 if u >= threshold2 else e
-                q_prev[pair, lane] = w_q * q[pair, lane] + w_prev * q_prev[pair, lane] + e
+        if successors.shape[1] == 3:
+            _update_pairs_of_three(q, q_prev, w, words, row, column, model, w_q, w_prev, s + t, begin, end)
         else:
-            for lane in range(n_lanes):
-                target[lane] = w[y0, lane] + r0
-            for b in range(1, n_successors):
-                y = np.uint64(successors[pair, b])
-                r = reward_weight * rewards[pair, b]
-                threshold = thresholds[pair, b]
-                for lane in range(n_lanes):
-                    e0 = target[lane]
-                    e1 = w[y, lane] + r
-                    u = np.uint32(words[row, column + np.uint64(lane)] * power)
-                    target[lane] = e1 if u >= threshold else e0
-            for lane in range(n_lanes):
-                q_prev[pair, lane] = w_q * q[pair, lane] + w_prev * q_prev[pair, lane] + target[lane]
-        power = np.uint32(power * base)
+            _update_pairs(q, q_prev, w, words, row, column, target, model, w_q, w_prev, s + t, begin, end)
+        begin = end
 
 
 @_compiled
@@ -211,7 +239,7 @@ def synchronous(q, q_prev, model, weights, discount, k, lanes, seed, stream):
     v_prev = np.zeros((n_states, n_lanes))
     # Random words are made for many counters at once: the lanes of one are too few to fill vectors.
     n_counters = min(_COUNTERS, n_pairs // (4 * max(1, model[4])) + 1)
-    counters, own = np.empty(n_counters * n_lanes, np.uint32), np.empty(n_counters * n_lanes, np.uint32)
+    counters, own = np.empty(n_counters * n_lanes, np.uint64), np.empty(n_counters * n_lanes, np.uint64)
     for i in range(n_counters * n_lanes):
         counters[i] = i // n_lanes
         own[i] = lanes[i % n_lanes]

@@ -328,9 +328,10 @@ def uniform_words(n: int, lanes: np.ndarray, seed: int, stream: str) -> np.ndarr
     from mqlearn import kernels
 
     blocks = -(-n // 4)
-    counters = np.repeat(np.arange(blocks, dtype=np.uint32), len(lanes)), np.uint32(0), 1 << 40, np.tile(lanes, blocks)
+    counters, own = np.repeat(np.arange(blocks, dtype=np.uint64), len(lanes)), np.tile(lanes.astype(np.uint64), blocks)
     words = np.empty((4, blocks * len(lanes)), np.uint32)
-    kernels.philox_counters(*counters, np.uint32(seed), np.uint32(kernels.STREAMS[stream]), words)
+    place = np.uint32(seed), np.uint32(kernels.STREAMS[stream])
+    kernels.philox_counters(counters, np.uint32(0), 1 << 40, own, *place, words)
     words = words.reshape(4, blocks, len(lanes)).swapaxes(0, 1).reshape(-1, len(lanes))
     return np.ascontiguousarray(words[:n].T)  # other layouts would compile the kernels anew
 

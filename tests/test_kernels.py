@@ -96,7 +96,7 @@ def test_philox_gives_the_published_answers(given_words, answer):
     expected = [int(text, 16) for text in answer.split()]
     k = int(np.array(k_high << 32 | k_low, np.uint64).astype(np.int64))
     out = np.empty((4, 1), np.uint32)
-    counters = np.array([word], np.uint32), np.uint32(0), k, np.array([lane], np.uint32)
+    counters = np.array([word], np.uint64), np.uint32(0), k, np.array([lane], np.uint64)
     kernels.philox_counters(*counters, np.uint32(seed), np.uint32(stream), out)
     assert out[:, 0].tolist() == expected
     assert twins.philox((word, k_low, k_high, lane), (seed, stream)).tolist() == expected
