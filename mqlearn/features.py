@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     import gymnasium
 
 NORMS = ("unit", "max", "none")
+_FEW = 2**12  # pairs, whose estimates are made for all seeds at once
 _LARGEST_ENTRY = 1e150  # its square is finite
 
 
@@ -55,6 +56,8 @@ class Features:
 
     def table(self, mdp: FiniteMDP, theta: np.ndarray) -> np.ndarray:
         """Phi(x, u)' theta, 0 at pairs that are not learned. theta (..., d) -> (..., S, A)."""
+        if theta.ndim > 1 and len(self.active) > _FEW:  # what belongs to one seed stays in the cache
+            return np.stack([self.table(mdp, one) for one in theta])
         estimates = np.zeros((*theta.shape[:-1], len(self.active)))
         for column, value in zip(self.active.T, self.values.T, strict=True):  # no (..., n, F) array
             estimates += value * theta[..., column]

@@ -129,6 +129,11 @@ class FiniteMDP:
         return _read_only(np.argwhere(self.learned).astype(np.int32))
 
     @cached_property
+    def places(self) -> np.ndarray:
+        """(n,): where the learned pairs lie in a table that is read as one row of S A entries."""
+        return _read_only(np.flatnonzero(self.learned))
+
+    @cached_property
     def pair_offsets(self) -> np.ndarray:
         """(S + 1,) int32: the pairs of state x are the rows offsets[x] to offsets[x + 1] of `pairs`."""
         return _read_only(np.concatenate([[0], np.cumsum(self.learned.sum(1))]).astype(np.int32))
@@ -179,10 +184,9 @@ class FiniteMDP:
 
 def table_of_pairs(mdp: FiniteMDP, values: np.ndarray) -> np.ndarray:
     """Values of the learned pairs (..., n) as tables (..., S, A), 0 elsewhere."""
-    table = np.zeros((*values.shape[:-1], mdp.n_states, mdp.n_actions))
-    x, u = mdp.pairs.T
-    table[..., x, u] = values
-    return table
+    table = np.zeros((*values.shape[:-1], mdp.n_states * mdp.n_actions))
+    table[..., mdp.places] = values
+    return table.reshape(*values.shape[:-1], mdp.n_states, mdp.n_actions)
 
 
 def finite_number(value: object) -> float | None:

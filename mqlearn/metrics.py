@@ -18,6 +18,7 @@ BUILT_IN = (
     "return_uniform", "return_start", "success_probability", "success_uniform",
 )  # fmt: skip
 MORE_IS_BETTER = ("policy_value", "return_uniform", "return_start", "success_probability", "success_uniform")
+_CACHED = 2**15  # entries of tables that are worked on at a time
 _SMALL = 128  # states: up to here the exact value of every greedy policy is affordable at every checkpoint
 
 
@@ -125,14 +126,17 @@ class Measure:
 
     def errors(self, q: np.ndarray) -> dict[str, np.ndarray]:
         """Errors of tables q (n, S, A)."""
-        counted = self.mdp.counted
-        # Seeds as contiguous rows, each summed alone: otherwise the order of a sum depends on how many there are.
-        error = np.ascontiguousarray(np.abs(q - self.optimum.q)[:, counted])
-        with np.errstate(over="ignore"):  # a diverging table is about to be recorded as such
-            return {
-                "q_error": error.max(axis=1),
-                "q_error_l2": np.sqrt((error**2).sum(axis=1)),
-            }
+        counted, tables = np.flatnonzero(self.mdp.counted), q.reshape(len(q), -1)
+        optimum = self.optimum.q.take(counted)
+        largest, euclidean = np.empty(len(q)), np.empty(len(q))
+        together = max(1, _CACHED // tables.shape[1])
+        for i in range(0, len(q), together):
+            # Seeds as contiguous rows, each summed alone: otherwise the order of a sum depends on how many there are.
+            error = np.abs(tables[i : i + together].take(counted, axis=1) - optimum)
+            with np.errstate(over="ignore"):  # a diverging table is about to be recorded as such
+                largest[i : i + together] = error.max(axis=1)
+                euclidean[i : i + together] = np.sqrt((error**2).sum(axis=1))
+        return {"q_error": largest, "q_error_l2": euclidean}
 
     def policy_values(self, q: np.ndarray) -> np.ndarray:
         """(n,): exact value at the start of the greedy policies. They change seldom, so each is solved once."""
@@ -152,8 +156,7 @@ class Measure:
 
         evaluation = self.evaluation
         assert evaluation is not None
-        x, u = self.mdp.pairs.T
-        values = np.ascontiguousarray(q[:, x, u])
+        values = q.reshape(len(q), -1).take(self.mdp.places, axis=1)
         open_states = ~self.mdp.terminal
         kinds = {"uniform": open_states / open_states.sum(), "start": self.mdp.start}
         measured = {}
