@@ -1219,9 +1219,15 @@ def success_within(policy, model, probabilities, goal, steps):
             ends[row - n_short + np.uint64(1)] = n  # rows of one kind keep the order of the states
         elif goal[x] != 0:
             now[row] = 1.0
+    alike = n_outcomes == 3 and n_short > 0
+    for row in range(n_short):
+        for b in range(n_outcomes):
+            alike &= shares[b, row] == shares[b, 0]
     following = now.copy()
     for step in range(steps):
-        if n_outcomes == 3:
+        if alike:
+            _three_alike(now, following, columns[0], columns[1], columns[2], shares[0, 0], shares[1, 0], shares[2, 0])
+        elif n_outcomes == 3:
             _three_each(now, following, columns[0], columns[1], columns[2], shares[0], shares[1], shares[2])
         else:
             for row in range(n_short):
@@ -1254,4 +1260,14 @@ def _three_each(now, following, columns0, columns1, columns2, shares0, shares1, 
         total = shares0[row] * now[np.uint64(columns0[row])]
         total += shares1[row] * now[np.uint64(columns1[row])]
         total += shares2[row] * now[np.uint64(columns2[row])]
+        following[row] = total
+
+
+@_compiled
+def _three_alike(now, following, columns0, columns1, columns2, share0, share1, share2):
+    """`_three_each` where all rows have the same shares, which then are not read anew for each."""
+    for row in range(columns0.shape[0]):
+        total = share0 * now[np.uint64(columns0[row])]
+        total += share1 * now[np.uint64(columns1[row])]
+        total += share2 * now[np.uint64(columns2[row])]
         following[row] = total
