@@ -342,12 +342,12 @@ class _Recorder:
                 curve = self.curves.setdefault(name, np.full((self.n_seeds, len(self.iteration)), np.nan))
                 curve[learner.lanes, column] = values
         if self.optimal_q is not None and column in self.error_columns:
-            error = np.full(self.optimal_q.shape, np.nan)
-            if learners:
-                # Summed seed by seed: the order must not depend on how the seeds are dealt to workers.
-                tables = np.concatenate([learner.tables() for learner in learners])
-                error = np.cumsum(np.abs(tables - self.optimal_q), axis=0)[-1] / len(tables)
-            self.error_tables.append(error)
+            total, n = np.zeros(self.optimal_q.shape), 0
+            for learner in learners:
+                for table in learner.tables():  # one after the other, however the seeds are dealt to workers
+                    total += np.abs(table - self.optimal_q)
+                    n += 1
+            self.error_tables.append(total / n if n else np.full(total.shape, np.nan))
 
     def mean_error(self, column: int) -> float:
         """Mean q_error over the seeds that are still finite."""

@@ -63,9 +63,11 @@ def _performed(planned: Plan, missing: Sequence[Planned], outputs: Path) -> Iter
         return
     with _pool(side_by_side) as pool:
         ordered = sorted(missing, key=lambda one: -cells.estimated_seconds(one.cell))  # so that they end together
-        jobs = {
-            pool.submit(_job, one.cell.settings | {"n_workers": 1}, folders[one.cell.digest]): one for one in ordered
-        }
+        jobs = {}
+        for number, one in enumerate(ordered, 1):
+            # The last ones have a thread a core: each that ends leaves its core to the others.
+            threads = 1 if number <= len(ordered) - side_by_side else None
+            jobs[pool.submit(_job, one.cell.settings | {"n_workers": threads}, folders[one.cell.digest])] = one
         warned: Counter[str] = Counter()
         for job in as_completed(jobs):
             warned.update(job.result().summary["warnings"])
