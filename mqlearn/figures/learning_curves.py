@@ -173,13 +173,35 @@ def _reference_lines(axes: "Axes", lines: Mapping[str, float], *, named: bool) -
         together = [] if apart else together
 
 
+def known(planned: "Sequence[Planned]") -> dict[str, tuple[Lines, list[str]]]:
+    """`exact_lines.lines` by what they depend on, computed once for each: before there are runs."""
+    result: dict[str, tuple[Lines, list[str]]] = {}
+    for one in planned:
+        key = _key(one.cell)
+        result[key] = result[key] if key in result else exact_lines.lines(one.cell)
+    return result
+
+
+def _key(cell: "Cell") -> str:
+    settings = cell.settings
+    chain = [settings["sampling"]["name"] == "synchronous", *map(settings["sampling"].get, _OF_CHAIN)]
+    return json.dumps([chain, *(settings[name] for name in _OF_CELL)], sort_keys=True)
+
+
 def from_runs(
-    planned: "Sequence[Planned]", finished: "Sequence[Run]", spec: Mapping[str, Any], band: Band
+    planned: "Sequence[Planned]",
+    finished: "Sequence[Run]",
+    spec: Mapping[str, Any],
+    band: Band,
+    exact: Mapping[str, tuple[Lines, list[str]]] | None = None,
 ) -> "tuple[Figure, dict[str, np.ndarray]]":
-    """The figure of an experiment's finished runs, one for each planned cell, and the numbers that it shows."""
+    """The figure of an experiment's finished runs, one for each planned cell, and the numbers that it shows.
+
+    exact: what `known` returns.
+    """
     curves: dict[str, dict[str, list[Curve]]] = {}
     lines: dict[str, Lines] = {}
-    known: dict[str, tuple[Lines, list[str]]] = {}
+    exact = known(planned) if exact is None else exact
     for one, run in zip(planned, finished, strict=True):
         settings = one.cell.settings
         panel = curves.setdefault(one.panel, {metric: [] for metric in ROWS})
@@ -187,14 +209,12 @@ def from_runs(
             family = _family(settings["algorithm"]["name"], panel[metric])
             numbers = run.curves["iteration"], run.curves[metric], run.diverged
             panel[metric].append(Curve(one.label, *numbers, family))
-        chain = [settings["sampling"]["name"] == "synchronous", *map(settings["sampling"].get, _OF_CHAIN)]
-        key = json.dumps([chain, *(settings[name] for name in _OF_CELL)], sort_keys=True)
-        new, _ = known[key] = known[key] if key in known else exact_lines.lines(one.cell)
+        new, _ = exact[_key(one.cell)]
         old = lines.get(one.panel, new)
         lines[one.panel] = {m: {n: y for n, y in old[m].items() if new.get(m, {}).get(n) == y} for m in old}
     captions = [_caption(one.cell) for one in planned]
     notes = ["; ".join(piece for piece in captions[0] if all(piece in other for other in captions)) + "."]
-    notes += dict.fromkeys(note for _, found in known.values() for note in found)
+    notes += dict.fromkeys(note for _, found in exact.values() for note in found)
     columns = [Setting(title, metrics, lines[title]) for title, metrics in curves.items()]
     return draw(columns, band=band, notes=notes), data(columns, band)
 
