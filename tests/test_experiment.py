@@ -10,6 +10,7 @@ import pytest
 import twins
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from random_mdps import random_mdp
 from twins import run, success_within
 
 from mqlearn import kernels
@@ -254,6 +255,31 @@ def test_the_average_is_the_mean_of_the_iterates_after_the_start():
         total = total + learner.theta
     result = learn("linear, markovian", iterations=300, n_seeds=4, linear=None)
     np.testing.assert_allclose(result.theta_average, total / 300, rtol=1e-11, atol=1e-14)
+
+
+@pytest.mark.parametrize(("n_actions", "n_successors"), [(1, 3), (3, 3), (3, 2)])
+def test_success_within_the_step_limit_where_pairs_have_shares_of_their_own(n_actions, n_successors):
+    mdp = random_mdp(4, 12, n_actions, n_successors, 0.9, "mixed")
+    measure = Measure(mdp, optimal(mdp), evaluation=Evaluation(episodes=1, time_limit=7))
+    q = np.random.default_rng(0).integers(2, size=(5, 12, n_actions)).astype(float)  # with ties
+    reached = np.stack([success_within(mdp, policy, 7) for policy in greedy_policies(mdp, q)])
+    assert 0.01 < (reached @ mdp.start).min() < 0.99
+    assert measure.success(q)["success_probability"] == pytest.approx(reached @ mdp.start, rel=1e-12)
+    assert measure.success(q)["success_uniform"] == pytest.approx(reached[:, ~mdp.terminal].mean(axis=1), rel=1e-12)
+
+
+def test_large_tables_are_measured_alike_together_and_alone():
+    mdp = frozen_lake_blocks(8, discount=0.9)  # 64x64: not all seeds are worked on at a time
+    features = aggregation(mdp, tile=4)
+    theta = np.random.default_rng(0).random((5, features.n_features))
+    tables, measure = features.table(mdp, theta), Measure(mdp, optimal(mdp))
+    errors = measure.errors(tables)
+    for i, table in enumerate(tables):
+        np.testing.assert_array_equal(table, features.table(mdp, theta[i]))
+        error = np.abs(table - optimal(mdp).q)[mdp.counted]
+        assert errors["q_error"][i] == error.max()
+        assert errors["q_error_l2"][i] == measure.errors(tables[i : i + 1])["q_error_l2"][0]
+        assert errors["q_error_l2"][i] == pytest.approx(np.linalg.norm(error))
 
 
 def test_metrics_of_ones_own():
