@@ -13,7 +13,9 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numba import njit
+from llvmlite import ir
+from numba import njit, types
+from numba.extending import intrinsic
 
 # Streams of one seed, never to be renumbered: they decide every number that mqlearn computes.
 STREAMS = {
@@ -72,6 +74,23 @@ def _apart() -> dict[str, Any]:
             super().__init__(typingctx, targetctx, library, args, return_type, flags, locals)
 
     return {"pipeline_class": Apart}
+
+
+@intrinsic
+def _prefetch(context: Any, array: Any, index: Any) -> Any:
+    """Ask for the line of memory of array[index], a uint64, and go on: only a load would wait for it."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
+        place = builder.bitcast(builder.gep(data, [arguments[1]]), ir.IntType(8).as_pointer())
+        number = ir.IntType(32)
+        kind = ir.FunctionType(ir.VoidType(), [place.type, number, number, number])
+        for_reading, near, data_cache = number(0), number(3), number(1)
+        function = builder.module.declare_intrinsic("llvm.prefetch", [place.type], kind)
+        builder.call(function, [place, for_reading, near, data_cache])
+        return context.get_dummy_value()
+
+    return types.void(array, types.uint64), generate
 
 
 # Inlined by numba itself: left to LLVM, the call stays in the loop over lanes and keeps it from being vectorised.
@@ -320,12 +339,20 @@ def _packed(model):
 
 
 @_compiled
-def _words(chain, k, n, lane, seed, streams, out):
-    """The random words of a chain for iterations k .. k + n - 1, into `out` (8, n or more): four of each stream."""
+def _words(chain, state, buffer, k, n, lane, seed, streams, out):
+    """The random words of a chain for iterations k .. k + n - 1, into `out` (8, n or more): four of each stream.
+
+    What they will draw from a buffer lies far apart: it is asked for here, long before it is read.
+    """
     mode, behaviour, restart = chain[0], chain[2], chain[7]
     _philox_steps(k, n, lane, seed, streams[0], out[:4])
     if mode == REPLAY or behaviour == EPSILON_GREEDY or restart > 0:
         _philox_steps(k, n, lane, seed, streams[1], out[4:])
+    if mode == REPLAY:
+        drawn = out[7]
+        stored = min(np.uint64(state[2]), np.uint64(buffer.shape[0]))
+        for i in range(n):
+            _prefetch(buffer, _below(drawn[i], stored))  # pyright: ignore[reportCallIssue] numba gives the context
 
 
 @njit(inline="always")
@@ -340,20 +367,6 @@ def _leave(state, now):
     """Write them back."""
     state[0] = np.int64(now[0])
     state[1], state[2], state[3], state[4], state[5] = now[1], now[2], now[3], now[4], now[5]
-
-
-@_compiled
-def _ahead(model, columns, n_active, buffer, steps, words, begin, end):
-    """Read once what replay is going to read in columns begin .. end - 1: reads that wait for memory wait together."""
-    offsets, _, _, shift, _ = model
-    stored = min(np.uint64(steps), np.uint64(buffer.shape[0]))
-    last = np.uint64(columns.shape[0] - 1)
-    total = np.uint32(0)
-    for i in range(begin, end):
-        drawn = buffer[_below(words[7, i], stored)]
-        pair, y = drawn >> (_HALF + shift), (drawn & _LOW) >> np.uint64(1)
-        total ^= columns[min(pair * n_active, last)] ^ columns[min(offsets[y] * n_active, last)]
-    words[6, begin] = total  # nobody uses it, but the compiler does not know
 
 
 @njit(inline="always")
@@ -435,11 +448,14 @@ def _move(model, chain, now, buffer, visits, greedy, k, words, i):
 
 
 @_compiled
-def _moves(model, chain, state, buffer, visits, k, n, words, pairs, following, rewards):
-    """Iterations k .. k + n - 1 of a chain that does not see what is learned: pair, next state and reward of each."""
+def _moves(model, chain, state, buffer, visits, greedy, k, begin, end, words, pairs, following, rewards):
+    """Columns begin .. end - 1, of iterations k + begin ..., of a chain: pair, next state and reward of each.
+
+    greedy: the pair that a greedy behaviour chooses now; under epsilon-greedy, this is one iteration.
+    """
     now = _enter(state, buffer)
-    for i in range(n):
-        now, pair, _, y, reward = _move(model, chain, now, buffer, visits, np.uint64(0), k + i, words, i)
+    for i in range(np.uint64(begin), np.uint64(end)):
+        now, pair, _, y, reward = _move(model, chain, now, buffer, visits, greedy, k + np.int64(i), words, i)
         pairs[i] = pair
         following[i] = y
         rewards[i] = reward
@@ -454,7 +470,7 @@ def draw(model, chain, state, buffer, visits, greedy, k, n, lane, seed, streams,
     buffer: (capacity,) uint64 ring, see above.   visits: (pairs,) of the chain.   scratch: (8, n or more) uint32.
     """
     packed = _packed(model)
-    _words(chain, k, n, lane, seed, streams, scratch)
+    _words(chain, state, buffer, k, n, lane, seed, streams, scratch)
     now = _enter(state, buffer)
     for i in range(n):
         now, pair, b, _, _ = _move(packed, chain, now, buffer, visits, greedy, k + i, scratch, i)
@@ -517,7 +533,7 @@ def asynchronous_table(
         n = min(_CHUNK, n_all - done)
         for lane in range(q.shape[0]):
             table, buffer, visited, count = q[lane], buffers[lane], visits[lane], counts[lane]
-            _words(chain, k + done, n, lanes[lane], seed, streams, words)
+            _words(chain, states[lane], buffer, k + done, n, lanes[lane], seed, streams, words)
             now = _enter(states[lane], buffer)
             last_pair = np.uint64(last[lane, 0])
             last_value = last[lane, 1]
@@ -574,7 +590,7 @@ def asynchronous_rounds(
         for lane in range(q.shape[0]):
             table, table_prev, buffer, visited, count = q[lane], q_prev[lane], buffers[lane], visits[lane], counts[lane]
             sum_now, sum_prev = sums[lane, 0], sums[lane, 1]
-            _words(chain, k + done, n, lanes[lane], seed, streams, words)
+            _words(chain, states[lane], buffer, k + done, n, lanes[lane], seed, streams, words)
             now = _enter(states[lane], buffer)
             for i in range(n):
                 greedy = np.uint64(0)
@@ -751,10 +767,7 @@ def asynchronous_linear(
     offsets = model[0]
     packed = _packed(model)
     adaptive = chain[2] == EPSILON_GREEDY
-    # What replay draws lies far apart: those reads wait together if the chain moves first and learning follows.
-    beforehand = chain[0] == REPLAY and not adaptive
     phi = _entries(features[0], features[1])
-    same_sample = options[0]
     words = np.empty((8, _CHUNK), np.uint32)
     pairs, following, rewards = np.empty(_CHUNK, np.uint32), np.empty(_CHUNK, np.uint32), np.empty(_CHUNK)
     table = np.empty((_CHUNK, 6))
@@ -762,47 +775,41 @@ def asynchronous_linear(
     scratch = np.empty(features[0].shape[0])
     for done in range(0, weights.shape[0], _CHUNK):
         n = min(_CHUNK, weights.shape[0] - done)
-        n_segments = momentum_segments(weights[done : done + n], same_sample, table, ends)
+        some = weights[done : done + n]
+        n_segments = momentum_segments(some, options[0], table, ends)
         for lane in range(theta.shape[0]):
             z, w, total, buffer, visited = theta[lane], v[lane], sums[lane], buffers[lane], visits[lane]
-            _words(chain, k + done, n, lanes[lane], seed, streams, words)
-            if chain[0] == REPLAY:
-                _ahead(packed, phi[0], phi[2], buffer, states[lane, 2], words, 0, n)
-            if beforehand:
-                _moves(packed, chain, states[lane], buffer, visited, k + done, n, words, pairs, following, rewards)
-            now = _enter(states[lane], buffer)
-            last_pair = np.int64(last[lane, 0])
-            last_delta = last[lane, 1]
+            state, here, first = states[lane], last[lane], k + done
+            _words(chain, state, buffer, first, n, lanes[lane], seed, streams, words)
+            if not adaptive:
+                _moves(packed, chain, state, buffer, visited, 0, first, 0, n, words, pairs, following, rewards)
             start = 0
             for segment in range(n_segments):
                 end = ends[segment]
                 _enter_segment(z, w, total, table[start], end - start)
-                for i in range(start, end):
-                    d = table[i, 1]
-                    if beforehand:
-                        pair, y, reward = np.uint64(pairs[i]), np.uint64(following[i]), rewards[i]
-                    else:
-                        greedy = np.uint64(0)
-                        if adaptive:
-                            greedy = _greedy_estimate(
-                                z, w, d, phi, scratch, offsets, now[0], k + done + i, lanes[lane], seed, streams[2]
-                            )
-                        now, pair, _, y, reward = _move(
-                            packed, chain, now, buffer, visited, greedy, k + done + i, words, i
-                        )
-                    row = np.uint64(done + i)
-                    previous = (last_pair, last_delta)
-                    sample = (pair, y, reward)
-                    s_t = (weights[row, 2], weights[row, 3])
-                    last_delta = _descend(z, w, total, table, i, phi, offsets, discount, previous, sample, s_t, options)
-                    last_pair = np.int64(pair)
+                if adaptive:
+                    for i in range(start, end):
+                        greedy = _greedy_estimate(
+                            z, w, table[i, 1], phi, scratch, offsets, np.uint64(state[0]), first + i, lanes[lane], seed,
+                            streams[2],
+                        )  # fmt: skip
+                        _moves(
+                            packed, chain, state, buffer, visited, greedy, first, i, i + 1, words, pairs, following,
+                            rewards,
+                        )  # fmt: skip
+                        _learn(
+                            z, w, total, table, some, phi, offsets, discount, here, options, pairs, following, rewards,
+                            i, i + 1,
+                        )  # fmt: skip
+                else:
+                    _learn(
+                        z, w, total, table, some, phi, offsets, discount, here, options, pairs, following, rewards,
+                        start, end,
+                    )  # fmt: skip
                 factor = table[end - 1, 5]
                 for j in range(w.shape[0]):
                     w[j] *= factor
                 start = end
-            _leave(states[lane], now)
-            last[lane, 0] = np.float64(last_pair)
-            last[lane, 1] = last_delta
 
 
 @_compiled
@@ -868,6 +875,66 @@ def _descend(z, w, total, table, i, phi, offsets, discount, previous, sample, s_
     return delta
 
 
+@njit(inline="always")
+def _largest_parameter(theta, columns, first, end):
+    """`_largest_estimate` where a pair has one feature, of value 1."""
+    best = 0.0
+    if end - first == np.uint64(4):  # most grids: two comparisons wait for nothing
+        a = theta[np.uint64(columns[first])]
+        b = theta[np.uint64(columns[first + np.uint64(1)])]
+        c = theta[np.uint64(columns[first + np.uint64(2)])]
+        d = theta[np.uint64(columns[first + np.uint64(3)])]
+        a = b if b > a else a
+        c = d if d > c else c
+        best = c if c > a else a
+    elif first < end:
+        best = theta[np.uint64(columns[first])]
+        for pair in range(first + np.uint64(1), end):
+            other = theta[np.uint64(columns[pair])]
+            best = other if other > best else best
+    _ = theta.size + columns.size  # as in `_move`
+    return best
+
+
+@_compiled
+def _descend_plainly(theta, total, table, weights, columns, offsets, discount, pairs, following, rewards, begin, end):
+    """`_descend` at rows begin .. end - 1 where theta moves by -s g_k alone, and a pair has one feature, of value 1."""
+    delta = 0.0
+    for i in range(np.uint64(begin), np.uint64(end)):
+        y = np.uint64(following[i])
+        ahead = _largest_parameter(theta, columns, offsets[y], offsets[y + np.uint64(1)])
+        j = np.uint64(columns[np.uint64(pairs[i])])
+        delta = theta[j] - rewards[i] - discount * ahead
+        step = -weights[i, 2] * delta
+        theta[j] += step
+        total[j] += step * table[i, 4]
+    return delta
+
+
+@_compiled
+def _learn(z, w, total, table, weights, phi, offsets, discount, last, options, pairs, following, rewards, begin, end):
+    """The iterations of rows begin .. end - 1, of one segment; `last` (2,) keeps pair and temporal difference."""
+    last_pair = np.int64(last[0])
+    last_delta = last[1]
+    first = np.uint64(begin)
+    if end - begin > 1 and phi[3] and table[begin, 0] == 0.0 and not weights[begin:end, 3].any():
+        # Nothing is carried on but by the last iteration.
+        first = np.uint64(end - 1)
+        last_delta = _descend_plainly(
+            z, total, table, weights, phi[0], offsets, discount, pairs, following, rewards, begin, first
+        )
+        last_pair = np.int64(pairs[first - np.uint64(1)])
+    for i in range(first, np.uint64(end)):
+        pair = np.uint64(pairs[i])
+        previous = (last_pair, last_delta)
+        sample = (pair, np.uint64(following[i]), rewards[i])
+        s_t = (weights[i, 2], weights[i, 3])
+        last_delta = _descend(z, w, total, table, i, phi, offsets, discount, previous, sample, s_t, options)
+        last_pair = np.int64(pair)
+    last[0] = np.float64(last_pair)
+    last[1] = last_delta
+
+
 @_compiled
 def _project(theta, v, radius):
     """theta_{k+1} onto the ball of this radius, and v_{k+1} with it; how much theta has been shrunk."""
@@ -907,7 +974,7 @@ def asynchronous_linear_dense(
         n = min(_CHUNK, weights.shape[0] - done)
         for lane in range(theta.shape[0]):
             here, change, total, buffer, visited = theta[lane], v[lane], sums[lane], buffers[lane], visits[lane]
-            _words(chain, k + done, n, lanes[lane], seed, streams, words)
+            _words(chain, states[lane], buffer, k + done, n, lanes[lane], seed, streams, words)
             now = _enter(states[lane], buffer)
             last_pair = np.int64(last[lane, 0])
             last_delta = last[lane, 1]
