@@ -146,11 +146,37 @@ def _hydra(config_dir: str | None) -> Iterator[Compose]:
             before_schemas = SearchPathQuery(provider="schema")
             loader.get_search_path().prepend("command-line", f"file://{folder}", anchor=before_schemas)
             loader.repository.initialize_sources(loader.get_search_path())
-        GlobalHydra.instance().hydra.config_loader = _composing_once(loader)  # type: ignore  # as set by the line above
+        known = _known(_state_of(loader.get_search_path(), folder))
+        GlobalHydra.instance().hydra.config_loader = _composing_once(loader, *known)  # type: ignore  # as set above
         yield lambda overrides: hydra_compose("config", list(overrides), return_hydra_config=True)
 
 
-def _composing_once(loader: Any) -> Any:
+@functools.lru_cache(maxsize=1)
+def _known(state: Any) -> tuple[dict[str, bytes], dict[Any, bytes]]:
+    """What was read and composed in this process, pickled (the fastest way to have copies), until `state` changes."""
+    return {}, {}
+
+
+def _state_of(search_path: Any, folder: Path | None) -> Any:
+    """All that a composition depends on besides its overrides: search path, yaml files, nodes in Hydra's own store."""
+    from hydra.core.config_store import ConfigStore
+
+    def nodes(group: dict[str, Any]) -> Iterator[int]:
+        for one in group.values():
+            yield from nodes(one) if isinstance(one, dict) else (id(one),)
+
+    def files(places: list[Path]) -> Iterator[tuple[str, int, int]]:
+        for place in places:
+            for path in place.rglob("*.yaml"):
+                status = path.stat()
+                yield str(path), status.st_mtime_ns, status.st_size
+
+    places = [CONF] if folder is None else [CONF, folder]
+    searched = tuple(map(str, search_path.get_path()))
+    return searched, tuple(sorted(files(places))), tuple(nodes(ConfigStore.instance().repo))
+
+
+def _composing_once(loader: Any, read: dict[str, bytes], composed: dict[Any, bytes]) -> Any:
     """A loader that composes each choice of groups once; Hydra's own needs 80 ms for each list of overrides.
 
     What is not such a choice, Hydra sets in the composed configuration, as this loader does in a copy of it.
@@ -160,17 +186,20 @@ def _composing_once(loader: Any) -> Any:
 
     class ComposingOnce(ConfigLoaderImpl):
         def __init__(self) -> None:
-            self.config_search_path, self.repository = loader.config_search_path, _read_once(loader.repository)
-            self.composed: dict[Any, bytes] = {}  # pickled: the fastest way to have copies
+            self.config_search_path, self.repository = loader.config_search_path, _read_once(loader.repository, read)
 
         def _load_configuration_impl(self, config_name: Any, overrides: list[str], *how: Any, **named: Any) -> Any:
             parsed = OverridesParser.create().parse_overrides(overrides)
             values = list(filter(self._sets_a_value, parsed))
             choices = [text for one, text in zip(parsed, overrides, strict=True) if not self._sets_a_value(one)]
             key = (config_name, *choices, str(how), str(named))
-            if key not in self.composed:
-                self.composed[key] = pickle.dumps(super()._load_configuration_impl(config_name, choices, *how, **named))
-            config = pickle.loads(self.composed[key])
+            if key in composed:
+                config = pickle.loads(composed[key])
+                config.hydra.runtime.cwd = str(Path.cwd())
+            else:
+                config = super()._load_configuration_impl(config_name, choices, *how, **named)
+                if not (config.hydra.searchpath or config.hydra.job.env_copy):  # folders and variables out of sight
+                    composed[key] = pickle.dumps(config)
             if values:
                 self._apply_overrides_to_config(values, config)
                 ours = [one for one in parsed if not one.is_hydra_override()]
@@ -187,18 +216,16 @@ def _composing_once(loader: Any) -> Any:
     return ComposingOnce()
 
 
-def _read_once(repository: Any) -> Any:
+def _read_once(repository: Any, read: dict[str, bytes]) -> Any:
     """A repository that reads each yaml once; Hydra's own reads them all again for each composition (20 ms)."""
     from hydra._internal.config_repository import ConfigRepository
 
     class ReadOnce(ConfigRepository):
-        def __init__(self) -> None:
-            self.read: dict[str, bytes] = {}
+        def __init__(self, sources: Any, read: dict[str, bytes]) -> None:
+            self.sources, self.read = sources, read
 
         def __deepcopy__(self, memo: Any) -> "ReadOnce":  # Hydra copies its repository for each composition
-            copied = ReadOnce()
-            copied.sources, copied.read = copy.copy(self.sources), self.read
-            return copied
+            return ReadOnce(copy.copy(self.sources), self.read)
 
         def initialize_sources(self, config_search_path: Any) -> None:  # for hydra.searchpath
             super().initialize_sources(config_search_path)
@@ -209,9 +236,7 @@ def _read_once(repository: Any) -> Any:
                 self.read[config_path] = pickle.dumps(super().load_config(config_path))
             return pickle.loads(self.read[config_path])  # compositions change what they get
 
-    reading = ReadOnce()
-    reading.sources = repository.sources
-    return reading
+    return ReadOnce(repository.sources, read)
 
 
 def _composed(compose_one: Compose, overrides: Sequence[str]) -> tuple[Any, dict[str, Any]]:

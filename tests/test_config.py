@@ -1,6 +1,7 @@
 """From settings to a cell: what is the same cell, what is another one, and what user modules may add."""
 
 import pickle
+import re
 from pathlib import Path
 
 import hydra
@@ -224,6 +225,37 @@ def test_a_configuration_folder_of_the_user(tmp_path):
     assert made.digest == digest("env.slippery=false")
     with pytest.raises(SettingError, match="smooth"):
         compose.compose(["env=smoth"], str(folder))
+
+
+def test_nothing_composed_before_outlives_a_change(tmp_path, monkeypatch):
+    """One process composes a choice of groups once, until a file of it changes; the folders are those of today."""
+    mine, more, elsewhere = (tmp_path / name for name in ("mine", "more", "elsewhere"))
+    for folder in (mine, more):
+        (folder / "env").mkdir(parents=True)
+    elsewhere.mkdir()
+
+    def write(folder: Path, rate: float) -> None:
+        text = (config.CONF / "env" / "frozen_lake_4x4.yaml").read_text()
+        changed = re.sub("success_rate: .*", f"success_rate: {rate}", text)
+        (folder / "env" / f"{folder.name}.yaml").write_text(changed)
+
+    def rate(*overrides: str) -> float:
+        return compose.compose([*SMALL, *overrides], str(mine))["env"]["success_rate"]
+
+    with pytest.raises(SettingError, match="mine"):
+        rate("env=mine")
+    for value in (0.5, 0.75):
+        write(mine, value)
+        assert rate("env=mine") == rate("env=mine", "seed=3") == value
+    with pytest.raises(SettingError, match="mine"):
+        compose.compose([*SMALL, "env=mine"])
+    for value in (0.5, 0.75):  # in a folder that an override names
+        write(more, value)
+        assert rate(f"hydra.searchpath=[file://{more}]", "env=more") == value
+    for place in (tmp_path, elsewhere):
+        monkeypatch.chdir(place)
+        (job,) = compose.jobs([[*SMALL, "hydra.run.dir=${hydra.runtime.cwd}/here"]], None, multirun=False)
+        assert job.folder == place / "here"
 
 
 def test_a_user_environment_takes_the_discount_of_the_run(tmp_path, monkeypatch):
