@@ -7,6 +7,7 @@ from mqlearn.statistics import LEVEL, generator
 
 POWER = 0.8
 MOST = 1000
+_TRIALS = 20  # at a time: their arrays stay in the cache
 
 
 def seeds_needed(
@@ -35,17 +36,19 @@ def seeds_needed(
     if largest == 0 or sum(sample.mean() for sample in samples) == 0:
         return None
     n = np.arange(1, most + 1)
-    shift, variance = np.zeros((trials, most)), np.zeros((trials, most))
-    for number, sample in enumerate(samples):
-        drawn = (sample / largest)[generator("power", number, len(sample)).integers(0, len(sample), (trials, most))]
-        mean = np.cumsum(drawn, axis=1) / n
-        shift += mean
-        variance += np.maximum(np.cumsum(drawn**2, axis=1) / n - mean**2, 0) / np.maximum(n - 1, 1)
     critical = stdtrit(np.maximum(n - 1, 1).astype(np.float64), 1 - level / 2)
-    found = np.mean(np.abs(shift) > critical * np.sqrt(variance), axis=0) >= POWER
-    reachable = [smallest_p(size, paired=paired, resamples=resamples) <= level for size in range(1, most + 1)]
-    first = np.flatnonzero(found & np.array(reachable) & (n > 1))
-    return int(n[first[0]]) if len(first) else None
+    drawing = [generator("power", number, len(sample)) for number, sample in enumerate(samples)]
+    found = np.zeros(most, np.int64)
+    for start in range(0, trials, _TRIALS):
+        shift, variance = 0.0, 0.0
+        for random, sample in zip(drawing, samples, strict=True):
+            drawn = (sample / largest)[random.integers(0, len(sample), (min(_TRIALS, trials - start), most))]
+            mean = np.cumsum(drawn, axis=1) / n
+            shift += mean
+            variance += np.maximum(np.cumsum(drawn**2, axis=1) / n - mean**2, 0) / np.maximum(n - 1, 1)
+        found += np.count_nonzero(np.abs(shift) > critical * np.sqrt(variance), axis=0)
+    enough = n[(found >= POWER * trials) & (n > 1)].tolist()
+    return next((size for size in enough if smallest_p(size, paired=paired, resamples=resamples) <= level), None)
 
 
 def seeds_to_reach(level: float, *, paired: bool, resamples: int = RESAMPLES) -> int | None:

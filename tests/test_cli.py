@@ -364,7 +364,8 @@ def test_settings_of_gymnasium_in_both_spellings(mqlearn, outputs):
     assert only_run(outputs).settings["env"]["kwargs"] == {"is_slippery": False}
 
 
-def test_a_password_is_written_nowhere(mqlearn, outputs, work):
+def test_a_password_is_written_nowhere(mqlearn, outputs, monkeypatch):
+    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")  # seconds each
     uri = "http://me:hidden@127.0.0.1:9"
     done = mqlearn("run", "-m", "iterations=2", "n_seeds=1", f"tracking.uri={uri}", "seed=1,2", "hydra/launcher=basic")
     assert done.code == 0
@@ -384,7 +385,8 @@ def test_a_sweep_into_a_store_whose_driver_is_missing_is_refused(mqlearn, output
     assert not outputs.exists()
 
 
-def test_a_store_that_is_down_is_one_message(mqlearn, outputs):
+def test_a_store_that_is_down_is_one_message(mqlearn, outputs, monkeypatch):
+    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
     for arguments in (["status", "experiment.name=any"], ["rerun", "0" * 32]):
         done = mqlearn(*arguments, "tracking.uri=http://127.0.0.1:9")
         assert done.code == 1 and done.err.startswith("mqlearn: ") and len(done.err.splitlines()) == 1
