@@ -1,8 +1,10 @@
 """The report as a file: what it holds, that it needs nothing else, and that figures and reports explain themselves."""
 
+import functools
 import json
 import shutil
 import sys
+from collections.abc import Callable
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -92,6 +94,23 @@ def filled(finished: Path, outputs: Path) -> Path:
     return outputs
 
 
+@pytest.fixture(scope="module")
+def page(finished: Path, tmp_path_factory) -> Callable[..., Path]:
+    """`page(experiment)`: the report on it as a file, made once; with `again`, once more, by the same command."""
+    folder = tmp_path_factory.mktemp("pages")
+
+    @functools.cache
+    def of(experiment: str, again: bool = False) -> Path:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("MQLEARN_OUTPUTS", str(finished))
+            patch.setenv("HYDRA_FULL_ERROR", "1")
+            file = folder / "a.html"
+            assert call("report", f"experiment.name={experiment}", "tracking=none", "--output", file) == 0
+        return file.rename(folder / f"{experiment}{again}.html")
+
+    return of
+
+
 def read(path: Path) -> Reader:
     text = path.read_text(encoding="utf-8")
     assert len(text) < 10_000_000
@@ -112,20 +131,15 @@ def read(path: Path) -> Reader:
 
 
 @pytest.mark.parametrize("experiment", ["two", "wild", "chain", "other", "box"])
-def test_page_is_well_formed_whole_and_the_same_twice(filled, mqlearn, work, experiment):
-    for name in ("a.html", "b.html"):
-        done = mqlearn("report", f"experiment.name={experiment}", "tracking=none", "--output", "a.html")
-        assert done.code == 0, done.err
-        (work / "a.html").rename(work / f"kept-{name}")
-    assert (work / "kept-a.html").read_bytes() == (work / "kept-b.html").read_bytes()
-    assert read(work / "kept-a.html").all("h2")[:2] == ["Verdict", "Figures"]
+def test_page_is_well_formed_whole_and_the_same_twice(page, experiment):
+    assert page(experiment).read_bytes() == page(experiment, again=True).read_bytes()
+    assert read(page(experiment)).all("h2")[:2] == ["Verdict", "Figures"]
 
 
-def test_numbers_in_the_tables_are_those_of_the_runs(filled, mqlearn, work):
-    assert mqlearn("report", "experiment.name=two", "tracking=none", "--output", "a.html").code == 0
-    page = read(work / "a.html")
+def test_numbers_in_the_tables_are_those_of_the_runs(finished, page):
+    page = read(page("two"))
     cells = page.all("td")
-    found = [runs.load(path) for path in (filled / "runs" / "two").iterdir() if path.is_dir()]
+    found = [runs.load(path) for path in (finished / "runs" / "two").iterdir() if path.is_dir()]
     assert len(found) == 4
     for run in found:
         interval = mean_interval(run.curves["q_error"])
@@ -144,9 +158,8 @@ def test_numbers_in_the_tables_are_those_of_the_runs(filled, mqlearn, work):
     assert maps._short(float(small.tables["error_tables"][-1][0].max())) in last
 
 
-def test_the_equation_is_the_source_text(filled, mqlearn, work):
-    assert mqlearn("report", "experiment.name=two", "tracking=none", "--output", "a.html").code == 0
-    page = read(work / "a.html")
+def test_the_equation_is_the_source_text(page):
+    page = read(page("two"))
     assert any("return (1 - a) * q + a * target\n" in f"{text}\n" for text in page.all("code"))
     assert any("Watkins 1989" in text for text in page.all("dd"))
     assert any("1.0 / (k + 1.0 + self.offset)" in text for text in page.all("code"))
@@ -162,12 +175,10 @@ def test_diverged_seeds_and_killed_runs_are_told(filled, mqlearn, work):
     assert HOSTILE in page.all("th")
 
 
-def test_what_an_environment_lacks_is_said(filled, mqlearn, work):
+def test_what_an_environment_lacks_is_said(page):
     for experiment, said in (("other", "has no map"), ("box", "no exact model")):
-        assert mqlearn("report", f"experiment.name={experiment}", "tracking=none", "--output", "a.html").code == 0
-        assert any(said in text for text in read(work / "a.html").all("p"))
-    assert mqlearn("report", "experiment.name=chain", "tracking=none", "--output", "a.html").code == 0
-    assert not any("no counts of visits" in text for text in read(work / "a.html").all("p"))
+        assert any(said in text for text in read(page(experiment)).all("p"))
+    assert not any("no counts of visits" in text for text in read(page("chain")).all("p"))
 
 
 def test_hostile_names_are_texts(filled, mqlearn, work):
