@@ -28,8 +28,9 @@ class Done:
 
 @pytest.fixture(scope="session")
 def migrated(tmp_path_factory) -> Path:
-    """An MLflow database with its schema, made once: the migration takes seconds."""
-    folder = tmp_path_factory.mktemp("migrated")
+    """An MLflow database with its schema, made once, by whichever process comes first: the migration takes seconds."""
+    folder = tmp_path_factory.getbasetemp()
+    folder = (folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder) / "migrated"
     tracking.prepare(tracking.default_uri(folder), "first")
     return folder / "mlflow.db"
 

@@ -385,6 +385,7 @@ def _obey_permissions() -> None:
         ctypes.CDLL(None).prctl(24, capability, 0, 0, 0)  # PR_CAPBSET_DROP
 
 
+@pytest.mark.integration  # the server takes ten seconds to start
 def test_ui_serves_the_store(process, stored, work):
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))

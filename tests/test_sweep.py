@@ -1,5 +1,7 @@
 """Sweeps: every cell is accounted for, whatever is killed, and a resumed sweep has the numbers of an unbroken one."""
 
+import contextlib
+import io
 import json
 import os
 import re
@@ -15,7 +17,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mqlearn import arguments, compose, config, processes, runs
+from mqlearn import arguments, cli, compose, config, processes, runs
 from mqlearn.errors import SettingError
 from mqlearn.sweeps import journal, sweep
 
@@ -75,6 +77,18 @@ class Place:
         assert "Traceback" not in output + errors
         return output + errors
 
+    def here(self, *arguments: str, code: int = 0) -> str:
+        """As `run`, in this process: for what no other process has to do with."""
+        printed = io.StringIO()
+        streams = contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed)
+        with pytest.MonkeyPatch.context() as patch, streams[0], streams[1], pytest.raises(SystemExit) as end:
+            patch.chdir(self.folder)
+            patch.setenv("MQLEARN_OUTPUTS", str(self.outputs))
+            patch.delenv("MLFLOW_TRACKING_URI", raising=False)
+            cli.main(list(arguments))
+        assert end.value.code == code, printed.getvalue()
+        return printed.getvalue()
+
     def sweep(self, *arguments: str, **more) -> str:
         return self.run("run", "-m", *self.traps(*arguments), **more)
 
@@ -105,30 +119,30 @@ def wait_for(condition: Callable[[], object], seconds: float = 120) -> None:
 
 
 def test_a_preview_creates_nothing_and_counts(place):
-    text = place.run("run", "-m", *SMALL, "algorithm=q_learning,speedy_q", "seed=range(4)", "preview=true")
+    text = place.here("run", "-m", *SMALL, "algorithm=q_learning,speedy_q", "seed=range(4)", "preview=true")
     assert "8 cells, 0 done, 8 to run" in text and not place.outputs.exists()
     maps = "env.map=[SFF,FHF,FFG],[SFF,FFF,HFG]"  # of which no name tells
-    text = place.run("run", "-m", *SMALL, "env=frozen_lake", maps, "preview=true")
+    text = place.here("run", "-m", *SMALL, "env=frozen_lake", maps, "preview=true")
     assert "(env.map=[SFF,FHF,FFG])" in text and "(env.map=[SFF,FFF,HFG])" in text
 
 
 def test_finished_cells_are_skipped_and_only_they(place):
-    place.run("run", "-m", *SMALL, "seed=0,1", "hydra/launcher=basic")
+    place.here("run", "-m", *SMALL, "seed=0,1", "hydra/launcher=basic")
     before = {path: path.stat().st_mtime_ns for path in place.outputs.rglob("curves.npz")}
-    text = place.run("run", "-m", *SMALL, "seed=0,1,2", "hydra/launcher=basic")
+    text = place.here("run", "-m", *SMALL, "seed=0,1,2", "hydra/launcher=basic")
     assert "3 cells, 1 done, 2 skipped" in text
     after = {path: path.stat().st_mtime_ns for path in place.outputs.rglob("curves.npz")}
     assert len(after) == 3 and before.items() <= after.items()
-    assert "3 cells, 0 done, 3 skipped" in place.run("run", "-m", *SMALL, "seed=0,1,2", "iterations=2e2")
-    assert "3 cells, 3 done, 0 to run" in place.run("run", "-m", *SMALL, "seed=0,1,2", "preview=true")
-    refused = place.run("run", "-m", *SMALL, "seed=0,1,5", "existing=error", code=2)
+    assert "3 cells, 0 done, 3 skipped" in place.here("run", "-m", *SMALL, "seed=0,1,2", "iterations=2e2")
+    assert "3 cells, 3 done, 0 to run" in place.here("run", "-m", *SMALL, "seed=0,1,2", "preview=true")
+    refused = place.here("run", "-m", *SMALL, "seed=0,1,5", "existing=error", code=2)
     assert "existing='error': 2 of 3 cells are finished already" in refused
-    assert "2 cells, 2 done, 0 skipped" in place.run(
+    assert "2 cells, 2 done, 0 skipped" in place.here(
         "run", "-m", *SMALL, "seed=0,1", "existing=rerun", "hydra/launcher=basic"
     )
-    assert "finished already" in place.run("run", *SMALL, "seed=1", "existing=skip")
-    assert "existing='error'" in place.run("run", *SMALL, "seed=1", "existing=error", code=2)
-    assert "(did you mean 'skip'?)" in place.run("run", *SMALL, "existing=skp", code=2)
+    assert "finished already" in place.here("run", *SMALL, "seed=1", "existing=skip")
+    assert "existing='error'" in place.here("run", *SMALL, "seed=1", "existing=error", code=2)
+    assert "(did you mean 'skip'?)" in place.here("run", *SMALL, "existing=skp", code=2)
 
 
 def test_joblib_with_one_job_runs_the_cells_in_the_sweep_itself(place):
@@ -137,7 +151,7 @@ def test_joblib_with_one_job_runs_the_cells_in_the_sweep_itself(place):
     for path in place.outputs.glob("sweeps/*/cells/*.json"):
         path.unlink()
     shutil.rmtree(place.outputs / "runs")
-    assert "missing: q_learning" in place.run("status") and "(seed=1)" in place.run("status")
+    assert "missing: q_learning" in place.here("status") and "(seed=1)" in place.here("status")
 
 
 @pytest.mark.integration
@@ -241,13 +255,13 @@ def test_two_sweeps_at_once_share_the_work(place):
 
 
 def test_every_cell_is_validated_before_the_first_starts(place):
-    text = place.run("run", "-m", *SMALL, "algorithm=momentum_q", "discount=0.5,0.9,1.5", code=2)
+    text = place.here("run", "-m", *SMALL, "algorithm=momentum_q", "discount=0.5,0.9,1.5", code=2)
     assert "discount=1.5" in text and not place.outputs.exists()
 
 
 def test_repetitions_are_refused(place):
-    assert "jobs 1 and 2 are the same cell" in place.run("run", "-m", *SMALL, "seed=1,1,2", code=2)
-    assert "jobs 1 and 2 are the same cell" in place.run("run", "-m", *SMALL, "discount=0.5,5e-1", code=2)
+    assert "jobs 1 and 2 are the same cell" in place.here("run", "-m", *SMALL, "seed=1,1,2", code=2)
+    assert "jobs 1 and 2 are the same cell" in place.here("run", "-m", *SMALL, "discount=0.5,5e-1", code=2)
 
 
 def test_a_launcher_without_its_extra_names_the_extra(monkeypatch):
@@ -258,7 +272,7 @@ def test_a_launcher_without_its_extra_names_the_extra(monkeypatch):
 
 
 def test_no_jobs_at_once_are_refused(place):
-    text = place.run("run", "-m", *SMALL, "hydra.launcher.n_jobs=0", code=2)
+    text = place.here("run", "-m", *SMALL, "hydra.launcher.n_jobs=0", code=2)
     assert "hydra.launcher.n_jobs=0: must be" in text and not place.outputs.exists()
 
 
@@ -297,7 +311,7 @@ def test_a_store_is_used_by_all_jobs_and_tags_are_set(place):
 def test_status_tells_what_has_become_of_each_cell(place):
     place.sweep("algorithm.kind=none,raise", "algorithm.i=1,2", "hydra/launcher=basic", code=1)
     target = place.folder / "status.json"
-    text = place.run("status", "experiment.name=default", "--json", str(target), code=1)
+    text = place.here("status", "experiment.name=default", "--json", str(target), code=1)
     assert "default: 4 planned, 2 done, 0 running, 2 failed, 0 killed, 0 missing" in text
     assert "ArithmeticError: trap 1" in text
     content = json.loads(target.read_text())
@@ -305,17 +319,16 @@ def test_status_tells_what_has_become_of_each_cell(place):
     (gone,) = [row for row in content["cells"] if row["cell"] == "algorithm.kind=none algorithm.i=1"]
     curves = Path(gone["folder"]) / "curves.npz"
     curves.write_bytes(curves.read_bytes()[:-100])
-    assert "1 done, 0 running, 2 failed, 0 killed, 1 missing" in place.run("status", code=1)
-    misspelt = place.run("status", "experiment.name=defualt", code=2)
+    assert "1 done, 0 running, 2 failed, 0 killed, 1 missing" in place.here("status", code=1)
+    misspelt = place.here("status", "experiment.name=defualt", code=2)
     assert "experiment.name='defualt'" in misspelt and "(did you mean 'default'?)" in misspelt
 
 
-def test_status_of_a_thousand_runs_asks_the_store_once(tmp_path, monkeypatch):
+def test_status_of_a_thousand_runs_asks_the_store_once(stored, outputs, monkeypatch):
     from mqlearn import store, tracking
     from mqlearn.sweeps import status
 
-    outputs = tmp_path / "outputs"
-    uri = tracking.default_uri(outputs)
+    uri = stored
     number = tracking.prepare(uri, "many")
     planned = [
         {"number": i, "digest": f"{i:064x}", "name": f"cell {i}", "experiment": "many", "cell": "", "group": "",
