@@ -448,14 +448,11 @@ def _move(model, chain, now, buffer, visits, greedy, k, words, i):
 
 
 @_compiled
-def _moves(model, chain, state, buffer, visits, greedy, k, begin, end, words, pairs, following, rewards):
-    """Columns begin .. end - 1, of iterations k + begin ..., of a chain: pair, next state and reward of each.
-
-    greedy: the pair that a greedy behaviour chooses now; under epsilon-greedy, this is one iteration.
-    """
+def _moves(model, chain, state, buffer, visits, k, n, words, pairs, following, rewards):
+    """Iterations k .. k + n - 1 of a chain that does not see what is learned: pair, next state and reward of each."""
     now = _enter(state, buffer)
-    for i in range(np.uint64(begin), np.uint64(end)):
-        now, pair, _, y, reward = _move(model, chain, now, buffer, visits, greedy, k + np.int64(i), words, i)
+    for i in range(n):
+        now, pair, _, y, reward = _move(model, chain, now, buffer, visits, np.uint64(0), k + i, words, i)
         pairs[i] = pair
         following[i] = y
         rewards[i] = reward
@@ -782,25 +779,33 @@ def asynchronous_linear(
             state, here, first = states[lane], last[lane], k + done
             _words(chain, state, buffer, first, n, lanes[lane], seed, streams, words)
             if not adaptive:
-                _moves(packed, chain, state, buffer, visited, 0, first, 0, n, words, pairs, following, rewards)
+                _moves(packed, chain, state, buffer, visited, first, n, words, pairs, following, rewards)
             start = 0
             for segment in range(n_segments):
                 end = ends[segment]
                 _enter_segment(z, w, total, table[start], end - start)
-                if adaptive:
+                if adaptive:  # in one loop: calls at every iteration would cost as much as the iteration
+                    now = _enter(state, buffer)
+                    last_pair = np.int64(here[0])
+                    last_delta = here[1]
                     for i in range(start, end):
                         greedy = _greedy_estimate(
-                            z, w, table[i, 1], phi, scratch, offsets, np.uint64(state[0]), first + i, lanes[lane], seed,
-                            streams[2],
-                        )  # fmt: skip
-                        _moves(
-                            packed, chain, state, buffer, visited, greedy, first, i, i + 1, words, pairs, following,
-                            rewards,
-                        )  # fmt: skip
-                        _learn(
-                            z, w, total, table, some, phi, offsets, discount, here, options, pairs, following, rewards,
-                            i, i + 1,
-                        )  # fmt: skip
+                            z, w, table[i, 1], phi, scratch, offsets, now[0], first + i, lanes[lane], seed, streams[2]
+                        )
+                        now, pair, _, y, reward = _move(
+                            packed, chain, now, buffer, visited, greedy, first + i, words, i
+                        )
+                        row = np.uint64(i)
+                        previous = (last_pair, last_delta)
+                        sample = (pair, y, reward)
+                        s_t = (some[row, 2], some[row, 3])
+                        last_delta = _descend(
+                            z, w, total, table, i, phi, offsets, discount, previous, sample, s_t, options
+                        )
+                        last_pair = np.int64(pair)
+                    _leave(state, now)
+                    here[0] = np.float64(last_pair)
+                    here[1] = last_delta
                 else:
                     _learn(
                         z, w, total, table, some, phi, offsets, discount, here, options, pairs, following, rewards,
