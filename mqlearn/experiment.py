@@ -3,21 +3,24 @@
 import math
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
+from operator import methodcaller
 from typing import Any
 
 import numpy as np
 
 from mqlearn.algorithms.base import Rule, check_rule
+from mqlearn.chains import Samples
 from mqlearn.environments.simulator import Simulator
 from mqlearn.errors import SettingError
 from mqlearn.features import Features
-from mqlearn.learners import Initial, Learner, Linear, start
-from mqlearn.mdp import FiniteMDP, finite_number, table_of_pairs
+from mqlearn.learners import Initial, Learner, Linear, shared_samples, start
+from mqlearn.mdp import FiniteMDP, finite_number
 from mqlearn.metrics import Evaluation, Measure, Metric, SimulationMeasure
+from mqlearn.recording import Ended, Recorder, Result, visits_of
 from mqlearn.sampling import Sampling, Synchronous, stationary
 from mqlearn.simulation import SimulatedLearner, seen_by_simulators
 from mqlearn.simulation import check as check_simulation
@@ -31,48 +34,13 @@ DIVERGED = 1e100  # a parameter beyond this, or not finite, is divergence
 _EPISODES, _SIMULATED_EPISODES = 150, 10  # of an evaluation, unless set; Gymnasium's own steps are slow
 _FEW_LANES = 16  # fewer synchronous seeds cost a worker as much time as these
 _LANE_STEP = 4  # synchronous seeds are dealt to workers in whole vectors
-_ERROR_TABLES, _ERROR_TABLES_LARGE = 20, 5
-_LARGE = 10_000  # pairs: beyond, fewer error tables are kept
-
 _LONGEST = 1_000_000  # iterations of a block: its weights are kept in memory, 32 bytes an iteration
+_DRAWN = 2**23  # samples that are drawn for a block, of all seeds, 8 bytes each
 _REPORTS = 16  # of progress at least, however few the checkpoints
 _STARTS = 3  # of the search for theta*
 _fixed_points: dict[tuple, Any] = {}
 
 Progress = Callable[[int, float], None]
-
-
-@dataclass(frozen=True)
-class Result:
-    """What a run measured.
-
-    iteration: (C,) int64 checkpoints, the last is `iterations`.   curves: metric -> (n_seeds, C), NaN after a seed
-    has diverged and where a metric was not measured.   q: (n_seeds, S, A) last finite tables, None without a model.
-    theta, theta_average: (n_seeds, d) with features, else None.   error_iteration, error_tables: up to 20 checkpoints
-    (5 for large tables) and the seed-mean of |Q_k - Q*| there (E, S, A).   visits: (S, A) of all chains, None for
-    synchronous sampling.   diverged: seed index -> first iteration k at which a parameter was not finite or beyond
-    1e100.   seconds: of the learning loop, without metrics.   facts: what else the summary records.   warnings: for
-    people.   reward: as resolved.
-    """
-
-    iteration: np.ndarray
-    curves: dict[str, np.ndarray]
-    q: np.ndarray | None
-    theta: np.ndarray | None
-    theta_average: np.ndarray | None
-    error_iteration: np.ndarray
-    error_tables: np.ndarray | None
-    visits: np.ndarray | None
-    diverged: dict[int, int]
-    seconds: float
-    facts: dict[str, Any]
-    warnings: tuple[str, ...]
-    reward: str
-
-    @property
-    def status(self) -> str:
-        """finished, or diverged when at least one seed did."""
-        return "diverged" if self.diverged else "finished"
 
 
 def run(
@@ -110,9 +78,46 @@ def run(
     (k, mean q_error) at every checkpoint, and for tables on long ways between them with the error of the last one.
     Raises SettingError for a value that is not admissible.
     """
+    return _run(
+        mdp, [rule], iterations=iterations, n_seeds=n_seeds, seed=seed, step_size=step_size, sampling=sampling,
+        features=features, linear=linear, evaluation=evaluation, checkpoints=checkpoints, n_checkpoints=n_checkpoints,
+        n_workers=n_workers, reward=reward, q0=q0, theta0=theta0, metrics=metrics, progress=progress,
+    )[0]  # fmt: skip
+
+
+def run_together(mdp: FiniteMDP | Simulator, rules: Sequence[Rule], **settings: Any) -> list[Result]:
+    """`run` for each of several rules, with the same settings: the same results, in less time.
+
+    With linear features the rules learn from the same samples anyway; together they draw them once. A progress is told
+    of the first rule's error. Raises SettingError as `run` does, TypeError for settings that it does not have.
+    """
+    return _run(mdp, rules, **{**(run.__kwdefaults__ or {}), **settings})
+
+
+def _run(
+    mdp: FiniteMDP | Simulator,
+    rules: Sequence[Rule],
+    *,
+    iterations: int,
+    n_seeds: int,
+    seed: int,
+    step_size: StepSize | None,
+    sampling: Sampling | None,
+    features: Any,
+    linear: Linear | None,
+    evaluation: Evaluation | None,
+    checkpoints: str,
+    n_checkpoints: int,
+    n_workers: int | None,
+    reward: str,
+    q0: Initial,
+    theta0: Initial,
+    metrics: Mapping[str, Metric] | None,
+    progress: Progress | None,
+) -> list[Result]:
     for name, given, fits, expected in (
         ("env", mdp, isinstance(mdp, FiniteMDP | Simulator), "an environment, such as mq.frozen_lake()"),
-        ("algorithm", rule, isinstance(rule, Rule), "a rule, such as mq.QLearning()"),
+        *(("algorithm", rule, isinstance(rule, Rule), "a rule, such as mq.QLearning()") for rule in rules),
         ("step_size", step_size, step_size is None or callable(step_size), "a step size, such as mq.Constant(0.1)"),
         ("sampling", sampling, isinstance(sampling, Sampling | None), "a sampling mode, such as mq.Markovian()"),
         ("linear", linear, isinstance(linear, Linear | None), "mq.Linear(...)"),
@@ -130,8 +135,9 @@ def run(
         _whole("n_workers", n_workers, 1)
     sampling = Synchronous() if sampling is None else sampling
     linear = Linear() if linear is None else linear
-    rule = rule if step_size is None else rule.with_step_size(step_size)
-    check_rule(rule)
+    rules = [rule if step_size is None else rule.with_step_size(step_size) for rule in rules]
+    for rule in rules:
+        check_rule(rule)
     synchronous = isinstance(sampling, Synchronous)
     reward = resolve_reward(reward, synchronous)
     check_together(mdp, sampling, features, reward, metrics)
@@ -142,58 +148,98 @@ def run(
     if isinstance(mdp, Simulator) and n_workers is None:
         workers = 1  # Gymnasium's steps are Python: threads would take turns, and lose time at every turn
     lanes = _deal(n_seeds, workers, _LANE_STEP if synchronous else 1)
-    warnings = rule.warnings(mdp.discount)
-    facts: dict[str, Any] = {}
-    learners: list[Any]
+    shared_warnings: list[str] = []
+    shared_facts: dict[str, Any] = {}
+    optimal_q = None
     if isinstance(mdp, Simulator):
         measure = SimulationMeasure(resolve_evaluation(evaluation, _SIMULATED_EPISODES))
-        learners = [SimulatedLearner(mdp, sampling, features, linear, some, seed, theta0) for some in lanes]
-        optimal_q = None
+        sources: list[Samples | None] = []
+        learners = [
+            [SimulatedLearner(mdp, sampling, features, linear, some, seed, theta0) for some in lanes] for _ in rules
+        ]
     else:
         optimum = optimal(mdp)
         optimal_q = optimum.q
         evaluation = resolve_evaluation(evaluation, 0 if synchronous else _EPISODES)
-        warnings += evaluation.warnings(mdp)
+        shared_warnings += evaluation.warnings(mdp)
         point = None
         if features is not None:
-            warnings += features.warnings()
-            facts, point = fixed_point(mdp, features, sampling, theta0, warnings)
+            shared_warnings += features.warnings()
+            shared_facts, point = fixed_point(mdp, features, sampling, theta0, shared_warnings)
         quarters = (iterations // 4, iterations // 2, iterations)
         exact = tuple(int(np.abs(iteration - point).argmin()) for point in quarters)
         episodes = evaluation if evaluation.episodes else None
         measure = Measure(mdp, optimum, metrics, episodes, exact, point, seed)
-        initial = q0 if features is None else theta0
-        learners = [start(mdp, sampling, features, linear, some, seed, initial, reward == "mean") for some in lanes]
-    for learner in learners:  # compiles, where that has not been done: not learning time
-        learner.advance(0, 0, rule.weights(*learner.rows(0, 0)))
-    recorder = _Recorder(mdp, optimal_q, iteration, n_seeds)
-    longest = max(1, iterations)
-    if features is None:  # with features the ends of blocks show in the last bits
-        longest = _LONGEST if progress is None else min(_LONGEST, max(1, iterations // _REPORTS))
-    seconds = 0.0
-    with ThreadPoolExecutor(len(learners)) as pool:
+        initial, mean = q0 if features is None else theta0, reward == "mean"
+        sources = [shared_samples(mdp, sampling, features, linear, seed, mean, some) for some in lanes]
+        common = (mdp, sampling, features, linear, seed, initial, mean)
+        learners = [[start(*common, some, source) for some, source in zip(lanes, sources, strict=True)] for _ in rules]
+    courses = [
+        _Course(rule, own, Recorder(mdp, optimal_q, iteration, n_seeds), rule.warnings(mdp.discount) + shared_warnings)
+        for rule, own in zip(rules, learners, strict=True)
+    ]
+    drawn = [source for source in sources if source is not None]
+    longest = _longest_block(mdp, features, iterations, n_seeds, progress is not None)
+    with ThreadPoolExecutor(len(lanes)) as pool:
         for column, k in enumerate(iteration.tolist()):
             previous = int(iteration[column - 1]) if column else 0
             for first in range(previous, k, longest):
-                started = time.perf_counter()
                 n = min(longest, k - first)
-                ranges = [learner.rows(first, n) for learner in learners]
-                row = min((row for row, _ in ranges), default=0)
-                weights = rule.weights(row, max((stop for _, stop in ranges), default=0))
-                for gone in pool.map(partial(_advance, k=first, n=n, weights=weights), learners):
-                    recorder.ended += gone
-                seconds += time.perf_counter() - started
-                learners = [learner for learner in learners if learner.lanes.size]
+                started = time.perf_counter()
+                list(pool.map(methodcaller("draw", n), drawn))
+                drawing = time.perf_counter() - started
+                for course in courses:
+                    course.advance(pool, first, n, drawing)
                 if progress is not None and first + n < k:
-                    progress(first + n, recorder.mean_error(column - 1) if column else math.nan)
-            measured = pool.map(partial(measure, column), learners)
-            recorder.record(column, learners, list(measured))
+                    progress(first + n, courses[0].recorder.mean_error(column - 1) if column else math.nan)
+            for course in courses:
+                measured = list(pool.map(partial(measure, column), course.learners))
+                course.recorder.record(column, course.learners, measured)
             if progress is not None:
-                progress(k, recorder.mean_error(column))
-    facts |= _seen(learners, iterations, sampling, warnings)
-    if isinstance(mdp, FiniteMDP) and features is None:
-        facts |= _horizon(rule, mdp, sampling, iterations, warnings)
-    return recorder.result(learners, seconds, facts, tuple(warnings), reward)
+                progress(k, courses[0].recorder.mean_error(column))
+    results = []
+    for course in courses:
+        facts = shared_facts | _seen(course.learners, iterations, sampling, course.warnings)
+        if isinstance(mdp, FiniteMDP) and features is None:
+            facts |= _horizon(course.rule, mdp, sampling, iterations, course.warnings)
+        results.append(course.recorder.result(course.learners, course.seconds, facts, tuple(course.warnings), reward))
+    return results
+
+
+class _Course:
+    """One rule on its way: its learners, the curves so far, and the seconds it has learned."""
+
+    def __init__(self, rule: Rule, learners: list[Any], recorder: Recorder, warnings: list[str]) -> None:
+        self.rule = rule
+        self.learners = learners
+        self.recorder = recorder
+        self.warnings = warnings
+        self.seconds = 0.0
+        for learner in learners:  # compiles, where that has not been done: not learning time
+            learner.advance(0, 0, rule.weights(*learner.rows(0, 0)))
+
+    def advance(self, pool: ThreadPoolExecutor, k: int, n: int, drawing: float) -> None:
+        """Iterations k .. k + n - 1.   drawing: seconds that their samples took; they count for every rule."""
+        started = time.perf_counter()
+        ranges = [learner.rows(k, n) for learner in self.learners]
+        row = min((row for row, _ in ranges), default=0)
+        weights = self.rule.weights(row, max((stop for _, stop in ranges), default=0))
+        for gone in pool.map(partial(_advance, k=k, n=n, weights=weights), self.learners):
+            self.recorder.ended += gone
+        self.learners = [learner for learner in self.learners if learner.lanes.size]
+        self.seconds += drawing + time.perf_counter() - started
+
+
+def _longest_block(mdp: FiniteMDP | Simulator, features: Any, iterations: int, n_seeds: int, reports: bool) -> int:
+    """Iterations between checkpoints that are computed, and so reported, at a time."""
+    if isinstance(mdp, Simulator):
+        return max(1, iterations)  # the ends of blocks show in the last bits
+    from mqlearn.kernels import CHUNK
+
+    reported = max(1, iterations // _REPORTS) if reports else iterations
+    if features is None:
+        return max(1, min(_LONGEST, reported))
+    return max(1, min(_DRAWN // n_seeds, reported) // CHUNK) * CHUNK  # only of others than whole chunks the ends show
 
 
 def checked_initial(name: str, value: Any) -> Initial:
@@ -283,16 +329,7 @@ def checkpoint_iterations(iterations: int, spacing: str, n: int, *, quarters: bo
     return points[-1:] if n == 1 else points
 
 
-@dataclass
-class _Ended:
-    """A lane that diverged: the first iteration beyond the bound, and the learner just before it."""
-
-    lane: int
-    step: int
-    learner: Learner
-
-
-def _advance(learner: Learner, k: int, n: int, weights: np.ndarray) -> list[_Ended]:
+def _advance(learner: Learner, k: int, n: int, weights: np.ndarray) -> list[Ended]:
     """Advance, and take out the lanes that diverged; their step is found by replaying the block."""
     before = learner.copy()
     learner.advance(k, n, weights)
@@ -310,89 +347,10 @@ def _advance(learner: Learner, k: int, n: int, weights: np.ndarray) -> list[_End
                 sound, last = middle, trial
             else:
                 bad = middle
-        ended.append(_Ended(int(before.lanes[lane]), k + bad, last))
+        ended.append(Ended(int(before.lanes[lane]), k + bad, last, visits_of(last)))
     if ended:
         learner.keep(~diverged)
     return ended
-
-
-@dataclass
-class _Recorder:
-    """Curves that start as NaN, tables that stay when a seed diverges."""
-
-    mdp: FiniteMDP | Simulator
-    optimal_q: np.ndarray | None
-    iteration: np.ndarray
-    n_seeds: int
-    curves: dict[str, np.ndarray] = field(default_factory=dict)
-    ended: list[_Ended] = field(default_factory=list)
-    error_tables: list[np.ndarray] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        if self.optimal_q is None:
-            self.error_columns = np.empty(0, int)
-            return
-        most = _ERROR_TABLES if self.optimal_q.size <= _LARGE else _ERROR_TABLES_LARGE
-        kept = np.linspace(0, len(self.iteration) - 1, min(most, len(self.iteration)))
-        self.error_columns = np.unique(np.rint(kept).astype(int))
-
-    def record(self, column: int, learners: list[Learner], measured: list[dict[str, np.ndarray]]) -> None:
-        for learner, metrics in zip(learners, measured, strict=True):
-            for name, values in metrics.items():
-                curve = self.curves.setdefault(name, np.full((self.n_seeds, len(self.iteration)), np.nan))
-                curve[learner.lanes, column] = values
-        if self.optimal_q is not None and column in self.error_columns:
-            total, n = np.zeros(self.optimal_q.shape), 0
-            for learner in learners:
-                for table in learner.tables():  # one after the other, however the seeds are dealt to workers
-                    total += np.abs(table - self.optimal_q)
-                    n += 1
-            self.error_tables.append(total / n if n else np.full(total.shape, np.nan))
-
-    def mean_error(self, column: int) -> float:
-        """Mean q_error over the seeds that are still finite."""
-        values = self.curves["q_error"][:, column] if "q_error" in self.curves else np.empty(0)
-        values = values[np.isfinite(values)]
-        return float(values.mean()) if values.size else float("nan")
-
-    def result(
-        self,
-        learners: list[Learner],
-        seconds: float,
-        facts: dict[str, Any],
-        warnings: tuple[str, ...],
-        reward: str,
-    ) -> Result:
-        last: list[Any] = [*learners, *(gone.learner for gone in self.ended)]
-
-        def gather(name: str) -> np.ndarray | None:
-            parts = {int(lane): row for one in last for lane, row in zip(one.lanes, _part(one, name), strict=True)}
-            return np.stack([parts[lane] for lane in range(self.n_seeds)])
-
-        linear = hasattr(last[0], "theta")
-        chains = [learner.chain for learner in last if hasattr(learner, "chain")]
-        visits = None
-        if chains and isinstance(self.mdp, FiniteMDP):
-            visits = table_of_pairs(self.mdp, np.sum([chain.visits.sum(axis=0) for chain in chains], axis=0))
-        return Result(
-            iteration=self.iteration,
-            curves=self.curves,
-            q=gather("tables") if self.optimal_q is not None else None,
-            theta=gather("theta") if linear else None,
-            theta_average=gather("average") if linear else None,
-            error_iteration=self.iteration[self.error_columns],
-            error_tables=np.stack(self.error_tables) if self.error_tables else None,
-            visits=visits,
-            diverged={gone.lane: gone.step for gone in sorted(self.ended, key=lambda gone: gone.lane)},
-            seconds=seconds,
-            facts=facts,
-            warnings=warnings,
-            reward=reward,
-        )
-
-
-def _part(learner: Any, name: str) -> np.ndarray:
-    return learner.tables() if name == "tables" else getattr(learner, name)
 
 
 def _seen(learners: list[Any], iterations: int, sampling: Any, warnings: list[str]) -> dict[str, Any]:

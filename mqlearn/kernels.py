@@ -279,15 +279,15 @@ def synchronous(q, q_prev, model, weights, discount, k, lanes, seed, stream):
 
 # --- one sample an iteration ---------------------------------------------------------------------------------------
 #
-# A transition is the number (pair << shift) | outcome. A replay buffer holds (transition << 32) | to, with `to` as in
-# `_packed`: what is drawn lies far apart, and looking its successor up as well would wait for memory once more.
+# A transition is the number (pair << shift) | outcome; a sample is (transition << 32) | to, with `to` as in `_packed`.
+# Buffers hold samples: what is drawn lies far apart, and looking its successor up would wait for memory once more.
 # A lane's chain keeps six whole numbers:
 # state, steps of this episode, steps of the chain, episodes ended, goals entered, transitions with a reward.
 #
 # model: (offsets (states + 1,) uint64, successors (pairs, B) uint32, rewards (pairs, B), thresholds (pairs, B) uint32,
 #   shift).   chain: see `mqlearn.sampling`, where it is built.
 
-_CHUNK = 4096  # iterations for which random words are made at a time
+CHUNK = 4096  # iterations for which random words are made at a time
 _COUNTERS = 32  # of random words that are made at a time for synchronous steps
 _BATCH = 64  # moves of an evaluation episode, likewise
 MARKOVIAN, REPLAY, IID = 0, 1, 2
@@ -371,11 +371,11 @@ def _leave(state, now):
 
 @njit(inline="always")
 def _move(model, chain, now, buffer, visits, greedy, k, words, i):
-    """Iteration k of a chain with the words of column i: its state afterwards, and what to learn from.
+    """Iteration k of a chain with the words of column i: its state afterwards, and the sample to learn from.
 
-    greedy: the pair that a greedy behaviour chooses.   Returns the state, and pair, outcome, next state and reward.
+    greedy: the pair that a greedy behaviour chooses.
     """
-    offsets, rows, rewards, shift, mask = model
+    offsets, rows, _, shift, _ = model
     (
         mode, period, behaviour, edges, starts, keep, alias, restart, limit, epsilon, goal, pair_keep, pair_alias,
     ) = chain  # fmt: skip
@@ -397,7 +397,7 @@ def _move(model, chain, now, buffer, visits, greedy, k, words, i):
             pair = first + _below(words[0, i], count)
         else:
             pair = np.uint64(greedy)
-        n_outcomes = rewards.shape[1]
+        n_outcomes = (rows.shape[1] + 1) // 2
         word = words[1, i]
         if n_outcomes == 3:
             b = np.uint64(1) if word >= rows[pair, 3] else b
@@ -425,54 +425,53 @@ def _move(model, chain, now, buffer, visits, greedy, k, words, i):
             x = np.uint64(starts[j]) if words[3, i] < keep[j] else np.uint64(starts[alias[j]])
         else:
             x = y
+    sample = (((pair << shift) | b) << _HALF) | to
     if mode == REPLAY:
         capacity = np.uint64(buffer.shape[0])
         if turn:
-            buffer[place] = (((pair << shift) | b) << _HALF) | to
+            buffer[place] = sample
             place += np.uint64(1)
             if place == capacity:
                 place = np.uint64(0)
-        drawn = buffer[_below(words[7, i], min(np.uint64(steps), capacity))]
-        to = drawn & _LOW
-        pair = drawn >> (_HALF + shift)
-        b = (drawn >> _HALF) & mask
-    reward = 0.0
-    if to & np.uint64(1):
-        reward = rewards[pair, b]
+        sample = buffer[_below(words[7, i], min(np.uint64(steps), capacity))]
     # Every array is named once more where all branches have met: else numba counts its references in each of them.
     _ = (
-        offsets.size + rows.size + rewards.size + edges.size + starts.size + keep.size + alias.size + goal.size
-        + pair_keep.size + pair_alias.size + buffer.size + visits.size + words.size
+        offsets.size + rows.size + edges.size + starts.size + keep.size + alias.size + goal.size + pair_keep.size
+        + pair_alias.size + buffer.size + visits.size + words.size
     )  # fmt: skip
-    return (x, moves, steps, episodes, goals, paid, place), pair, b, to >> np.uint64(1), reward
+    return (x, moves, steps, episodes, goals, paid, place), sample
+
+
+@njit(inline="always")
+def _read(sample, model):
+    """Pair, next state and reward of a sample."""
+    _, _, rewards, shift, mask = model
+    pair = sample >> (_HALF + shift)
+    reward = 0.0
+    if sample & np.uint64(1):
+        reward = rewards[pair, (sample >> _HALF) & mask]
+    _ = rewards.size  # as in `_move`
+    return pair, (sample & _LOW) >> np.uint64(1), reward
 
 
 @_compiled
-def _moves(model, chain, state, buffer, visits, k, n, words, pairs, following, rewards):
-    """Iterations k .. k + n - 1 of a chain that does not see what is learned: pair, next state and reward of each."""
-    now = _enter(state, buffer)
-    for i in range(n):
-        now, pair, _, y, reward = _move(model, chain, now, buffer, visits, np.uint64(0), k + i, words, i)
-        pairs[i] = pair
-        following[i] = y
-        rewards[i] = reward
-    _leave(state, now)
+def samples(model, chain, states, buffers, visits, k, lanes, seed, streams, out):
+    """What chains that do not see what is learned give to learn from in iterations k .. k + n - 1, into `out` (L, n).
 
-
-@_compiled
-def draw(model, chain, state, buffer, visits, greedy, k, n, lane, seed, streams, scratch, out):
-    """The transitions that a lane learns from in iterations k .. k + n - 1, into `out` (n or more,) uint64.
-
-    greedy: the pair that a greedy behaviour chooses now; under epsilon-greedy, n is 1.
-    buffer: (capacity,) uint64 ring, see above.   visits: (pairs,) of the chain.   scratch: (8, n or more) uint32.
+    states: (L, 6).   buffers: (L, capacity) uint64 rings.   visits: (L, pairs) of the chains.   out: uint64 samples.
     """
     packed = _packed(model)
-    _words(chain, state, buffer, k, n, lane, seed, streams, scratch)
-    now = _enter(state, buffer)
-    for i in range(n):
-        now, pair, b, _, _ = _move(packed, chain, now, buffer, visits, greedy, k + i, scratch, i)
-        out[i] = (pair << model[4]) | b
-    _leave(state, now)
+    words = np.empty((8, CHUNK), np.uint32)
+    for lane in range(out.shape[0]):
+        state, buffer, visited, own = states[lane], buffers[lane], visits[lane], out[lane]
+        for done in range(0, own.shape[0], CHUNK):
+            n = min(CHUNK, own.shape[0] - done)
+            _words(chain, state, buffer, k + done, n, lanes[lane], seed, streams, words)
+            now = _enter(state, buffer)
+            for i in range(n):
+                now, sample = _move(packed, chain, now, buffer, visited, np.uint64(0), k + done + i, words, i)
+                own[done + i] = sample
+            _leave(state, now)
 
 
 @njit(inline="always")
@@ -525,9 +524,9 @@ def asynchronous_table(
     offsets = model[0]
     packed = _packed(model)
     adaptive = chain[2] == EPSILON_GREEDY
-    words = np.empty((8, _CHUNK), np.uint32)
-    for done in range(0, n_all, _CHUNK):
-        n = min(_CHUNK, n_all - done)
+    words = np.empty((8, CHUNK), np.uint32)
+    for done in range(0, n_all, CHUNK):
+        n = min(CHUNK, n_all - done)
         for lane in range(q.shape[0]):
             table, buffer, visited, count = q[lane], buffers[lane], visits[lane], counts[lane]
             _words(chain, states[lane], buffer, k + done, n, lanes[lane], seed, streams, words)
@@ -538,7 +537,8 @@ def asynchronous_table(
                 greedy = np.uint64(0)
                 if adaptive:
                     greedy = _greedy_pair(table, offsets, now[0], k + done + i, lanes[lane], seed, streams[2])
-                now, pair, _, y, reward = _move(packed, chain, now, buffer, visited, greedy, k + done + i, words, i)
+                now, sample = _move(packed, chain, now, buffer, visited, greedy, k + done + i, words, i)
+                pair, y, reward = _read(sample, packed)
                 row = np.uint64(count[pair] if local else done + i)
                 count[pair] += 1
                 value = table[pair]
@@ -580,10 +580,10 @@ def asynchronous_rounds(
     offsets = model[0]
     packed = _packed(model)
     adaptive = chain[2] == EPSILON_GREEDY
-    words = np.empty((8, _CHUNK), np.uint32)
+    words = np.empty((8, CHUNK), np.uint32)
     n_wanted = wanted.sum()
-    for done in range(0, n_all, _CHUNK):
-        n = min(_CHUNK, n_all - done)
+    for done in range(0, n_all, CHUNK):
+        n = min(CHUNK, n_all - done)
         for lane in range(q.shape[0]):
             table, table_prev, buffer, visited, count = q[lane], q_prev[lane], buffers[lane], visits[lane], counts[lane]
             sum_now, sum_prev = sums[lane, 0], sums[lane, 1]
@@ -593,7 +593,8 @@ def asynchronous_rounds(
                 greedy = np.uint64(0)
                 if adaptive:
                     greedy = _greedy_pair(table, offsets, now[0], k + done + i, lanes[lane], seed, streams[2])
-                now, pair, _, y, reward = _move(packed, chain, now, buffer, visited, greedy, k + done + i, words, i)
+                now, sample = _move(packed, chain, now, buffer, visited, greedy, k + done + i, words, i)
+                pair, y, reward = _read(sample, packed)
                 sum_now[pair] += reward + discount * _largest(table, offsets, y)
                 sum_prev[pair] += reward + discount * _largest(table_prev, offsets, y)
                 if count[pair] == 0 and wanted[pair]:
@@ -749,11 +750,8 @@ def _greedy_estimate(z, w, d, features, scratch, offsets, x, k, lane, seed, stre
 
 
 @_compiled
-def asynchronous_linear(
-    theta, v, sums, last, model, chain, features, states, buffers, visits, weights, options, discount, k, lanes, seed,
-    streams,
-):  # fmt: skip
-    """Iterations k, k+1, ... of Algorithm 2 in the four numbers, in O(active features) each.
+def linear_from_samples(theta, v, sums, last, model, features, samples, weights, options, discount):
+    """Algorithm 2 in the four numbers from samples (L, n), in O(active features) an iteration.
 
     theta, v: (L, d), theta_k and theta_k - theta_{k-1}.   sums: (L, d), theta_1 + ... + theta_k.
     last: (L, 2) pair and temporal difference of the previous iteration; pair -1: none yet.
@@ -761,60 +759,67 @@ def asynchronous_linear(
     options: (same_sample, zero_first): g_{k-1} is g at theta_{k-1} on the current sample, else the stored gradient;
     whether g_{-1} = 0, else g_{-1} = g_0.
     """
-    offsets = model[0]
     packed = _packed(model)
-    adaptive = chain[2] == EPSILON_GREEDY
     phi = _entries(features[0], features[1])
-    words = np.empty((8, _CHUNK), np.uint32)
-    pairs, following, rewards = np.empty(_CHUNK, np.uint32), np.empty(_CHUNK, np.uint32), np.empty(_CHUNK)
-    table = np.empty((_CHUNK, 6))
-    ends = np.empty(_CHUNK, np.int64)
-    scratch = np.empty(features[0].shape[0])
-    for done in range(0, weights.shape[0], _CHUNK):
-        n = min(_CHUNK, weights.shape[0] - done)
-        some = weights[done : done + n]
+    table = np.empty((CHUNK, 6))
+    ends = np.empty(CHUNK, np.int64)
+    for done in range(0, weights.shape[0], CHUNK):
+        some = weights[done : done + CHUNK]
         n_segments = momentum_segments(some, options[0], table, ends)
         for lane in range(theta.shape[0]):
-            z, w, total, buffer, visited = theta[lane], v[lane], sums[lane], buffers[lane], visits[lane]
-            state, here, first = states[lane], last[lane], k + done
-            _words(chain, state, buffer, first, n, lanes[lane], seed, streams, words)
-            if not adaptive:
-                _moves(packed, chain, state, buffer, visited, first, n, words, pairs, following, rewards)
+            z, w, total, own = theta[lane], v[lane], sums[lane], samples[lane, done : done + CHUNK]
             start = 0
             for segment in range(n_segments):
                 end = ends[segment]
                 _enter_segment(z, w, total, table[start], end - start)
-                if adaptive:  # in one loop: calls at every iteration would cost as much as the iteration
-                    now = _enter(state, buffer)
-                    last_pair = np.int64(here[0])
-                    last_delta = here[1]
-                    for i in range(start, end):
-                        greedy = _greedy_estimate(
-                            z, w, table[i, 1], phi, scratch, offsets, now[0], first + i, lanes[lane], seed, streams[2]
-                        )
-                        now, pair, _, y, reward = _move(
-                            packed, chain, now, buffer, visited, greedy, first + i, words, i
-                        )
-                        row = np.uint64(i)
-                        previous = (last_pair, last_delta)
-                        sample = (pair, y, reward)
-                        s_t = (some[row, 2], some[row, 3])
-                        last_delta = _descend(
-                            z, w, total, table, i, phi, offsets, discount, previous, sample, s_t, options
-                        )
-                        last_pair = np.int64(pair)
-                    _leave(state, now)
-                    here[0] = np.float64(last_pair)
-                    here[1] = last_delta
-                else:
-                    _learn(
-                        z, w, total, table, some, phi, offsets, discount, here, options, pairs, following, rewards,
-                        start, end,
-                    )  # fmt: skip
-                factor = table[end - 1, 5]
-                for j in range(w.shape[0]):
-                    w[j] *= factor
+                _learn(z, w, total, table, some, phi, packed, discount, last[lane], options, own, start, end)
+                _leave_segment(w, table[end - 1])
                 start = end
+
+
+@_compiled
+def linear_on_policy(
+    theta, v, sums, last, model, chain, features, states, buffers, visits, weights, options, discount, k, lanes, seed,
+    streams,
+):  # fmt: skip
+    """`linear_from_samples` for chains that see what is learned (epsilon-greedy): iterations k, k + 1, ..."""
+    packed = _packed(model)
+    offsets = packed[0]
+    phi = _entries(features[0], features[1])
+    words = np.empty((8, CHUNK), np.uint32)
+    table = np.empty((CHUNK, 6))
+    ends = np.empty(CHUNK, np.int64)
+    scratch = np.empty(features[0].shape[0])
+    for done in range(0, weights.shape[0], CHUNK):
+        some = weights[done : done + CHUNK]
+        n_segments = momentum_segments(some, options[0], table, ends)
+        for lane in range(theta.shape[0]):
+            z, w, total, buffer, visited = theta[lane], v[lane], sums[lane], buffers[lane], visits[lane]
+            first = k + done
+            _words(chain, states[lane], buffer, first, some.shape[0], lanes[lane], seed, streams, words)
+            now = _enter(states[lane], buffer)
+            last_pair = np.int64(last[lane, 0])
+            last_delta = last[lane, 1]
+            start = 0
+            for segment in range(n_segments):
+                end = ends[segment]
+                _enter_segment(z, w, total, table[start], end - start)
+                for i in range(start, end):  # one loop: calls at every iteration would cost as much as the iteration
+                    greedy = _greedy_estimate(
+                        z, w, table[i, 1], phi, scratch, offsets, now[0], first + i, lanes[lane], seed, streams[2]
+                    )
+                    now, drawn = _move(packed, chain, now, buffer, visited, greedy, first + i, words, i)
+                    sample = _read(drawn, packed)
+                    row = np.uint64(i)
+                    previous = (last_pair, last_delta)
+                    s_t = (some[row, 2], some[row, 3])
+                    last_delta = _descend(z, w, total, table, i, phi, offsets, discount, previous, sample, s_t, options)
+                    last_pair = np.int64(sample[0])
+                _leave_segment(w, table[end - 1])
+                start = end
+            _leave(states[lane], now)
+            last[lane, 0] = np.float64(last_pair)
+            last[lane, 1] = last_delta
 
 
 @_compiled
@@ -828,6 +833,13 @@ def _enter_segment(z, w, total, row, length):
         total[j] += length * z[j]
         total[j] += m * w[j]
         z[j] += d * w[j]
+
+
+@_compiled
+def _leave_segment(w, row):
+    """From w to v after a segment, of which `row` is the last one; theta is z there already."""
+    for j in range(w.shape[0]):
+        w[j] *= row[5]
 
 
 @njit(inline="always")
@@ -902,14 +914,15 @@ def _largest_parameter(theta, columns, first, end):
 
 
 @_compiled
-def _descend_plainly(theta, total, table, weights, columns, offsets, discount, pairs, following, rewards, begin, end):
+def _descend_plainly(theta, total, table, weights, columns, model, discount, samples, begin, end):
     """`_descend` at rows begin .. end - 1 where theta moves by -s g_k alone, and a pair has one feature, of value 1."""
+    offsets = model[0]
     delta = 0.0
     for i in range(np.uint64(begin), np.uint64(end)):
-        y = np.uint64(following[i])
+        pair, y, reward = _read(samples[i], model)
         ahead = _largest_parameter(theta, columns, offsets[y], offsets[y + np.uint64(1)])
-        j = np.uint64(columns[np.uint64(pairs[i])])
-        delta = theta[j] - rewards[i] - discount * ahead
+        j = np.uint64(columns[pair])
+        delta = theta[j] - reward - discount * ahead
         step = -weights[i, 2] * delta
         theta[j] += step
         total[j] += step * table[i, 4]
@@ -917,7 +930,7 @@ def _descend_plainly(theta, total, table, weights, columns, offsets, discount, p
 
 
 @_compiled
-def _learn(z, w, total, table, weights, phi, offsets, discount, last, options, pairs, following, rewards, begin, end):
+def _learn(z, w, total, table, weights, phi, model, discount, last, options, samples, begin, end):
     """The iterations of rows begin .. end - 1, of one segment; `last` (2,) keeps pair and temporal difference."""
     last_pair = np.int64(last[0])
     last_delta = last[1]
@@ -925,17 +938,14 @@ def _learn(z, w, total, table, weights, phi, offsets, discount, last, options, p
     if end - begin > 1 and phi[3] and table[begin, 0] == 0.0 and not weights[begin:end, 3].any():
         # Nothing is carried on but by the last iteration.
         first = np.uint64(end - 1)
-        last_delta = _descend_plainly(
-            z, total, table, weights, phi[0], offsets, discount, pairs, following, rewards, begin, first
-        )
-        last_pair = np.int64(pairs[first - np.uint64(1)])
+        last_delta = _descend_plainly(z, total, table, weights, phi[0], model, discount, samples, begin, first)
+        last_pair = np.int64(_read(samples[first - np.uint64(1)], model)[0])
     for i in range(first, np.uint64(end)):
-        pair = np.uint64(pairs[i])
+        sample = _read(samples[i], model)
         previous = (last_pair, last_delta)
-        sample = (pair, np.uint64(following[i]), rewards[i])
         s_t = (weights[i, 2], weights[i, 3])
-        last_delta = _descend(z, w, total, table, i, phi, offsets, discount, previous, sample, s_t, options)
-        last_pair = np.int64(pair)
+        last_delta = _descend(z, w, total, table, i, phi, model[0], discount, previous, sample, s_t, options)
+        last_pair = np.int64(sample[0])
     last[0] = np.float64(last_pair)
     last[1] = last_delta
 
@@ -958,11 +968,11 @@ def _project(theta, v, radius):
 
 
 @_compiled
-def asynchronous_linear_dense(
+def linear_dense(
     theta, v, sums, last, model, chain, features, states, buffers, visits, weights, options, radius, discount, k, lanes,
     seed, streams,
 ):  # fmt: skip
-    """`asynchronous_linear` as the equation stands, in O(d) an iteration, with the projection ||theta|| <= radius.
+    """`linear_on_policy` as the equation stands, for any chain, in O(d) an iteration, projected on ||theta|| <= radius.
 
     The literal twin, and what runs when a projection is asked for.
     """
@@ -972,11 +982,11 @@ def asynchronous_linear_dense(
     phi = _entries(features[0], features[1])
     columns, values, n_active, _ = phi
     same_sample, zero_first = options
-    words = np.empty((8, _CHUNK), np.uint32)
+    words = np.empty((8, CHUNK), np.uint32)
     theta_prev = np.empty(theta.shape[1])
     scratch = np.empty(features[0].shape[0])
-    for done in range(0, weights.shape[0], _CHUNK):
-        n = min(_CHUNK, weights.shape[0] - done)
+    for done in range(0, weights.shape[0], CHUNK):
+        n = min(CHUNK, weights.shape[0] - done)
         for lane in range(theta.shape[0]):
             here, change, total, buffer, visited = theta[lane], v[lane], sums[lane], buffers[lane], visits[lane]
             _words(chain, states[lane], buffer, k + done, n, lanes[lane], seed, streams, words)
@@ -989,7 +999,8 @@ def asynchronous_linear_dense(
                     greedy = _greedy_estimate(
                         here, change, 0.0, phi, scratch, offsets, now[0], k + done + i, lanes[lane], seed, streams[2]
                     )
-                now, pair, _, y, reward = _move(packed, chain, now, buffer, visited, greedy, k + done + i, words, i)
+                now, sample = _move(packed, chain, now, buffer, visited, greedy, k + done + i, words, i)
+                pair, y, reward = _read(sample, packed)
                 delta = _difference_called(here, change, 0.0, phi, offsets, pair, y, reward, discount)
                 s = weights[done + i, 2]
                 t = weights[done + i, 3]
@@ -1102,7 +1113,7 @@ def simulated_linear(
 ):  # fmt: skip
     """Iterations of one lane from recorded transitions, in O(active features) each; returns what is greedy after them.
 
-    parameters: (3, d) theta, v, sums as in `asynchronous_linear`; (z, w, .) between the rows of a segment.
+    parameters: (3, d) theta, v, sums as in `linear_from_samples`; (z, w, .) between the rows of a segment.
     last: (2,) as there.   plan: `momentum_plan` of the block.   rows: (active (3 A, F) uint32, values (3 A, F)).
     transitions: (n, 2 K + 3) observation, next one, action, reward, whether the next one is terminal.
     place: (1, K) where the greedy action is wanted.   encoder: (grid, tiles), see `tile_columns`; tiles 0: the features

@@ -14,18 +14,10 @@ from typing import Any, Protocol, Self
 
 import numpy as np
 
+from mqlearn.chains import Chain, Samples, copied, drop_lanes, uniform_words
 from mqlearn.errors import SettingError
 from mqlearn.mdp import FiniteMDP, table_of_pairs
-from mqlearn.sampling import (
-    IID,
-    Replay,
-    Sampling,
-    Synchronous,
-    chain_tables,
-    equally_likely,
-    outcome_tables,
-    transition_model,
-)
+from mqlearn.sampling import Sampling, Synchronous, equally_likely, outcome_tables
 
 Initial = float | tuple[float, float]
 
@@ -70,34 +62,43 @@ def start(
     sampling: Sampling,
     features: Any,
     linear: Linear,
-    lanes: np.ndarray,
     seed: int,
     initial: Initial,
     mean_reward: bool,
+    lanes: np.ndarray,
+    samples: Samples | None = None,
 ) -> Learner:
-    """A fresh learner for the seed indices `lanes` (L,) uint32: Q_0 or theta_0 is `initial`."""
+    """A fresh learner for the seed indices `lanes` (L,) uint32: Q_0 or theta_0 is `initial`.
+
+    samples: of these very lanes and this sampling, if the learner is to share them: `shared_samples`.
+    """
     if isinstance(sampling, Synchronous):
         return SynchronousTable(mdp, lanes, seed, initial, mean_reward)
+    if samples is None:
+        samples = shared_samples(mdp, sampling, features, linear, seed, mean_reward, lanes)
+    if samples is not None:
+        return LinearLearner(samples, features, linear, initial)
     chain = Chain(mdp, sampling, lanes, seed, mean_reward)
     if features is not None:
-        return LinearLearner(chain, features, linear, initial)
+        return OwnChainLinearLearner(chain, features, linear, initial)
     if sampling.update == "rounds":
         return RoundsTable(chain, initial)
     return AsynchronousTable(chain, initial, sampling.clock == "local")
 
 
-def copied(learner: Any) -> Any:
-    """A copy that shares nothing but what never changes; `arrays` names the arrays whose first axis is the lane."""
-    other = copy.copy(learner)
-    for name in learner.arrays:
-        setattr(other, name, getattr(learner, name).copy())
-    return other
-
-
-def drop_lanes(learner: Any, mask: np.ndarray) -> None:
-    """Keep the lanes of the mask in the arrays that `arrays` names."""
-    for name in learner.arrays:
-        setattr(learner, name, np.ascontiguousarray(getattr(learner, name)[mask]))
+def shared_samples(
+    mdp: FiniteMDP,
+    sampling: Sampling,
+    features: Any,
+    linear: Linear,
+    seed: int,
+    mean_reward: bool,
+    lanes: np.ndarray,
+) -> Samples | None:
+    """The samples that learners of all rules can share; None where they do not, or learn otherwise."""
+    if features is None or isinstance(sampling, Synchronous) or sampling.adaptive or linear.projection is not None:
+        return None
+    return Samples(Chain(mdp, sampling, lanes, seed, mean_reward))
 
 
 class SynchronousTable:
@@ -138,51 +139,6 @@ class SynchronousTable:
         self.lanes = self.lanes[mask]
         self.q = np.ascontiguousarray(self.q[:, mask])
         self.q_prev = np.ascontiguousarray(self.q_prev[:, mask])
-
-
-class Chain:
-    """The sampling chains of some lanes, and what they have seen.
-
-    states (L, 6): state, moves of this episode, steps, episodes ended, goals entered, transitions with a reward.
-    buffers (L, capacity) uint64: transitions to replay.   visits (L, pairs): of each pair by the chain.
-    """
-
-    arrays = ("lanes", "states", "buffers", "visits")
-
-    def __init__(self, mdp: FiniteMDP, sampling: Any, lanes: np.ndarray, seed: int, mean_reward: bool) -> None:
-        from mqlearn import kernels
-
-        self.mdp = mdp
-        self.lanes = lanes
-        self.seed = np.uint32(seed)
-        mode = kernels.MARKOVIAN
-        capacity = 1
-        if isinstance(sampling, Replay):
-            mode, capacity = kernels.REPLAY, sampling.capacity
-        elif isinstance(sampling, IID):
-            mode = kernels.IID
-        self.model = transition_model(mdp, mean_reward)
-        self.tables = chain_tables(sampling, mdp, mode)
-        self.streams = tuple(np.uint32(kernels.STREAMS[name]) for name in ("chain", "choices", "ties"))
-        self.states = np.zeros((len(lanes), 6), np.int64)
-        self.buffers = np.zeros((len(lanes), capacity), np.uint64)
-        self.visits = np.zeros((len(lanes), len(mdp.pairs)), np.int32)
-        starts, keep, alias = self.tables[4:7]
-        index, coin = uniform_words(2, lanes, seed, "warm_up_choices").astype(np.uint64).T
-        drawn = (index * np.uint64(len(starts)) >> np.uint64(32)).astype(np.int64)
-        self.states[:, 0] = np.where(coin < keep[drawn], starts[drawn], starts[alias[drawn]])
-        if isinstance(sampling, Replay) and sampling.warm_up:
-            # Every step of the warm-up is one of the chain, and what it draws from the buffer is not used.
-            behaviour = kernels.UNIFORM if sampling.adaptive else self.tables[2]
-            tables = (mode, 1, behaviour, *self.tables[3:])
-            streams = tuple(np.uint32(kernels.STREAMS[name]) for name in ("warm_up", "warm_up_choices"))
-            n = sampling.warm_up
-            scratch, out = np.empty((8, n), np.uint32), np.empty(n, np.uint64)
-            for i, lane in enumerate(lanes):
-                kernels.draw(
-                    self.model, tables, self.states[i], self.buffers[i], self.visits[i], 0, 0, n, lane, self.seed,
-                    streams, scratch, out,
-                )  # fmt: skip
 
 
 class _OnChain:
@@ -270,17 +226,16 @@ class RoundsTable(_OnChain):
         return np.abs(self.q).max(axis=1)
 
 
-class LinearLearner(_OnChain):
-    """Parameters theta (L, d) of linear features, v = theta_k - theta_{k-1}, and the sum of theta_1 .. theta_k."""
+class _LinearParameters:
+    """Parameters theta (L, d) of linear features, v = theta_k - theta_{k-1}, sum of theta_1 .. theta_k. Abstract."""
 
     arrays = ("theta", "v", "sums", "last")
 
     def __init__(self, chain: Chain, features: Any, linear: Linear, initial: Initial) -> None:
-        self.chain = chain
+        self.mdp = chain.mdp
         self.features = features
         self.active = (features.active, features.values)
         self.options = (linear.previous_gradient == "same_sample", linear.first_gradient == "zero")
-        self.projection = linear.projection
         self.k = 0
         self.theta = initial_values(features.n_features, initial, chain.lanes, int(chain.seed))
         self.v = np.zeros_like(self.theta)
@@ -290,6 +245,62 @@ class LinearLearner(_OnChain):
     def rows(self, k: int, n: int) -> tuple[int, int]:
         return k, k + n
 
+    @property
+    def average(self) -> np.ndarray:
+        """(L, d): mean of theta_1 .. theta_k, the output of Theorem 2; theta_0 at k = 0."""
+        return self.sums / self.k if self.k else self.theta.copy()
+
+    def tables(self) -> np.ndarray:
+        return self.features.table(self.mdp, self.theta)
+
+    def largest(self) -> np.ndarray:
+        return np.abs(self.theta).max(axis=1)
+
+
+class LinearLearner(_LinearParameters):
+    """Linear features, learned from samples that other learners may share: its chains do not see what is learned."""
+
+    def __init__(self, samples: Samples, features: Any, linear: Linear, initial: Initial) -> None:
+        super().__init__(samples.chain, features, linear, initial)
+        self.samples = samples
+        self.places = np.arange(len(samples.chain.lanes))  # of its lanes among those of the samples
+
+    @property
+    def lanes(self) -> np.ndarray:
+        return self.samples.chain.lanes[self.places]
+
+    @property
+    def chain(self) -> Chain:
+        """Its lanes' chains, where it stands."""
+        return self.samples.chain_at(self.k, self.places)
+
+    def advance(self, k: int, n: int, weights: np.ndarray) -> None:
+        from mqlearn import kernels
+
+        chain, drawn = self.samples.chain, self.samples.block(k, n, self.places)
+        kernels.linear_from_samples(
+            self.theta, self.v, self.sums, self.last, chain.model, self.active, drawn, weights[:n], self.options,
+            chain.mdp.discount,
+        )  # fmt: skip
+        self.k = k + n
+
+    def copy(self) -> Self:
+        """A copy that draws no samples but those of the original."""
+        return copied(self)
+
+    def keep(self, mask: np.ndarray) -> None:
+        drop_lanes(self, mask)
+        self.places = self.places[mask]
+
+
+class OwnChainLinearLearner(_LinearParameters, _OnChain):
+    """Linear features on chains that see what is learned, or with a projection, beside which drawing costs nothing."""
+
+    def __init__(self, chain: Chain, features: Any, linear: Linear, initial: Initial) -> None:
+        super().__init__(chain, features, linear, initial)
+        self.chain = chain
+        self.projection = linear.projection
+
     def advance(self, k: int, n: int, weights: np.ndarray) -> None:
         from mqlearn import kernels
 
@@ -298,21 +309,10 @@ class LinearLearner(_OnChain):
         place = (c.mdp.discount, k, c.lanes, c.seed, c.streams)
         model = (c.model, c.tables, self.active, c.states, c.buffers, c.visits, weights[:n], self.options)
         if self.projection is None:
-            kernels.asynchronous_linear(*state, *model, *place)
+            kernels.linear_on_policy(*state, *model, *place)
         else:
-            kernels.asynchronous_linear_dense(*state, *model, self.projection, *place)
+            kernels.linear_dense(*state, *model, self.projection, *place)
         self.k = k + n
-
-    @property
-    def average(self) -> np.ndarray:
-        """(L, d): mean of theta_1 .. theta_k, the output of Theorem 2; theta_0 at k = 0."""
-        return self.sums / self.k if self.k else self.theta.copy()
-
-    def tables(self) -> np.ndarray:
-        return self.features.table(self.chain.mdp, self.theta)
-
-    def largest(self) -> np.ndarray:
-        return np.abs(self.theta).max(axis=1)
 
 
 def initial_values(n: int, initial: Initial, lanes: np.ndarray, seed: int) -> np.ndarray:
@@ -321,19 +321,6 @@ def initial_values(n: int, initial: Initial, lanes: np.ndarray, seed: int) -> np
         low, high = initial
         return low + (high - low) * (uniform_words(n, lanes, seed, "initial") / 2.0**32)
     return np.full((len(lanes), n), float(initial))
-
-
-def uniform_words(n: int, lanes: np.ndarray, seed: int, stream: str) -> np.ndarray:
-    """(L, n) uniform 32-bit words of a named stream, at k = 2^40, which no iteration reaches."""
-    from mqlearn import kernels
-
-    blocks = -(-n // 4)
-    counters, own = np.repeat(np.arange(blocks, dtype=np.uint64), len(lanes)), np.tile(lanes.astype(np.uint64), blocks)
-    words = np.empty((4, blocks * len(lanes)), np.uint32)
-    place = np.uint32(seed), np.uint32(kernels.STREAMS[stream])
-    kernels.philox_counters(counters, np.uint32(0), 1 << 40, own, *place, words)
-    words = words.reshape(4, blocks, len(lanes)).swapaxes(0, 1).reshape(-1, len(lanes))
-    return np.ascontiguousarray(words[:n].T)  # other layouts would compile the kernels anew
 
 
 def synchronous_model(mdp: FiniteMDP, mean_reward: bool) -> tuple:

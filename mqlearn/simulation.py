@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mqlearn.chains import copied, drop_lanes, uniform_words
 from mqlearn.encodings import BoxMap
 from mqlearn.environments.simulator import Simulator
 from mqlearn.errors import SettingError
-from mqlearn.learners import Initial, Linear, copied, drop_lanes, initial_values, uniform_words
+from mqlearn.learners import Initial, Linear, initial_values
 from mqlearn.sampling import Markovian, Replay
 
 if TYPE_CHECKING:

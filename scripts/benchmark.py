@@ -41,6 +41,7 @@ import numpy as np
 
 import mqlearn as mq
 from mqlearn import compose, config, kernels, learners
+from mqlearn.chains import Samples, copied
 from mqlearn.encodings import tile_coding
 from mqlearn.features import aggregation, one_hot
 from mqlearn.simulation import SimulatedLearner
@@ -243,11 +244,13 @@ def synchronous_numpy(_: Yardstick) -> Iterator[Row]:
 
 def _learner(mdp: mq.FiniteMDP, sampling: Any, features: Any, linear: mq.Linear | None = None, n: int = 20) -> Any:
     initial, mean_reward = 0.0 if features is None else 0.05, isinstance(sampling, mq.Synchronous)
-    return learners.start(mdp, sampling, features, linear or mq.Linear(), SEEDS[:n], 0, initial, mean_reward)
+    return learners.start(mdp, sampling, features, linear or mq.Linear(), 0, initial, mean_reward, SEEDS[:n])
 
 
 def _restart(learner: Any, fresh: Any) -> None:
     vars(learner).update(vars(fresh.copy()))
+    if hasattr(fresh, "samples"):  # of its own, to be drawn anew
+        learner.samples = Samples(copied(fresh.samples.chain))
 
 
 def asynchronous_table(c: Yardstick) -> Iterator[Row]:

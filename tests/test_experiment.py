@@ -17,7 +17,7 @@ from mqlearn import kernels
 from mqlearn.algorithms import MomentumQ, NeSA, QLearning, Rule, SpeedyQ
 from mqlearn.environments import frozen_lake, frozen_lake_blocks
 from mqlearn.errors import SettingError
-from mqlearn.experiment import DIVERGED, checkpoint_iterations
+from mqlearn.experiment import DIVERGED, checkpoint_iterations, run_together
 from mqlearn.features import aggregation, from_matrix, one_hot
 from mqlearn.fixed_points import theta_star
 from mqlearn.learners import Linear
@@ -205,6 +205,43 @@ def test_progress_is_told_between_checkpoints_and_changes_nothing(kind, n_checkp
     np.testing.assert_array_equal(result.q, silent.q)
 
 
+def test_with_features_too_progress_is_told_between_distant_checkpoints_and_changes_no_bit():
+    told = []
+    more = {"iterations": 70_000, "n_checkpoints": 2, "n_seeds": 2}
+    result = learn("linear", **more, progress=lambda k, _: told.append(k))
+    assert max(k - before for before, k in itertools.pairwise(told)) <= 70_000 / 16
+    assert_same(result, learn("linear", **more))
+
+
+OTHER_RULES = (QLearning(), SpeedyQ(), MomentumQ(beta=0.5, lam=0.9999))
+
+
+@pytest.mark.parametrize("n_workers", [1, 2])
+@pytest.mark.parametrize("kind", KINDS)
+def test_rules_that_run_together_give_the_results_of_each_alone(kind, n_workers):
+    arguments = {"iterations": 3000, "n_checkpoints": 8, "n_seeds": 5, "n_workers": n_workers} | KINDS[kind]
+    mdp, rule = arguments.pop("mdp"), arguments.pop("rule")
+    rules = [rule, *(other.with_step_size(Constant(0.1)) for other in OTHER_RULES)]
+    if arguments.get("features") is not None:
+        del rules[2]  # made for tables: it soon grows out of hand here
+    together = run_together(mdp, rules, **arguments)
+    for one, own in zip(together, rules, strict=True):
+        alone = run(mdp, own, **arguments)
+        assert_same(one, alone)
+        np.testing.assert_array_equal(one.visits, alone.visits)
+        assert (one.facts, one.warnings, one.status) == (alone.facts, alone.warnings, "finished")
+        assert one.seconds > 0
+    tables = [one.q.tobytes() for one in together if one.q is not None]
+    assert len(set(tables)) == len(rules)
+
+
+def test_settings_of_several_rules_are_those_of_one():
+    with pytest.raises(TypeError, match="n_sedes"):
+        run_together(LAKE, [QLearning()], iterations=10, n_sedes=3)
+    with pytest.raises(SettingError, match=r"algorithm='SpeedyQ': must be a rule"):
+        run_together(LAKE, [QLearning(), "SpeedyQ"], iterations=10)  # type: ignore  # what a user may write
+
+
 # --- metrics ----------------------------------------------------------------------------------------------------------
 
 
@@ -388,6 +425,29 @@ def test_divergence_ends_the_seed_at_the_exact_step_and_no_other(kind):
             twins.advance(alone, rule, iterations)
             np.testing.assert_allclose(result.q[lane], alone.tables()[0], rtol=1e-9)
     assert np.isfinite(result.q).all() and np.abs(result.q).max() > 1e50
+
+
+def test_a_rule_that_diverges_changes_nothing_for_those_beside_it():
+    """They go on with the samples of its lost seeds; and of these what the chain saw counts up to the divergence."""
+    wild = QLearning().with_step_size(Constant(0.8))
+    tame = QLearning().with_step_size(Constant(0.001))
+    sampling = Markovian(start="uniform")
+    arguments: dict[str, Any] = {
+        "iterations": 6000, "n_seeds": 4, "sampling": sampling, "features": wild_features(), "theta0": (0.5, 1.0),
+        "n_checkpoints": 5, "evaluation": Evaluation(episodes=0),
+    }  # fmt: skip
+    results = run_together(LAKE, [wild, tame, wild], **arguments)
+    assert results[0].diverged and not results[1].diverged
+    for rule, result in zip((wild, tame, wild), results, strict=True):
+        alone = run(LAKE, rule, **arguments)
+        assert_same(result, alone)
+        np.testing.assert_array_equal(result.visits, alone.visits)
+        counted = np.zeros(len(LAKE.pairs))
+        for lane in range(4):
+            pairs, _ = twins.drawn(LAKE, sampling, result.diverged.get(lane, 6001) - 1, lane)
+            counted += np.bincount(pairs, minlength=len(counted))
+        assert result.visits is not None
+        np.testing.assert_array_equal(result.visits[*LAKE.pairs.T], counted)
 
 
 def test_a_run_of_which_every_seed_diverges_is_complete():

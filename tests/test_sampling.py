@@ -10,11 +10,12 @@ from scipy.stats import chisquare
 from twins import run
 
 from mqlearn.algorithms import QLearning
+from mqlearn.chains import Chain, Samples
 from mqlearn.environments import cliff_walking, frozen_lake
 from mqlearn.errors import SettingError
 from mqlearn.features import one_hot
 from mqlearn.fixed_points import stationary_distribution
-from mqlearn.learners import AsynchronousTable, Chain
+from mqlearn.learners import AsynchronousTable
 from mqlearn.mdp import FiniteMDP
 from mqlearn.metrics import Evaluation, greedy_policies
 from mqlearn.sampling import IID, Markovian, Replay, Synchronous, alias_table, stationary
@@ -396,3 +397,38 @@ def test_an_inadmissible_action_is_refused():
 def test_synchronous_sampling_has_no_features():
     with pytest.raises(SettingError, match="sampling"):
         run(LAKE, QLearning(), iterations=10, sampling=Synchronous(), features=one_hot(LAKE))
+
+
+# --- samples that rules share -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("sampling", [Markovian(restart_probability=0.1), Replay(capacity=30, warm_up=7)], ids=repr)
+def test_samples_are_drawn_once_and_given_again(sampling):
+    lanes, every = np.arange(3, dtype=np.uint32), np.arange(3)
+    samples = Samples(Chain(LAKE, sampling, lanes, 0, False))
+    samples.draw(60)
+    first = samples.block(0, 60, every)
+    assert samples.block(0, 60, every) is first
+    first = first.copy()
+    np.testing.assert_array_equal(samples.block(0, 25, np.array([0, 2])), first[[0, 2], :25])
+    second = samples.block(60, 40, every).copy()
+    whole = Samples(Chain(LAKE, sampling, lanes, 0, False))
+    np.testing.assert_array_equal(np.hstack([first, second]), whole.block(0, 100, every))
+    for k, n in ((0, 60), (60, 41), (70, 10), (101, 1)):  # forgotten, not drawn so far, in the middle, ahead
+        with pytest.raises(ValueError, match=r"were asked for, 60 \.\. 99 were drawn"):
+            samples.block(k, n, every)
+
+
+@pytest.mark.parametrize("k", [60, 75, 100])
+@pytest.mark.parametrize("rows", [[0, 1, 2], [2], [0, 2]])
+def test_the_chains_of_samples_are_known_at_every_iteration_of_the_last_block(k, rows):
+    sampling = Replay(capacity=30, start="uniform")
+    samples = Samples(Chain(LAKE, sampling, np.arange(3, dtype=np.uint32), 0, False))
+    for n in (60, 40):
+        samples.draw(n)
+    chain = samples.chain_at(k, np.array(rows))
+    alone = Samples(Chain(LAKE, sampling, np.array(rows, np.uint32), 0, False))
+    alone.draw(k)
+    for name in Chain.arrays:
+        np.testing.assert_array_equal(getattr(chain, name), getattr(alone.chain, name), err_msg=name)
+    assert (samples.k, samples.chain.visits.sum()) == (100, 300)

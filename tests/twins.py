@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from mqlearn import experiment, kernels
-from mqlearn.learners import Chain, Linear, start
+from mqlearn.chains import Chain, Samples
+from mqlearn.learners import Linear, start
 from mqlearn.mdp import FiniteMDP
 from mqlearn.sampling import IID, Replay, alias_table, stationary
 
@@ -295,7 +296,7 @@ def linear_twin(
 def learner(mdp, sampling, lanes, *, seed=0, features=None, linear=None, initial: Any = 0.0, mean_reward=False) -> Any:
     """A fresh learner for some lanes."""
     lanes = np.asarray(lanes, np.uint32)
-    return start(mdp, sampling, features, linear or Linear(), lanes, seed, initial, mean_reward)
+    return start(mdp, sampling, features, linear or Linear(), seed, initial, mean_reward, lanes)
 
 
 def advance(learner, rule, *blocks: int):
@@ -310,11 +311,6 @@ def advance(learner, rule, *blocks: int):
 def drawn(mdp: FiniteMDP, sampling, n: int, lane: int = 0, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     """Pairs and outcomes (n,) that the kernel draws in iterations 0 .. n - 1; not for epsilon-greedy behaviour."""
     chain = Chain(mdp, sampling, np.array([lane], np.uint32), seed, False)
-    scratch, out = np.empty((8, n), np.uint32), np.empty(n, np.uint64)
-    kernels.draw(
-        chain.model, chain.tables, chain.states[0], chain.buffers[0], chain.visits[0], 0, 0, n, chain.lanes[0],
-        chain.seed, chain.streams[:2], scratch, out,
-    )  # fmt: skip
+    transitions = Samples(chain).block(0, n, np.array([0]))[0].astype(np.int64) >> 32
     shift = int(chain.model[4])
-    out = out.astype(np.int64)
-    return out >> shift, out & ((1 << shift) - 1)
+    return transitions >> shift, transitions & ((1 << shift) - 1)
