@@ -12,7 +12,7 @@ from mqlearn.environments import (
     taxi,
 )
 from mqlearn.errors import SettingError
-from mqlearn.experiment import Result, run
+from mqlearn.experiment import Result, run, run_together
 from mqlearn.features import Features, aggregation, from_function, from_matrix, one_hot
 from mqlearn.learners import Linear
 from mqlearn.mdp import FiniteMDP
@@ -56,6 +56,7 @@ __all__ = [
     "optimal",
     "rbf",
     "run",
+    "run_together",
     "simulator",
     "taxi",
     "tile_coding",

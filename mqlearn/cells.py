@@ -8,7 +8,7 @@ import shlex
 import subprocess
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -91,26 +91,44 @@ def perform(
 
     `known` joins the summary; its warnings have been shown. A quiet run shows neither progress nor warnings.
     """
+    return perform_together([(cell, folder)], track, label or cell.name, known, quiet=quiet)[0]
+
+
+def perform_together(
+    some: Sequence[tuple[Cell, Path]],
+    track: Tracker,
+    label: str,
+    known: dict[str, Any] | None = None,
+    *,
+    quiet: bool = False,
+    progress: Callable[[int, float], None] | None = None,
+) -> list[Any]:
+    """`perform` for cells of the same `Cell.samples`, with their folders.   progress: instead of the one shown."""
     from mqlearn import runs
     from mqlearn.progress import Progress
 
-    runs.check_target(folder, cell.digest)
+    for cell, folder in some:
+        runs.check_target(folder, cell.digest)
     # Shown when MLflow is imported beside another thread that handles warnings; no proxy is used here.
     warnings.filterwarnings("ignore", "SOCKS support in urllib3")
     with ThreadPoolExecutor(1) as pool:
         ready = pool.submit(quietly, track.prepare)
-        with Progress(label or cell.name, cell.settings["iterations"]) as progress:
-            result = cell.run(None if quiet else progress)
-        for warning in () if quiet else result.warnings:
+        with Progress(label, some[0][0].settings["iterations"]) as shown:
+            results = config.run([cell for cell, _ in some], progress or (None if quiet else shown))
+        said = [] if quiet else [warning for result in results for warning in result.warnings]
+        for warning in dict.fromkeys(said):
             sys.stderr.write(f"warning: {warning}\n")
-        written = runs.write(
-            folder,
-            settings=without_passwords(cell.settings),
-            digest=cell.digest,
-            name=cell.name,
-            result=result,
-            extra=_circumstances(result, known or {}),
-        )
+        written = [
+            runs.write(
+                folder,
+                settings=without_passwords(cell.settings),
+                digest=cell.digest,
+                name=cell.name,
+                result=result,
+                extra=_circumstances(result, known or {}),
+            )
+            for (cell, folder), result in zip(some, results, strict=True)
+        ]
         ready.result()
     return written
 
@@ -121,7 +139,7 @@ def estimated_seconds(cell: Cell) -> float:
     steps = settings["iterations"] * settings["n_seeds"]
     if settings["sampling"]["name"] == "synchronous":
         return steps * (len(getattr(cell.mdp, "pairs", ())) or 1) / 5e8 + settings["n_checkpoints"] / 400
-    return steps / 6e6
+    return steps / 1e7
 
 
 def prospects(cell: Cell) -> dict[str, Any]:

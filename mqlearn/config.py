@@ -37,11 +37,16 @@ class Cell:
     mdp: Any
     run_arguments: dict[str, Any]
 
-    def run(self, progress: Callable[[int, float], None] | None = None) -> Any:
-        """The `mqlearn.Result` of this cell."""
-        from mqlearn.experiment import run
+    @property
+    def samples(self) -> str | None:
+        """Equal for cells that differ in rule and step size alone and learn from the same samples; None for others."""
+        from mqlearn.learners import can_share
 
-        return run(self.mdp, **self.run_arguments, progress=progress)
+        if not can_share(*(self.run_arguments[name] for name in ("sampling", "features", "linear"))):
+            return None
+        other = ("algorithm", "step_size", "experiment", "plugins", "tracking")
+        alike = {key: canonical(value) for key, value in self.settings.items() if key not in other}
+        return json.dumps([alike, self.mdp.digest()], sort_keys=True)
 
     @property
     def subfolder(self) -> Path:
@@ -49,6 +54,15 @@ class Cell:
         from mqlearn.runs import slug
 
         return Path(slug(self.settings["experiment"]["name"])) / self.digest[:16]
+
+
+def run(some: Sequence[Cell], progress: Callable[[int, float], None] | None = None) -> list[Any]:
+    """The `mqlearn.Result` of each of some cells that have the same `samples`, or of one."""
+    from mqlearn.experiment import run_together
+
+    shared = {name: value for name, value in some[0].run_arguments.items() if name not in ("rule", "step_size")}
+    rules = [one.run_arguments["rule"].with_step_size(one.run_arguments["step_size"]) for one in some]
+    return run_together(some[0].mdp, rules, **shared, progress=progress)
 
 
 def outputs_folder() -> Path:

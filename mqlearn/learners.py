@@ -16,6 +16,7 @@ import numpy as np
 
 from mqlearn.chains import Chain, Samples, copied, drop_lanes, uniform_words
 from mqlearn.errors import SettingError
+from mqlearn.features import Features
 from mqlearn.mdp import FiniteMDP, table_of_pairs
 from mqlearn.sampling import Sampling, Synchronous, equally_likely, outcome_tables
 
@@ -86,6 +87,15 @@ def start(
     return AsynchronousTable(chain, initial, sampling.clock == "local")
 
 
+def can_share(sampling: Any, features: Any, linear: Linear) -> bool:
+    """Whether rules learn from the same samples, drawn beforehand: linear features on chains that do not see them.
+
+    With a projection every iteration takes so long that drawing is nothing beside it.
+    """
+    sees_nothing = not isinstance(sampling, Synchronous) and not sampling.adaptive
+    return isinstance(features, Features) and sees_nothing and linear.projection is None
+
+
 def shared_samples(
     mdp: FiniteMDP,
     sampling: Sampling,
@@ -95,10 +105,8 @@ def shared_samples(
     mean_reward: bool,
     lanes: np.ndarray,
 ) -> Samples | None:
-    """The samples that learners of all rules can share; None where they do not, or learn otherwise."""
-    if features is None or isinstance(sampling, Synchronous) or sampling.adaptive or linear.projection is not None:
-        return None
-    return Samples(Chain(mdp, sampling, lanes, seed, mean_reward))
+    """The samples of some lanes, for learners of any rule; None where learners draw their own."""
+    return Samples(Chain(mdp, sampling, lanes, seed, mean_reward)) if can_share(sampling, features, linear) else None
 
 
 class SynchronousTable:
@@ -294,7 +302,7 @@ class LinearLearner(_LinearParameters):
 
 
 class OwnChainLinearLearner(_LinearParameters, _OnChain):
-    """Linear features on chains that see what is learned, or with a projection, beside which drawing costs nothing."""
+    """Linear features on chains that see what is learned, or with a projection (see `can_share`)."""
 
     def __init__(self, chain: Chain, features: Any, linear: Linear, initial: Initial) -> None:
         super().__init__(chain, features, linear, initial)

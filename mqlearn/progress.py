@@ -34,7 +34,7 @@ class Progress:
         if self.started is None:  # mostly at iteration 0, when everything has been compiled
             self.started, self.first = now, k
         elapsed = now - self.started
-        if elapsed < _QUIET or now - self.shown < (_LIVE if self.live else _PLAIN):
+        if k == self.first or elapsed < _QUIET or now - self.shown < (_LIVE if self.live else _PLAIN):
             return
         self.shown = now
         rate = (k - self.first) / elapsed

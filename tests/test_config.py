@@ -124,7 +124,7 @@ def test_another_numerics_version_is_another_cell(monkeypatch):
 def test_a_cell_is_built_again_from_what_it_records(tmp_path):
     """The settings in config.yaml lead to the same cell, as `mqlearn rerun` needs it."""
     cell = config.build(compose.compose([*SMALL, "algorithm=momentum_q", "algorithm.shift=on", "q0=[-1,1]"]))
-    result = cell.run()
+    [result] = config.run([cell])
     run = runs.write(tmp_path / "run", settings=cell.settings, digest=cell.digest, name=cell.name, result=result)
     again = config.build(run.settings)
     assert again.digest == cell.digest

@@ -342,7 +342,7 @@ def test_figure_2_in_small_is_drawn_from_runs_and_again_from_the_finished_ones_w
         assert make.figure("figure2_smoke", small, None, check=False) == 0
         files = sorted((tmp_path / "figures").iterdir())
         contents.append({file.name: file.read_bytes() for file in files})
-        monkeypatch.setattr("mqlearn.cells.perform", None)  # the second time nothing may run
+        monkeypatch.setattr("mqlearn.cells.perform_together", None)  # the second time nothing may run
     capsys.readouterr()
     assert contents[0] == contents[1] and len(contents[0]) == 4
     record = json.loads(next(content for name, content in contents[0].items() if name.endswith(".json")))
