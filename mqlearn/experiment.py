@@ -91,6 +91,8 @@ def run_together(mdp: FiniteMDP | Simulator, rules: Sequence[Rule], **settings: 
     With linear features the rules learn from the same samples anyway; together they draw them once. A progress is told
     of the first rule's error. Raises SettingError as `run` does, TypeError for settings that it does not have.
     """
+    if not rules:
+        return []
     return _run(mdp, rules, **{**(run.__kwdefaults__ or {}), **settings})
 
 
@@ -186,7 +188,8 @@ def _run(
             for first in range(previous, k, longest):
                 n = min(longest, k - first)
                 started = time.perf_counter()
-                list(pool.map(methodcaller("draw", n), drawn))
+                if any(course.learners for course in courses):
+                    list(pool.map(methodcaller("draw", n), drawn))
                 drawing = time.perf_counter() - started
                 for course in courses:
                     course.advance(pool, first, n, drawing)

@@ -22,8 +22,8 @@ class Result:
     theta, theta_average: (n_seeds, d) with features, else None.   error_iteration, error_tables: up to 20 checkpoints
     (5 for large tables) and the seed-mean of |Q_k - Q*| there (E, S, A).   visits: (S, A) of all chains, None for
     synchronous sampling.   diverged: seed index -> first iteration k at which a parameter was not finite or beyond
-    1e100.   seconds: of the learning loop, without metrics.   facts: what else the summary records.   warnings: for
-    people.   reward: as resolved.
+    1e100.   seconds: of the learning loop, with all that its samples took though rules may share them, without metrics.
+    facts: what else the summary records.   warnings: for people.   reward: as resolved.
     """
 
     iteration: np.ndarray

@@ -236,6 +236,7 @@ def test_rules_that_run_together_give_the_results_of_each_alone(kind, n_workers)
 
 
 def test_settings_of_several_rules_are_those_of_one():
+    assert run_together(LAKE, [], iterations=10) == []
     with pytest.raises(TypeError, match="n_sedes"):
         run_together(LAKE, [QLearning()], iterations=10, n_sedes=3)
     with pytest.raises(SettingError, match=r"algorithm='SpeedyQ': must be a rule"):
