@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from mqlearn.claims.checks import FAILS, HOLDS, LEVEL, OPEN, Check, conditions
-from mqlearn.claims.command import Answer
+from mqlearn.claims.claim import Answer
 
 LINES = 9  # of conditions in a cell of the table; beyond, they are told less finely
 WORDS = {"reproduced": "reproduced", "not_reproduced": "not reproduced", "conditional": "conditional"}

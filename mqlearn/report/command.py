@@ -15,7 +15,7 @@ from mqlearn.files import deliver
 from mqlearn.report import page, verdicts
 from mqlearn.report.subjects import Subject, subjects
 from mqlearn.verdict import command as compare
-from mqlearn.verdict import labels, selection
+from mqlearn.verdict import labels, pairing, selection
 from mqlearn.verdict.labels import Entry
 
 _PLAIN = ("discount", "iterations", "n_seeds", "seed", "checkpoints", "n_checkpoints", "q0", "theta0")
@@ -80,12 +80,12 @@ def verdicts_of(entries: Sequence[Entry]) -> tuple[list[dict[str, Any]], str]:
     from mqlearn.verdict import tables
 
     try:
-        wanted = compare.pairs(entries)
+        wanted = pairing.pairs(entries)
         if len(wanted) > _MANY:
             problem = f"are too many to compare; select fewer runs, or give those of `mqlearn compare` by {_FILES[1]}"
             raise SettingError("selection", f"{len(wanted)} pairs", problem)
         return [
-            runs.plain(tables.row(one), finite=True) for one in compare.answers(wanted, compare.question_of({}))
+            runs.plain(tables.row(one), finite=True) for one in pairing.answers(wanted, compare.question_of({}))
         ], ""
     except SettingError as error:
         return [], f"No comparison was made: {error}"

@@ -12,9 +12,9 @@ import numpy as np
 from mqlearn.errors import SettingError
 from mqlearn.runs import Run
 from mqlearn.statistics import Estimate, bootstrap_interval
-from mqlearn.verdict.command import answers, pairs
 from mqlearn.verdict.comparison import Verdict
 from mqlearn.verdict.labels import Entry, differences, entries
+from mqlearn.verdict.pairing import answers, pairs
 from mqlearn.verdict.recipes import command_of
 from mqlearn.verdict.samples import Question, common_checkpoint, gone_by, metric_of, summarise
 from mqlearn.verdict.selection import EXTENT, SILENT, extent, identity, rule_signature, standing
