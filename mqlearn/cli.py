@@ -210,7 +210,7 @@ def _complete(arguments: list[str]) -> int:
             print(" ".join(name for name in names if name.startswith(words[-1])))
             return 0
         os.environ["COMP_LINE"] = " ".join([words[0], *words[2:]])
-    from mqlearn.commands import hydra_main
+    from mqlearn.jobs import hydra_main
 
     return hydra_main(arguments)
 

@@ -1,23 +1,19 @@
 """The verbs of the command line; each takes its arguments and returns an exit code."""
 
-import contextlib
 import json
-import os
 import sys
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 from mqlearn import compose, config
 from mqlearn.arguments import CONFIG_DIR, Options, only, parse, refuse_finished, take, take_existing
-from mqlearn.cells import COMMAND, command, describe, perform, prospects, tracker
-from mqlearn.config import Cell
+from mqlearn.cells import describe, perform, tracker
 from mqlearn.errors import SettingError
-from mqlearn.targets import TRUTH, SettingErrors
+from mqlearn.jobs import check_place, hydra_main, too_long
+from mqlearn.targets import TRUTH
 
 _SHOWN_BY_HYDRA = ("-c", "--cfg", "-i", "--info", "--hydra-help")
-_refused: dict[int, list[SettingError]] = {}  # by jobs in this process, whose id is the key
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -30,14 +26,14 @@ def run(arguments: Sequence[str]) -> int:
         return hydra_main([*(text for text in arguments if text not in overrides), *overrides])
     options = parse(arguments, flags=("-m", "--multirun", "-r", "--run"), values=CONFIG_DIR)
     from mqlearn import processes
-    from mqlearn.sweeps import sweep
+    from mqlearn.sweeps import command as sweeps
 
     preview, existing = _truth("preview", take(options, "preview") or "false"), take_existing(options)
     flags = ["--multirun"] if options.multirun else []
     folder = [] if options.config_dir is None else ["--config-dir", options.config_dir]
     arguments = [*flags, *folder, *options.overrides]  # in this order: Hydra takes no flags between overrides
     if options.multirun or preview:
-        return sweep.run(arguments, options, preview=preview, existing=existing or "skip")
+        return sweeps.run(arguments, options, preview=preview, existing=existing or "skip")
     (job,) = compose.jobs([options.overrides], options.config_dir, multirun=False)
     named = [text for text in options.overrides if text.startswith("hydra.run.dir=")]
     if named and too_long(job.folder):  # as with hydra.job.override_dirname and a large map
@@ -47,7 +43,7 @@ def run(arguments: Sequence[str]) -> int:
             [[text for text in options.overrides if text not in named]], options.config_dir, multirun=False
         )
     check_place(job)
-    done = sweep.finished_run(job) if existing in ("skip", "error") else None
+    done = sweeps.finished_run(job) if existing in ("skip", "error") else None
     if existing == "error":
         refuse_finished(int(done is not None), 1)
     if done is not None:
@@ -71,97 +67,6 @@ def _truth(setting: str, text: str) -> bool:
     if text.lower() not in TRUTH:
         raise SettingError(setting, text, "must be true or false")
     return TRUTH[text.lower()]
-
-
-def too_long(folder: Path) -> bool:
-    return any(len(os.fsencode(part)) > 255 for part in folder.parts)
-
-
-def check_place(job: compose.Job) -> None:
-    """Raise SettingError if a run cannot be tracked as asked for, or not be written to the folder that Hydra makes."""
-    from mqlearn import runs
-
-    tracker(job.cell.settings)
-    if too_long(job.folder):
-        raise SettingError("hydra.run.dir", job.folder, "is too long for the name of a folder")
-    runs.check_target(job.folder, job.cell.digest)
-    above = next(place for place in (job.folder, *job.folder.parents) if place.exists())
-    if not above.is_dir() or not os.access(above, os.W_OK | os.X_OK):
-        expected = f"cannot be made: {above} is not a folder that can be written to"
-        raise SettingError("hydra.run.dir", job.folder, expected)
-
-
-def hydra_main(arguments: Sequence[str]) -> int:
-    """Hand over to Hydra; what Hydra or a job refuses is raised here, without a traceback."""
-    import hydra
-
-    compose.register_resolvers()
-    os.environ["MQLEARN_OUTPUTS"] = str(config.outputs_folder())  # made absolute once, for all workers
-    os.environ["HYDRA_FULL_ERROR"] = "1"  # else Hydra prints its errors itself, and exits with 1
-    os.environ[COMMAND] = command()
-    given, sys.argv = sys.argv, ["mqlearn", *arguments]
-    _refused[os.getpid()] = refused = []
-    start = hydra.main(config_path=str(config.CONF), config_name="config", version_base=compose.VERSION_BASE)
-    try:
-        with compose.hydra_errors([argument for argument in arguments if "=" in argument]):
-            start(_job)()
-    except OSError as error:
-        chosen = [text.partition("=")[2] for text in arguments if text.startswith("hydra.run.dir=")]
-        setting, folder = ("hydra.run.dir", chosen[-1]) if chosen else ("MQLEARN_OUTPUTS", str(config.outputs_folder()))
-        if error.filename is not None and (Path(folder).absolute() / "runs").is_relative_to(error.filename):
-            raise SettingError(setting, folder, f"no folder can be made there: {error.strerror}") from None
-        raise
-    finally:
-        sys.argv = given
-        del os.environ[COMMAND]
-    if refused:
-        raise SettingErrors.one_of(refused)
-    return 0
-
-
-def _job(configuration: Any) -> float | None:
-    """One job of Hydra, in this process or a worker: its output directory becomes the run folder."""
-    from hydra.core.hydra_config import HydraConfig
-
-    from mqlearn.sweeps import journal, tuning
-
-    compose.register_resolvers()
-    runtime = HydraConfig.get().runtime
-    folder = Path(runtime.output_dir)
-    os.chdir(runtime.cwd)  # hydra.job.chdir=true or not: files and stores are named from where the user is
-    try:
-        if journal.SWEEP in os.environ:
-            journal.job(folder)
-            return None
-        cell = config.build(compose.plain(configuration))
-        track = tracker(cell.settings)
-        run_done = track.log(perform(cell, folder, track, known=_announced(cell)))
-    except SettingError as error:
-        if os.getpid() not in _refused:  # a worker
-            raise
-        _refused[os.getpid()].append(error)
-    else:
-        with contextlib.suppress(BrokenPipeError):  # met again when the command line ends
-            print(describe(run_done), flush=True)
-        return tuning.objective(run_done)
-    finally:
-        if folder.is_dir() and not any(folder.iterdir()):  # Hydra made it; nothing came of it
-            folder.rmdir()
-
-
-def _announced(cell: Cell) -> dict[str, Any]:
-    """Say before a run what can be reached at best, and warn if that is next to nothing (FL-08); for the summary."""
-    known = prospects(cell)
-    if known:
-        facts = known["optimum"]
-        success = facts["success_probability"]
-        best = f"at best value {facts['start_value']:.6g} at the start"
-        goal = "" if success is None else f", probability of reaching a goal {success:.6g}"
-        print(f"{cell.mdp.name}, discount {cell.mdp.discount:g}: {best}{goal}")
-        for text in known["warnings"]:
-            sys.stderr.write(f"warning: {text}\n")
-        sys.stdout.flush()
-    return known
 
 
 # --- the other verbs ----------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from mqlearn import cells, config, processes, runs
+from mqlearn import cells, config, lookup, processes, runs
 from mqlearn.arguments import refuse_finished
 from mqlearn.plans import Plan, Planned
 from mqlearn.progress import Progress
@@ -35,7 +35,7 @@ def finished(planned: Plan, existing: str = "skip") -> dict[str, runs.Run]:
     by_digest = {one.cell.digest: one for one in planned.cells}
     done: dict[str, runs.Run] = {}
     if existing != "rerun":
-        done = runs.select(outputs, track.experiment, store=track.uri, digests=list(by_digest))
+        done = lookup.finished(outputs, track.experiment, store=track.uri, digests=list(by_digest))
     if existing == "error":
         refuse_finished(len(done), len(by_digest))
     missing = [one for digest, one in by_digest.items() if digest not in done]

@@ -13,7 +13,7 @@ import re
 import secrets
 import shutil
 import zipfile
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -157,47 +157,26 @@ def load(folder: str | Path) -> Run:
     return Run(folder, summary)
 
 
+def complete(folder: Path, digest: str | None = None) -> Run | None:
+    """The run in `folder` if that holds a finished or diverged one with all files uncut (and this digest, if given)."""
+    try:
+        run = load(folder)
+    except SettingError:
+        return None
+    # A cut archive lacks the directory at its end, all that is_zipfile looks at: cheap for a thousand runs.
+    whole = (folder / CONFIG).is_file() and all(zipfile.is_zipfile(folder / n) for n in (CURVES, TABLES))
+    return run if whole and run.status in DONE and digest in (None, run.digest) else None
+
+
 def is_complete(folder: str | Path, digest: str | None = None) -> bool:
-    """Whether `folder` holds a finished or diverged run with all files uncut (and this digest, if given)."""
-    return _complete(Path(folder), digest) is not None
+    """Whether `complete` finds one."""
+    return complete(Path(folder), digest) is not None
 
 
 def slug(text: str) -> str:
     """A folder name for free text: the text itself if plain, else its plain part and a digest of it all."""
     name = re.sub(r"[^A-Za-z0-9._-]+", "-", text).strip("-.")[:60]
     return name if name == text != "" else f"{name or 'experiment'}-{sha256(text.encode()).hexdigest()[:8]}"
-
-
-def select(
-    outputs: str | Path, experiment: str, *, store: str | None, digests: Collection[str] | None = None
-) -> dict[str, Run]:
-    """Finished runs of an experiment by digest, in the order of `digests` or sorted: all verbs find runs so.
-
-    With a store: the FINISHED runs of that MLflow experiment, the latest of each digest, read from their
-    folder if that is complete on this disk, else from their artifacts. A run whose files are nowhere does not
-    count. summary["mlflow_run_id"] is the id in that store. Raises TrackingError if the store cannot be read.
-    Without a store: the complete folders under outputs/runs/<slug of the experiment>.
-    """
-    outputs = Path(outputs).absolute()
-    if store is None:
-        parent = outputs / "runs" / slug(experiment)
-        folders = sorted(f for f in parent.iterdir() if not f.name.startswith(".")) if parent.is_dir() else []
-        found = {run.digest: run for run in map(_complete, folders) if run is not None}
-    else:
-        from mqlearn import store as stores  # which imports this module
-
-        found = {}
-        stored_runs = sorted(stores.finished(store, experiment), key=lambda s: (s.ended, s.run_id))
-        latest = {stored.digest: stored for stored in stored_runs}
-        for stored in latest.values():
-            if digests is None or stored.digest in digests:
-                places = stores.places(stored, store, outputs / "downloads")
-                run = next((run for place in places if (run := _complete(place, stored.digest))), None)
-                if run is not None:
-                    summary = run.summary | {"mlflow_run_id": stored.run_id}
-                    found[stored.digest] = Run(run.folder, summary)
-    order = sorted(found) if digests is None else digests
-    return {digest: found[digest] for digest in order if digest in found}
 
 
 def aggregate(values: np.ndarray) -> dict[str, np.ndarray]:
@@ -228,16 +207,6 @@ def plain(value: Any, *, finite: bool = False) -> Any:
     if isinstance(value, float):
         return None if finite and not math.isfinite(value) else value
     return value if value is None or isinstance(value, bool | int | str) else str(value)
-
-
-def _complete(folder: Path, digest: str | None = None) -> Run | None:
-    try:
-        run = load(folder)
-    except SettingError:
-        return None
-    # A cut archive lacks the directory at its end, all that is_zipfile looks at: cheap for a thousand runs.
-    whole = (folder / CONFIG).is_file() and all(zipfile.is_zipfile(folder / n) for n in (CURVES, TABLES))
-    return run if whole and run.status in DONE and digest in (None, run.digest) else None
 
 
 def _put(temporary: Path, folder: Path, digest: str) -> None:

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mqlearn import config, runs, store
+from mqlearn import config, lookup, runs, store
 from mqlearn.figures import style
 
 SMALL = ("iterations=50", "n_seeds=3", "n_checkpoints=5")
@@ -347,9 +347,9 @@ def test_nothing_half_written_counts(process, mqlearn, outputs):
         assert "Traceback" not in err
         assert not out.count("finished")
     assert not [path for path in outputs.rglob("*") if path.is_file()]
-    assert runs.select(outputs, "default", store=None) == {}
+    assert lookup.finished(outputs, "default", store=None) == {}
     assert mqlearn("run", *SMALL, "tracking=none").code == 0
-    assert len(runs.select(outputs, "default", store=None)) == 1
+    assert len(lookup.finished(outputs, "default", store=None)) == 1
 
 
 def test_read_only_package_and_no_home(process, outputs, work):

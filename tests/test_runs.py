@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mqlearn import runs
+from mqlearn import lookup, runs
 from mqlearn.errors import SettingError
 
 SETTINGS = {"algorithm": {"name": "momentum_q", "m": 2.0, "shift": "off"}, "discount": 0.9, "q0": None}
@@ -259,9 +259,9 @@ def test_select_without_a_store_finds_complete_folders_of_the_experiment(tmp_pat
     (parent / "d2" / runs.CURVES).unlink()
     (parent / ".d9.123-abc").mkdir()
     (parent / "stray.txt").write_text("")
-    assert list(runs.select(tmp_path, "my trial", store=None)) == ["d1", "d3"]
-    assert list(runs.select(tmp_path, "my trial", store=None, digests=["d3", "d2", "d1"])) == ["d3", "d1"]
-    assert runs.select(tmp_path, "nothing", store=None) == {}
+    assert list(lookup.finished(tmp_path, "my trial", store=None)) == ["d1", "d3"]
+    assert list(lookup.finished(tmp_path, "my trial", store=None, digests=["d3", "d2", "d1"])) == ["d3", "d1"]
+    assert lookup.finished(tmp_path, "nothing", store=None) == {}
 
 
 @given(st.lists(st.integers(-(10**6), 10**6), min_size=2, max_size=6), st.integers(-1000, 900))

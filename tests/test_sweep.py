@@ -17,9 +17,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mqlearn import arguments, cli, compose, config, processes, runs
+from mqlearn import arguments, cli, compose, config, lookup, processes, runs
 from mqlearn.errors import SettingError
-from mqlearn.sweeps import journal, sweep
+from mqlearn.sweeps import command, journal
+from mqlearn.sweeps.plan import plan
 
 SMALL = ["tracking=none", "iterations=200", "n_checkpoints=5", "n_seeds=2"]
 TRAP = '''
@@ -103,7 +104,9 @@ class Place:
 
     @property
     def curves(self) -> dict[str, dict[str, np.ndarray]]:
-        return {digest: dict(run.curves) for digest, run in runs.select(self.outputs, "default", store=None).items()}
+        return {
+            digest: dict(run.curves) for digest, run in lookup.finished(self.outputs, "default", store=None).items()
+        }
 
 
 @pytest.fixture
@@ -232,7 +235,7 @@ def test_cells_keep_the_settings_that_were_planned(place):
     yaml.write_text(yaml.read_text().replace("i: 0", "i: 7"))
     output, errors = process.communicate(timeout=120)
     assert process.returncode == 0, output + errors
-    found = runs.select(place.outputs, "default", store=None).values()
+    found = lookup.finished(place.outputs, "default", store=None).values()
     assert [run.settings["algorithm"]["i"] for run in found] == [0, 0, 0]
 
 
@@ -265,10 +268,10 @@ def test_repetitions_are_refused(place):
 
 
 def test_a_launcher_without_its_extra_names_the_extra(monkeypatch):
-    monkeypatch.setattr(sweep, "_installed", lambda module: False)
+    monkeypatch.setattr(command, "_installed", lambda module: False)
     options = arguments.Options(["hydra/launcher=submitit_slurm"])
     with pytest.raises(SettingError, match=r"needs the extra slurm: pip install 'mqlearn\[slurm\]'"):
-        sweep.run([], options, preview=False, existing="skip")
+        command.run([], options, preview=False, existing="skip")
 
 
 def test_no_jobs_at_once_are_refused(place):
@@ -277,7 +280,7 @@ def test_no_jobs_at_once_are_refused(place):
 
 
 def test_an_experiment_with_curves_stands_for_its_cells():
-    planned = sweep.plan(["experiment=figure1", "n_seeds=3", "seed=0,1"], [], None)
+    planned = plan(["experiment=figure1", "n_seeds=3", "seed=0,1"], [], None)
     assert len(planned) == 44 and len({one.digest for one in planned}) == 44
     first = planned[0]
     assert (first.cell, first.group, first.number) == ("Q-learning seed=0", "FrozenLake 4×4", 1)
@@ -286,7 +289,7 @@ def test_an_experiment_with_curves_stands_for_its_cells():
 
 def test_values_of_any_kind_pass_through_hydras_grammar():
     for text in ("plain", "a b", "it's", "back\\slash", "a,b=[c]{d}", "ü#$", "end\\", "\\'"):
-        assert compose.compose([f"experiment.name={sweep._quoted(text)}"])["experiment"]["name"] == text
+        assert compose.compose([f"experiment.name={command._quoted(text)}"])["experiment"]["name"] == text
 
 
 @pytest.mark.integration

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mqlearn import runs, store, tracking
+from mqlearn import lookup, runs, store, tracking
 from mqlearn.errors import SettingError
 
 SETTINGS = {
@@ -191,7 +191,7 @@ def test_a_large_map_is_an_artifact_and_comes_back_from_the_record_alone(uri, tm
     text = Path(client.download_artifacts(run_id, "parameters/env.map.txt")).read_text()
     assert json.loads(text) == rows
     assert tracking.find(uri, run_id, tmp_path / "outputs").settings == large
-    (found,) = runs.select(tmp_path / "outputs", "trial", store=uri).values()
+    (found,) = lookup.finished(tmp_path / "outputs", "trial", store=uri).values()
     assert found.settings == large
 
 
@@ -232,7 +232,7 @@ def test_a_failed_run_is_ended_as_failed_and_the_next_is_its_own(uri, tmp_path):
     states = [client.get_run(run_id).info.status for run_id in (first, second, third)]
     assert states == ["FINISHED", "FAILED", "FINISHED"]
     assert client.get_run(second).data.tags["error"] == "ValueError: in the middle"
-    assert list(runs.select(tmp_path / "outputs", "trial", store=uri)) == ["d1", "d3"]
+    assert list(lookup.finished(tmp_path / "outputs", "trial", store=uri)) == ["d1", "d3"]
 
 
 @pytest.mark.parametrize(
@@ -306,7 +306,7 @@ def test_an_unknown_schema_is_read_by_the_api(uri, tmp_path, monkeypatch):
     monkeypatch.setattr(store, "KNOWN_SCHEMAS", frozenset({"another"}))
     assert store._finished_by_sql(uri, "trial") is None
     assert store.experiment_id(uri, "trial") is None
-    (run,) = runs.select(tmp_path / "outputs", "trial", store=uri).values()
+    (run,) = lookup.finished(tmp_path / "outputs", "trial", store=uri).values()
     assert run.summary["mlflow_run_id"] == run_id
     assert tracking.prepare(uri, "trial") == store.connect(uri).get_run(run_id).info.experiment_id
 
@@ -341,11 +341,11 @@ def test_select_takes_the_latest_of_a_digest_and_files_from_the_first_whole_plac
     old = write(tmp_path / "old", ended="2024-01-01T00:00:00.000+00:00")
     new = write(tmp_path / "new", ended="2025-01-01T00:00:00.000+00:00")
     new_id, old_id = tracking.log(new, uri, "trial"), tracking.log(old, uri, "trial")
-    (run,) = runs.select(outputs, "trial", store=uri).values()
+    (run,) = lookup.finished(outputs, "trial", store=uri).values()
     assert (run.folder, run.summary["mlflow_run_id"]) == (new.folder, new_id)
 
     (new.folder / runs.TABLES).unlink()  # no longer whole: the artifacts beside the store are
-    (run,) = runs.select(outputs, "trial", store=uri).values()
+    (run,) = lookup.finished(outputs, "trial", store=uri).values()
     assert run.folder.is_relative_to(outputs / "mlartifacts")
     np.testing.assert_array_equal(run.curves["q_error"], Outcome().curves["q_error"])
     assert run.summary["mlflow_run_id"] == new_id != old_id
@@ -353,9 +353,9 @@ def test_select_takes_the_latest_of_a_digest_and_files_from_the_first_whole_plac
     write(tmp_path / "new2", "d5")
     shutil.rmtree(new.folder)
     shutil.copytree(tmp_path / "new2", new.folder)  # another run in that place
-    assert runs.select(outputs, "trial", store=uri)["d1"].folder == run.folder
+    assert lookup.finished(outputs, "trial", store=uri)["d1"].folder == run.folder
     shutil.rmtree(run.folder)
-    assert runs.select(outputs, "trial", store=uri) == {}  # to be run again
+    assert lookup.finished(outputs, "trial", store=uri) == {}  # to be run again
     with pytest.raises(SettingError, match="neither in its folder nor among its artifacts"):
         tracking.find(uri, new_id, outputs)
 
@@ -366,7 +366,7 @@ def test_artifacts_of_a_server_that_are_gone_make_the_run_missing(uri, tmp_path,
     shutil.rmtree(run.folder)
     remote = store.finished(uri, "trial")[0]._replace(artifact_uri="s3://bucket/x", run_id="0" * 32)
     monkeypatch.setattr(store, "_finished_by_sql", lambda *_: [remote])
-    assert runs.select(tmp_path / "outputs", "trial", store=uri) == {}
+    assert lookup.finished(tmp_path / "outputs", "trial", store=uri) == {}
     assert "downloading a run failed" in caplog.text
     assert list((tmp_path / "outputs" / "downloads").iterdir()) == []
 
@@ -377,7 +377,7 @@ def test_artifacts_that_the_ui_of_the_store_took_are_read_beside_it(uri, tmp_pat
     shutil.rmtree(run.folder)
     place = f"trial/{run_id}/artifacts"
     tamper(uri, f"UPDATE runs SET artifact_uri = 'mlflow-artifacts:/{place}'")
-    (found,) = runs.select(tmp_path / "outputs", "trial", store=uri).values()
+    (found,) = lookup.finished(tmp_path / "outputs", "trial", store=uri).values()
     assert found.folder == tmp_path / "outputs" / "mlartifacts" / place
 
 
@@ -388,11 +388,11 @@ def test_artifacts_of_a_server_are_downloaded_once(uri, tmp_path, monkeypatch):
     # As a server gives them: an address that is no place on this disk.
     remote = store.finished(uri, "trial")[0]._replace(artifact_uri="s3://bucket/x")
     monkeypatch.setattr(store, "_finished_by_sql", lambda *_: [remote])
-    (found,) = runs.select(tmp_path / "outputs", "trial", store=uri).values()
+    (found,) = lookup.finished(tmp_path / "outputs", "trial", store=uri).values()
     assert found.folder == tmp_path / "outputs" / "downloads" / run_id
     np.testing.assert_array_equal(found.curves["q_error"], Outcome().curves["q_error"])
     monkeypatch.setattr(store, "connect", None)  # not again
-    (again,) = runs.select(tmp_path / "outputs", "trial", store=uri).values()
+    (again,) = lookup.finished(tmp_path / "outputs", "trial", store=uri).values()
     assert again.folder == found.folder
     assert [p.name for p in found.folder.parent.iterdir()] == [run_id]
 
@@ -402,7 +402,7 @@ def test_finding_finished_runs_imports_no_mlflow(uri, tmp_path):
         tracking.log(write(tmp_path / f"{i}", f"d{i}"), uri, "trial")
     code = (
         "import sys; from mqlearn import runs; "
-        f"found = runs.select({str(tmp_path / 'outputs')!r}, 'trial', store={uri!r}); "
+        f"found = lookup.finished({str(tmp_path / 'outputs')!r}, 'trial', store={uri!r}); "
         "assert all(len(run.curves) == 3 for run in found.values()); "
         "print(len(found), sorted({'mlflow', 'sqlalchemy', 'pandas'} & set(sys.modules)))"
     )
@@ -425,7 +425,7 @@ def test_find_names_what_is_not_a_run(uri, tmp_path):
 JOBS = """
 import os, sys
 from pathlib import Path
-from mqlearn import runs, tracking
+from mqlearn import lookup, runs, tracking
 from mqlearn.store import load_mlflow
 
 load_mlflow()

@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from mqlearn import differences, processes, runs
+from mqlearn import differences, lookup, processes, runs
 from mqlearn.doctor import checks
 from mqlearn.doctor.checks import CASES, Case, Check, Outcome
 from mqlearn.sweeps import journal
@@ -34,7 +34,7 @@ def resumed(case: Case, own: Sequence[str], config_dir: str | None) -> Outcome:
         broken, whole = place / "broken", place / "whole"
         parallel = ["hydra/launcher=joblib", f"hydra.launcher.n_jobs={_JOBS}"]
         _kill_after_the_first_cell([*sweep, *parallel], broken)
-        before = runs.select(broken, "doctor", store=None)
+        before = lookup.finished(broken, "doctor", store=None)
         if len(before) < n_cells:
             break
         n_cells *= 2
@@ -44,7 +44,9 @@ def resumed(case: Case, own: Sequence[str], config_dir: str | None) -> Outcome:
         done = checks.mqlearn(*arguments, outputs=outputs)
         if done.returncode:
             return checks.failed(done)
-    return difference(before, runs.select(broken, "doctor", store=None), runs.select(whole, "doctor", store=None))
+    return difference(
+        before, lookup.finished(broken, "doctor", store=None), lookup.finished(whole, "doctor", store=None)
+    )
 
 
 def difference(before: dict[str, runs.Run], after: dict[str, runs.Run], whole: dict[str, runs.Run]) -> Outcome:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from importlib import import_module, metadata
 from pathlib import Path
 
-from mqlearn import cells, plans, runs
+from mqlearn import cells, lookup, plans, runs
 from mqlearn.config import CONF
 from mqlearn.doctor.checks import Check, Outcome
 from mqlearn.figures import make, reference
@@ -127,7 +127,7 @@ def of_figure(name: str, outputs: Path, folder: Path) -> Outcome:
         compared = compare(replace(planned, cells=tuple(some)), made)
         outcomes.append(_told(compared, f"{len(some)} of {number} curves, computed now"))
     digests = [one.cell.digest for one in planned.cells]
-    done = runs.select(outputs, planned.settings["experiment"]["name"], store=None, digests=digests)
+    done = lookup.finished(outputs, planned.settings["experiment"]["name"], store=None, digests=digests)
     if len(done) == len({*digests}):
         made = [done[digest] for digest in digests]
         outcomes.append(_told(compare(planned, made), f"all {number} curves, finished runs{_by_others(made)}"))

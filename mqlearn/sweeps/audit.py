@@ -7,22 +7,20 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import quote
 
 from mqlearn import config, runs
 from mqlearn.store import TrackingError, experiment_id, finished, shown
 from mqlearn.sweeps import journal
-
-if TYPE_CHECKING:
-    from mqlearn.sweeps.sweep import Sweep
+from mqlearn.sweeps.sweep import Sweep
 
 _LIVE, _PLAIN, _FIRST = 0.5, 15.0, 3.0  # seconds between lines, on a terminal and in a log; before the first
 _ROWS = 40  # longer tables show what needs attention alone
 
 
 @contextlib.contextmanager
-def watching(sweep: "Sweep") -> Iterator[None]:
+def watching(sweep: Sweep) -> Iterator[None]:
     """Show the progress of all jobs, which say nothing themselves, by the files that they write."""
     ended = threading.Event()
     live = sys.stderr.isatty()
@@ -51,7 +49,7 @@ def watching(sweep: "Sweep") -> Iterator[None]:
             sys.stderr.flush()
 
 
-def _progress(sweep: "Sweep", elapsed: float) -> str:
+def _progress(sweep: Sweep, elapsed: float) -> str:
     count = Counter(state["state"] for state in journal.states(sweep.folder).values())
     ended = count["done"] + count["failed"]
     total = len(sweep.missing)
@@ -62,7 +60,7 @@ def _progress(sweep: "Sweep", elapsed: float) -> str:
     )
 
 
-def summary(sweep: "Sweep", states: dict[int, dict[str, Any]], *, interrupted: bool = False) -> str:
+def summary(sweep: Sweep, states: dict[int, dict[str, Any]], *, interrupted: bool = False) -> str:
     """The table of a sweep that has ended, and its audit, whose findings join sweep.problems."""
     count = Counter(state["state"] for state in states.values())
     skipped = len(sweep.done)
@@ -85,7 +83,7 @@ def summary(sweep: "Sweep", states: dict[int, dict[str, Any]], *, interrupted: b
     return "\n".join([*lines, head])
 
 
-def _rows(sweep: "Sweep", states: dict[int, dict[str, Any]]) -> list[str]:
+def _rows(sweep: Sweep, states: dict[int, dict[str, Any]]) -> list[str]:
     if len(sweep.cells) > _ROWS:
         return []
     lines = []
@@ -100,7 +98,7 @@ def _rows(sweep: "Sweep", states: dict[int, dict[str, Any]]) -> list[str]:
     return lines
 
 
-def _failures(sweep: "Sweep", states: dict[int, dict[str, Any]]) -> list[str]:
+def _failures(sweep: Sweep, states: dict[int, dict[str, Any]]) -> list[str]:
     lines = []
     for one in sweep.cells:
         state = states.get(one.number, {})
@@ -110,7 +108,7 @@ def _failures(sweep: "Sweep", states: dict[int, dict[str, Any]]) -> list[str]:
     return lines
 
 
-def _diverged(sweep: "Sweep", states: dict[int, dict[str, Any]]) -> list[str]:
+def _diverged(sweep: Sweep, states: dict[int, dict[str, Any]]) -> list[str]:
     lines = []
     for one in sweep.cells:
         before = sweep.done.get(one.number)
@@ -122,7 +120,7 @@ def _diverged(sweep: "Sweep", states: dict[int, dict[str, Any]]) -> list[str]:
     return lines
 
 
-def _not_tracked(sweep: "Sweep", states: dict[int, dict[str, Any]]) -> list[str]:
+def _not_tracked(sweep: Sweep, states: dict[int, dict[str, Any]]) -> list[str]:
     left = [one for one in sweep.cells if states.get(one.number, {}).get("not_tracked")]
     if not left:
         return []
@@ -135,7 +133,7 @@ def _not_tracked(sweep: "Sweep", states: dict[int, dict[str, Any]]) -> list[str]
     ]
 
 
-def _audit(sweep: "Sweep", states: dict[int, dict[str, Any]]) -> list[str]:
+def _audit(sweep: Sweep, states: dict[int, dict[str, Any]]) -> list[str]:
     """Each cell has one finished run, in its experiment; a second look, at the store and not at what jobs said."""
     missing, several = [], 0
     groups: dict[tuple[str | None, str], list[Any]] = {}
@@ -163,7 +161,7 @@ def _audit(sweep: "Sweep", states: dict[int, dict[str, Any]]) -> list[str]:
     return lines
 
 
-def _links(sweep: "Sweep") -> list[str]:
+def _links(sweep: Sweep) -> list[str]:
     """How to see the runs side by side."""
     lines = []
     for uri, experiment in sorted({(one.uri, one.experiment) for one in sweep.cells if one.uri is not None}):

@@ -3,30 +3,29 @@
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from mqlearn import commands, processes
+from mqlearn import processes
+from mqlearn.jobs import hydra_main
 from mqlearn.store import shown
 from mqlearn.sweeps import journal
 from mqlearn.sweeps.plan import Planned
-
-if TYPE_CHECKING:
-    from mqlearn.sweeps.sweep import Sweep
+from mqlearn.sweeps.sweep import Sweep
 
 
-def launch(sweep: "Sweep", arguments: Sequence[str]) -> None:
+def launch(sweep: Sweep, arguments: Sequence[str]) -> None:
     """Let Hydra set up its launcher, which then carries out the sweep."""
     from mqlearn.sweeps import sweeper
 
     sweeper.register(lambda launch: _carry_out(sweep, launch))
     try:
-        commands.hydra_main(arguments)
+        hydra_main(arguments)
     finally:
         if sweep.launcher == "joblib":  # workers keep the environment of the sweep that they were started for
             processes.end_workers()
 
 
-def _carry_out(sweep: "Sweep", launch: Callable[..., Any]) -> None:
+def _carry_out(sweep: Sweep, launch: Callable[..., Any]) -> None:
     """Launch what is missing until each cell is done or has failed.
 
     A worker that dies may take the whole launch with it. Cells that never started are launched again. One of those
@@ -55,7 +54,7 @@ def _carry_out(sweep: "Sweep", launch: Callable[..., Any]) -> None:
             journal.mark(sweep.folder, asdict(one), "failed", error=reason + detail)
 
 
-def _attempt(sweep: "Sweep", launch: Callable[..., Any], members: Sequence[Planned]) -> Exception | None:
+def _attempt(sweep: Sweep, launch: Callable[..., Any], members: Sequence[Planned]) -> Exception | None:
     """One launch; what went wrong with it as a whole, if anything did. All its jobs have ended then."""
     jobs = []
     for one in members:

@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from mqlearn import cells, commands, compose
+from mqlearn import cells, compose
 from mqlearn.errors import SettingError
+from mqlearn.jobs import check_place, too_long
 from mqlearn.plans import expand
 from mqlearn.store import shown
 
@@ -78,7 +79,7 @@ def plan(overrides: Sequence[str], added: Sequence[str], config_dir: str | None)
 
 
 def _planned(job: compose.Job, overrides: tuple[str, ...], label: str, panel: str) -> Planned:
-    commands.check_place(job)
+    check_place(job)
     settings, track = job.cell.settings, cells.tracker(job.cell.settings)
     mdp, n_seeds = job.cell.mdp, settings["n_seeds"]
     table = getattr(mdp, "n_states", 1) * getattr(mdp, "n_actions", 1)
@@ -106,7 +107,7 @@ def _planned(job: compose.Job, overrides: tuple[str, ...], label: str, panel: st
 
 def _short_named(job: compose.Job) -> compose.Job:
     """A folder named after all overrides may be too long for the system: its digest then names it."""
-    if not commands.too_long(job.folder):
+    if not too_long(job.folder):
         return job
     return compose.Job(job.overrides, job.cell, job.root / job.cell.subfolder, job.root)
 

@@ -2,15 +2,12 @@
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from mqlearn.sweeps.plan import Planned
-
-if TYPE_CHECKING:
-    from mqlearn.sweeps.sweep import Sweep
+from mqlearn.sweeps.sweep import Sweep
 
 
-def preview(sweep: "Sweep", kept: Sequence[Planned], chosen: Mapping[str, str]) -> str:
+def preview(sweep: Sweep, kept: Sequence[Planned], chosen: Mapping[str, str]) -> str:
     """Counts, time and disk as text; `chosen`: the overrides by key; `kept`: complete on disk, not in their store."""
     missing = [one for one in sweep.missing if one not in kept]
     jobs = chosen.get("hydra.launcher.n_jobs", "-1")

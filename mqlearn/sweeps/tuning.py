@@ -11,11 +11,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from mqlearn import commands, compose, config
+from mqlearn import compose, config
 from mqlearn.arguments import Options
 from mqlearn.errors import SettingError, nearest
-
-METRIC = "MQLEARN_OBJECTIVE"  # environment variable: the metric that a job returns to Optuna
+from mqlearn.jobs import OBJECTIVE, hydra_main
 
 
 def run(settings: dict[str, Any], options: Options) -> int:
@@ -35,7 +34,7 @@ def run(settings: dict[str, Any], options: Options) -> int:
         raise SettingError("tuning.metric", tuning["metric"], expected + nearest(str(tuning["metric"]), errors))
     flags = ["-m", *(["--config-dir", options.config_dir] if options.config_dir else [])]
     results = {}
-    os.environ[METRIC] = tuning["metric"]
+    os.environ[OBJECTIVE] = tuning["metric"]
     try:
         for algorithm, space in tuning["spaces"].items():
             chosen = [*options.overrides, f"algorithm={algorithm}"]
@@ -44,10 +43,10 @@ def run(settings: dict[str, Any], options: Options) -> int:
             sampler += [f"hydra.sweeper.n_trials={trials}", f"hydra.sweeper.sampler.seed={settings['seed']}"]
             searched = [f"{setting}={words}" for setting, words in space.items()]
             sys.stderr.write(f"tuning {algorithm}: {trials} trials\n")
-            commands.hydra_main([*flags, *chosen, *sampler, *searched])
+            hydra_main([*flags, *chosen, *sampler, *searched])
             results[algorithm] = _result(config.outputs_folder() / "runs" / "optimization_results.yaml")
     finally:
-        del os.environ[METRIC]
+        del os.environ[OBJECTIVE]
     reporting = [
         text for text in options.overrides if not text.startswith(("experiment=", "tuning.", "seed=", "iterations="))
     ]
@@ -59,18 +58,6 @@ def run(settings: dict[str, Any], options: Options) -> int:
         lines.append(f"  report: {shlex.join(['mqlearn', 'run', *report])}")
     print("\n".join(lines))
     return 0
-
-
-def objective(run_done: Any) -> float | None:
-    """What a job returns to Optuna: the final mean of the metric, infinite where a seed diverged."""
-    metric = os.environ.get(METRIC)
-    if metric is None:
-        return None
-    final = run_done.summary["final"].get(metric)
-    if final is None:
-        known = ", ".join(run_done.summary["final"])
-        raise SettingError("tuning.metric", metric, f"must be one of {known}")
-    return float("inf") if run_done.diverged or final["mean"] is None else final["mean"]
 
 
 def _result(path: Path) -> tuple[dict[str, Any], float]:

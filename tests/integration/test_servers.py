@@ -18,7 +18,7 @@ import browser
 import numpy as np
 import pytest
 
-from mqlearn import processes, runs, store
+from mqlearn import lookup, processes, store
 from mqlearn.sweeps import journal
 
 from . import servers
@@ -60,7 +60,7 @@ def mqlearn(outputs: Path, *arguments: str, code: int = 0, **environment: str) -
 
 
 def curves(outputs: Path, uri: str | None = None) -> dict[str, dict[str, np.ndarray]]:
-    found = runs.select(outputs, "default", store=uri)
+    found = lookup.finished(outputs, "default", store=uri)
     return {digest: dict(run.curves) for digest, run in found.items()}
 
 
@@ -226,7 +226,7 @@ def test_the_ui_shows_the_algorithms_side_by_side(tmp_path):
     asked = ["algorithm=q_learning,speedy_q,momentum_q", "iterations=500", "n_checkpoints=10", "n_seeds=2"]
     said = mqlearn(outputs, "run", "-m", *asked)
     (link,) = re.findall(r"compare: mqlearn ui, then http://127.0.0.1:5000(/\S+compareRunsMode=CHART)", said)
-    names = {run.name for run in runs.select(outputs, "default", store=f"sqlite:///{outputs}/mlflow.db").values()}
+    names = {run.name for run in lookup.finished(outputs, "default", store=f"sqlite:///{outputs}/mlflow.db").values()}
     assert len(names) == 3
     port = servers.free_port()
     with servers.process([sys.executable, "-c", "from mqlearn.cli import main; main()", "ui", f"port={port}"],
@@ -258,7 +258,7 @@ def test_tuning_gives_each_algorithm_its_budget_on_seeds_of_its_own(tmp_path):
     asked = ["experiment=tuning", "tuning.trials=3", "tracking=none", "iterations=200"]
     text = mqlearn(outputs, "run", "-m", *asked)
     assert all(f"{name}: q_error" in text for name in ("q_learning", "speedy_q", "momentum_q"))
-    found = runs.select(outputs, "tuning", store=None).values()
+    found = lookup.finished(outputs, "tuning", store=None).values()
     assert {run.settings["seed"] for run in found} == {1000} and len(found) <= 9
     assert text.count(" iterations=200") == 3  # once in each command that reports
     for metric in ("policy_value", "q_eror"):
