@@ -103,7 +103,7 @@ def perform_together(
     quiet: bool = False,
     progress: Callable[[int, float], None] | None = None,
 ) -> list[Any]:
-    """`perform` for cells of the same `Cell.samples`, with their folders.   progress: instead of the one shown."""
+    """`perform` for cells of the same `Cell.samples_key`, with their folders.   progress: instead of the one shown."""
     from mqlearn import runs
     from mqlearn.progress import Progress
 

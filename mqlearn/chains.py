@@ -59,22 +59,23 @@ class Chain:
             behaviour = kernels.UNIFORM if sampling.adaptive else self.tables[2]
             tables = (mode, 1, behaviour, *self.tables[3:])
             streams = tuple(np.uint32(kernels.STREAMS[name]) for name in ("warm_up", "warm_up_choices", "ties"))
-            out = np.empty((len(lanes), sampling.warm_up), np.uint64)
-            kernels.samples(
-                self.model, tables, self.states, self.buffers, self.visits, 0, lanes, self.seed, streams, out
-            )
+            for k in range(0, sampling.warm_up, kernels.CHUNK):
+                out = np.empty((len(lanes), min(kernels.CHUNK, sampling.warm_up - k)), np.uint64)
+                kernels.samples(
+                    self.model, tables, self.states, self.buffers, self.visits, k, lanes, self.seed, streams, out
+                )
 
 
 class Samples:
     """What chains give to learn from, drawn once for every rule that learns from it, a block of iterations at a time.
 
-    The chains must not see what is learned. lanes (L,): all that are drawn, whichever of them are still wanted.
+    The chains must not see what is learned. All their lanes are drawn, also those that no rule needs any more.
     """
 
     def __init__(self, chain: Chain) -> None:
         self.chain = chain
         self.first = self.k = 0  # what was drawn last: iterations first .. k - 1
-        self._before = chain
+        self._before = (chain.states, chain.visits)
         self._drawn = np.empty((len(chain.lanes), 0), np.uint64)
 
     def draw(self, n: int) -> None:
@@ -82,10 +83,9 @@ class Samples:
         from mqlearn import kernels
 
         c = self.chain
-        self._before = copied(c)
+        self._before = (c.states.copy(), c.visits.copy())
         self.first, self.k = self.k, self.k + n
-        if self._drawn.shape[1] != n:
-            self._drawn = np.empty((len(c.lanes), n), np.uint64)
+        self._drawn = np.empty((len(c.lanes), n), np.uint64)
         kernels.samples(
             c.model, c.tables, c.states, c.buffers, c.visits, self.first, c.lanes, c.seed, c.streams, self._drawn
         )
@@ -94,22 +94,29 @@ class Samples:
         """(len(rows), n) samples of iterations k .. k + n - 1 of these lanes: of the last block, or of the next one."""
         if k == self.k:
             self.draw(n)
-        if k != self.first or k + n > self.k:
-            raise ValueError(f"iterations {k} .. {k + n - 1} were asked for, {self.first} .. {self.k - 1} were drawn")
+        if k != self.first or n > self._drawn.shape[1]:
+            last = self.first + self._drawn.shape[1] - 1
+            raise ValueError(f"iterations {k} .. {k + n - 1} were asked for, {self.first} .. {last} are there")
         if len(rows) == len(self._drawn) and n == self._drawn.shape[1]:
             return self._drawn
         return np.ascontiguousarray(self._drawn[rows, :n])
 
-    def chain_at(self, k: int, rows: np.ndarray) -> Chain:
-        """The chains of these lanes before iteration k, which lies in the last block or at its end."""
-        if k == self.k and len(rows) == len(self.chain.lanes):
-            return self.chain
-        at = Samples(copied(self.chain if k == self.k else self._before))
-        drop_lanes(at.chain, np.isin(np.arange(len(at.chain.lanes)), rows))
-        if k < self.k:
-            at.k = self.first
-            at.draw(k - self.first)
-        return at.chain
+    def forget(self) -> None:
+        """Free the memory of the last block."""
+        self._drawn = np.empty((len(self.chain.lanes), 0), np.uint64)
+
+    def chain_state(self, k: int, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """`states` and `visits` of these lanes' chains before iteration k, in the last block or at its end."""
+        from mqlearn import kernels
+
+        c = self.chain
+        if k == self.k:
+            return c.states[rows], c.visits[rows]
+        # Moved anew from the start of the block; where they go does not depend on what a buffer holds.
+        states, visits = (part[rows] for part in self._before)
+        buffers, out = np.zeros((len(rows), 1), np.uint64), np.empty((len(rows), k - self.first), np.uint64)
+        kernels.samples(c.model, c.tables, states, buffers, visits, self.first, c.lanes[rows], c.seed, c.streams, out)
+        return states, visits
 
 
 def uniform_words(n: int, lanes: np.ndarray, seed: int, stream: str) -> np.ndarray:

@@ -38,8 +38,8 @@ class Cell:
     run_arguments: dict[str, Any]
 
     @property
-    def samples(self) -> str | None:
-        """Equal for cells that differ in rule and step size alone and learn from the same samples; None for others."""
+    def samples_key(self) -> str | None:
+        """Equal for cells of the same samples that differ in nothing but their rules; None where rules share none."""
         from mqlearn.learners import can_share
 
         if not can_share(*(self.run_arguments[name] for name in ("sampling", "features", "linear"))):
@@ -57,9 +57,11 @@ class Cell:
 
 
 def run(some: Sequence[Cell], progress: Callable[[int, float], None] | None = None) -> list[Any]:
-    """The `mqlearn.Result` of each of some cells that have the same `samples`, or of one."""
+    """The `mqlearn.Result` of each of some cells that have the same `samples_key`, or of one."""
     from mqlearn.experiment import run_together
 
+    if len(some) > 1 and (None in (keys := {one.samples_key for one in some}) or len(keys) > 1):
+        raise ValueError("these cells do not share samples")
     shared = {name: value for name, value in some[0].run_arguments.items() if name not in ("rule", "step_size")}
     rules = [one.run_arguments["rule"].with_step_size(one.run_arguments["step_size"]) for one in some]
     return run_together(some[0].mdp, rules, **shared, progress=progress)

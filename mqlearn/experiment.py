@@ -2,12 +2,10 @@
 
 import math
 import os
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
-from operator import methodcaller
 from typing import Any
 
 import numpy as np
@@ -17,10 +15,11 @@ from mqlearn.chains import Samples
 from mqlearn.environments.simulator import Simulator
 from mqlearn.errors import SettingError
 from mqlearn.features import Features
-from mqlearn.learners import Initial, Learner, Linear, shared_samples, start
+from mqlearn.learners import Initial, Linear, shared_samples, start
+from mqlearn.lockstep import Course, Part, advance, learners_of
 from mqlearn.mdp import FiniteMDP, finite_number
 from mqlearn.metrics import Evaluation, Measure, Metric, SimulationMeasure
-from mqlearn.recording import Ended, Recorder, Result, visits_of
+from mqlearn.recording import Recorder, Result
 from mqlearn.sampling import Sampling, Synchronous, stationary
 from mqlearn.simulation import SimulatedLearner, seen_by_simulators
 from mqlearn.simulation import check as check_simulation
@@ -30,13 +29,13 @@ from mqlearn.step_sizes import StepSize, total
 # Raised by hand whenever the same settings give other numbers; part of every digest.
 NUMERICS_VERSION = 1
 
-DIVERGED = 1e100  # a parameter beyond this, or not finite, is divergence
 _EPISODES, _SIMULATED_EPISODES = 150, 10  # of an evaluation, unless set; Gymnasium's own steps are slow
 _FEW_LANES = 16  # fewer synchronous seeds cost a worker as much time as these
 _LANE_STEP = 4  # synchronous seeds are dealt to workers in whole vectors
 _LONGEST = 1_000_000  # iterations of a block: its weights are kept in memory, 32 bytes an iteration
-_DRAWN = 2**22  # samples that are drawn for a block, of all seeds, 8 bytes each
-_REPORTS = 16  # of progress at least, however few the checkpoints
+_REPORTS = 16  # of progress at least with tables, however few the checkpoints
+_CHUNKS = 16  # of a block with features; its samples are kept in memory, 8 bytes each,
+_LANES = 64  # for at most so many seeds a thread
 _STARTS = 3  # of the search for theta*
 _fixed_points: dict[tuple, Any] = {}
 
@@ -75,48 +74,48 @@ def run(
     n_workers: threads, by default one a core, or fewer.   reward: "mean" R(x, u) or "sampled" r(x, u, y) in the
     target; "auto" is mean for synchronous sampling, else sampled.   q0, theta0: a constant or a range (low, high) of
     uniform values.   metrics: name -> function of (tables (n, S, A), mdp) that returns (n,).   progress: called with
-    (k, mean q_error) at every checkpoint, and for tables on long ways between them with the error of the last one.
+    (k, mean q_error) at every checkpoint, and with a model on long ways between them with the error of the last one.
     Raises SettingError for a value that is not admissible.
     """
-    return _run(
+    return run_together(
         mdp, [rule], iterations=iterations, n_seeds=n_seeds, seed=seed, step_size=step_size, sampling=sampling,
         features=features, linear=linear, evaluation=evaluation, checkpoints=checkpoints, n_checkpoints=n_checkpoints,
         n_workers=n_workers, reward=reward, q0=q0, theta0=theta0, metrics=metrics, progress=progress,
     )[0]  # fmt: skip
 
 
-def run_together(mdp: FiniteMDP | Simulator, rules: Sequence[Rule], **settings: Any) -> list[Result]:
-    """`run` for each of several rules, with the same settings: the same results, in less time.
-
-    With linear features the rules learn from the same samples anyway; together they draw them once. A progress is told
-    of the first rule's error. Raises SettingError as `run` does, TypeError for settings that it does not have.
-    """
-    if not rules:
-        return []
-    return _run(mdp, rules, **{**(run.__kwdefaults__ or {}), **settings})
-
-
-def _run(
+def run_together(
     mdp: FiniteMDP | Simulator,
-    rules: Sequence[Rule],
+    rules: Iterable[Rule],
     *,
     iterations: int,
-    n_seeds: int,
-    seed: int,
-    step_size: StepSize | None,
-    sampling: Sampling | None,
-    features: Any,
-    linear: Linear | None,
-    evaluation: Evaluation | None,
-    checkpoints: str,
-    n_checkpoints: int,
-    n_workers: int | None,
-    reward: str,
-    q0: Initial,
-    theta0: Initial,
-    metrics: Mapping[str, Metric] | None,
-    progress: Progress | None,
+    n_seeds: int = 20,
+    seed: int = 0,
+    step_size: StepSize | None = None,
+    sampling: Sampling | None = None,
+    features: Any = None,
+    linear: Linear | None = None,
+    evaluation: Evaluation | None = None,
+    checkpoints: str = "log",
+    n_checkpoints: int = 200,
+    n_workers: int | None = None,
+    reward: str = "auto",
+    q0: Initial = 0.0,
+    theta0: Initial = 0.0,
+    metrics: Mapping[str, Metric] | None = None,
+    progress: Progress | None = None,
 ) -> list[Result]:
+    """`run` for several rules: the results of each alone, in the order of the rules.
+
+    With linear features, without a projection, and on a behaviour that does not depend on what is learned, their
+    samples are drawn once for all, which saves time. `step_size` replaces that of every rule, None leaves each its own;
+    `progress` receives the error of the first. Raises SettingError for a value that is not admissible.
+    """
+    if isinstance(rules, Rule) or not isinstance(rules, Iterable):
+        raise SettingError("rules", rules, "must be a list of rules")
+    rules = list(rules)
+    if not rules:
+        return []
     for name, given, fits, expected in (
         ("env", mdp, isinstance(mdp, FiniteMDP | Simulator), "an environment, such as mq.frozen_lake()"),
         *(("algorithm", rule, isinstance(rule, Rule), "a rule, such as mq.QLearning()") for rule in rules),
@@ -149,13 +148,14 @@ def _run(
         workers = max(1, min(workers, n_seeds // _FEW_LANES))
     if isinstance(mdp, Simulator) and n_workers is None:
         workers = 1  # Gymnasium's steps are Python: threads would take turns, and lose time at every turn
-    lanes = _deal(n_seeds, workers, _LANE_STEP if synchronous else 1)
+    n_parts = max(workers, -(-n_seeds // _LANES)) if isinstance(features, Features) else workers
+    lanes = _deal(n_seeds, n_parts, _LANE_STEP if synchronous else 1)
     shared_warnings: list[str] = []
     shared_facts: dict[str, Any] = {}
     optimal_q = None
     if isinstance(mdp, Simulator):
         measure = SimulationMeasure(resolve_evaluation(evaluation, _SIMULATED_EPISODES))
-        sources: list[Samples | None] = []
+        sources: list[Samples | None] = [None] * len(lanes)
         learners = [
             [SimulatedLearner(mdp, sampling, features, linear, some, seed, theta0) for some in lanes] for _ in rules
         ]
@@ -176,73 +176,48 @@ def _run(
         sources = [shared_samples(mdp, sampling, features, linear, seed, mean, some) for some in lanes]
         common = (mdp, sampling, features, linear, seed, initial, mean)
         learners = [[start(*common, some, source) for some, source in zip(lanes, sources, strict=True)] for _ in rules]
-    courses = [
-        _Course(rule, own, Recorder(mdp, optimal_q, iteration, n_seeds), rule.warnings(mdp.discount) + shared_warnings)
-        for rule, own in zip(rules, learners, strict=True)
-    ]
-    drawn = [source for source in sources if source is not None]
-    longest = _longest_block(mdp, features, iterations, n_seeds, progress is not None)
-    with ThreadPoolExecutor(len(lanes)) as pool:
+    courses = [Course(rule, Recorder(mdp, optimal_q, iteration, n_seeds), shared_warnings) for rule in rules]
+    by_part = zip(sources, zip(*learners, strict=True), strict=True)
+    parts = [Part(source, dict(enumerate(own))) for source, own in by_part]
+    for number, course in enumerate(courses):
+        course.warnings = course.rule.warnings(mdp.discount) + course.warnings
+        for learner in learners_of(parts, number):  # compiles, where that has not been done: not learning time
+            learner.advance(0, 0, course.rule.weights(*learner.rows(0, 0)))
+    longest = _longest_block(mdp, features, iterations)
+    with ThreadPoolExecutor(min(workers, len(parts))) as pool:
         for column, k in enumerate(iteration.tolist()):
             previous = int(iteration[column - 1]) if column else 0
             for first in range(previous, k, longest):
-                n = min(longest, k - first)
-                started = time.perf_counter()
-                if any(course.learners for course in courses):
-                    list(pool.map(methodcaller("draw", n), drawn))
-                drawing = time.perf_counter() - started
-                for course in courses:
-                    course.advance(pool, first, n, drawing)
-                if progress is not None and first + n < k:
-                    progress(first + n, courses[0].recorder.mean_error(column - 1) if column else math.nan)
-            for course in courses:
-                measured = list(pool.map(partial(measure, column), course.learners))
-                course.recorder.record(column, course.learners, measured)
+                advance(pool, parts, courses, first, min(longest, k - first))
+                if progress is not None and first + longest < k:
+                    progress(first + longest, courses[0].recorder.mean_error(column - 1) if column else math.nan)
+            for number, course in enumerate(courses):
+                left = learners_of(parts, number)
+                course.recorder.record(column, left, list(pool.map(partial(measure, column), left)))
             if progress is not None:
                 progress(k, courses[0].recorder.mean_error(column))
     results = []
-    for course in courses:
-        facts = shared_facts | _seen(course.learners, iterations, sampling, course.warnings)
+    for number, course in enumerate(courses):
+        left = learners_of(parts, number)
+        facts = shared_facts | _seen(mdp, left, iterations, sampling, course.warnings)
         if isinstance(mdp, FiniteMDP) and features is None:
             facts |= _horizon(course.rule, mdp, sampling, iterations, course.warnings)
-        results.append(course.recorder.result(course.learners, course.seconds, facts, tuple(course.warnings), reward))
+        results.append(course.recorder.result(left, course.seconds, facts, tuple(course.warnings), reward))
     return results
 
 
-class _Course:
-    """One rule on its way: its learners, the curves so far, and the seconds it has learned."""
+def _longest_block(mdp: FiniteMDP | Simulator, features: Any, iterations: int) -> int:
+    """Iterations that are computed at a time between checkpoints.
 
-    def __init__(self, rule: Rule, learners: list[Any], recorder: Recorder, warnings: list[str]) -> None:
-        self.rule = rule
-        self.learners = learners
-        self.recorder = recorder
-        self.warnings = warnings
-        self.seconds = 0.0
-        for learner in learners:  # compiles, where that has not been done: not learning time
-            learner.advance(0, 0, rule.weights(*learner.rows(0, 0)))
-
-    def advance(self, pool: ThreadPoolExecutor, k: int, n: int, drawing: float) -> None:
-        """Iterations k .. k + n - 1.   drawing: seconds that their samples took; they count for every rule."""
-        started = time.perf_counter()
-        ranges = [learner.rows(k, n) for learner in self.learners]
-        row = min((row for row, _ in ranges), default=0)
-        weights = self.rule.weights(row, max((stop for _, stop in ranges), default=0))
-        for gone in pool.map(partial(_advance, k=k, n=n, weights=weights), self.learners):
-            self.recorder.ended += gone
-        self.learners = [learner for learner in self.learners if learner.lanes.size]
-        self.seconds += drawing + time.perf_counter() - started
-
-
-def _longest_block(mdp: FiniteMDP | Simulator, features: Any, iterations: int, n_seeds: int, reports: bool) -> int:
-    """Iterations between checkpoints that are computed, and so reported, at a time."""
+    After each block divergence is looked for, and progress told. That a seed has diverged must not depend on other
+    seeds, on workers or on whether anyone is told: neither may the length of blocks.
+    """
     if isinstance(mdp, Simulator):
         return max(1, iterations)  # the ends of blocks show in the last bits
     from mqlearn.kernels import CHUNK
 
-    reported = max(1, iterations // _REPORTS) if reports else iterations
-    if features is None:
-        return max(1, min(_LONGEST, reported))
-    return max(1, min(_DRAWN // n_seeds, reported) // CHUNK) * CHUNK  # only of others than whole chunks the ends show
+    # With features whole chunks, of which the ends do not show.
+    return max(1, min(_LONGEST, iterations // _REPORTS)) if features is None else _CHUNKS * CHUNK
 
 
 def checked_initial(name: str, value: Any) -> Initial:
@@ -332,44 +307,19 @@ def checkpoint_iterations(iterations: int, spacing: str, n: int, *, quarters: bo
     return points[-1:] if n == 1 else points
 
 
-def _advance(learner: Learner, k: int, n: int, weights: np.ndarray) -> list[Ended]:
-    """Advance, and take out the lanes that diverged; their step is found by replaying the block."""
-    before = learner.copy()
-    learner.advance(k, n, weights)
-    diverged = ~(learner.largest() <= DIVERGED)
-    ended = []
-    for lane in np.flatnonzero(diverged):
-        first = before.copy()
-        first.keep(np.arange(before.lanes.size) == lane)
-        sound, bad, last = 0, n, first
-        while bad - sound > 1:
-            middle = (sound + bad) // 2
-            trial = first.copy()
-            trial.advance(k, middle, weights)
-            if trial.largest()[0] <= DIVERGED:
-                sound, last = middle, trial
-            else:
-                bad = middle
-        ended.append(Ended(int(before.lanes[lane]), k + bad, last, visits_of(last)))
-    if ended:
-        learner.keep(~diverged)
-    return ended
-
-
-def _seen(learners: list[Any], iterations: int, sampling: Any, warnings: list[str]) -> dict[str, Any]:
+def _seen(mdp: Any, learners: list[Any], iterations: int, sampling: Any, warnings: list[str]) -> dict[str, Any]:
     """What the chains have seen, over all seeds that did not diverge, and a warning when that taught nothing."""
-    chains = [learner.chain for learner in learners if hasattr(learner, "chain")]
+    chains = [state for learner in learners if (state := learner.chain_state()) is not None]
     if not chains:
         return seen_by_simulators([one for one in learners if isinstance(one, SimulatedLearner)], iterations, sampling)
-    _, _, steps, episodes, goals, rewards = np.concatenate([chain.states for chain in chains]).sum(axis=0).tolist()
-    visited = np.concatenate([chain.visits for chain in chains]) > 0
-    x, u = chains[0].mdp.pairs.T
+    _, _, steps, episodes, goals, rewards = np.concatenate([states for states, _ in chains]).sum(axis=0).tolist()
+    visited = np.concatenate([visits for _, visits in chains]) > 0
     facts = {
         "chain_steps": steps,
         "episodes": episodes,
         "goals": goals,
         "rewards_seen": rewards,
-        "pairs_visited": float(visited[:, chains[0].mdp.counted[x, u]].mean()),
+        "pairs_visited": float(visited[:, mdp.counted[*mdp.pairs.T]].mean()),
         "common_random_numbers": "uniforms, not the trajectory" if sampling.adaptive else "samples",
     }
     if sampling.adaptive:
@@ -403,9 +353,9 @@ def _horizon(rule: Rule, mdp: FiniteMDP, sampling: Sampling, iterations: int, wa
     return {"effective_horizon": reached}
 
 
-def _deal(n_seeds: int, n_workers: int, whole: int) -> list[np.ndarray]:
-    """Seed indices for each worker, in multiples of `whole`."""
-    step = -(-n_seeds // (n_workers * whole)) * whole
+def _deal(n_seeds: int, n_parts: int, whole: int) -> list[np.ndarray]:
+    """Seed indices of each part, in multiples of `whole`."""
+    step = -(-n_seeds // (n_parts * whole)) * whole
     return [np.arange(i, min(i + step, n_seeds), dtype=np.uint32) for i in range(0, n_seeds, step)]
 
 

@@ -759,7 +759,8 @@ def linear_from_samples(theta, v, sums, last, model, features, samples, weights,
     options: (same_sample, zero_first): g_{k-1} is g at theta_{k-1} on the current sample, else the stored gradient;
     whether g_{-1} = 0, else g_{-1} = g_0.
     """
-    packed = _packed(model)
+    offsets, successors, rewards, _, shift = model
+    reading = (offsets, successors, rewards, shift, (np.uint64(1) << shift) - np.uint64(1))  # all that `_read` needs
     phi = _entries(features[0], features[1])
     table = np.empty((CHUNK, 6))
     ends = np.empty(CHUNK, np.int64)
@@ -772,13 +773,13 @@ def linear_from_samples(theta, v, sums, last, model, features, samples, weights,
             for segment in range(n_segments):
                 end = ends[segment]
                 _enter_segment(z, w, total, table[start], end - start)
-                _learn(z, w, total, table, some, phi, packed, discount, last[lane], options, own, start, end)
+                _learn(z, w, total, table, some, phi, reading, discount, last[lane], options, own, start, end)
                 _leave_segment(w, table[end - 1])
                 start = end
 
 
 @_compiled
-def linear_on_policy(
+def linear_adaptive(
     theta, v, sums, last, model, chain, features, states, buffers, visits, weights, options, discount, k, lanes, seed,
     streams,
 ):  # fmt: skip
@@ -972,7 +973,7 @@ def linear_dense(
     theta, v, sums, last, model, chain, features, states, buffers, visits, weights, options, radius, discount, k, lanes,
     seed, streams,
 ):  # fmt: skip
-    """`linear_on_policy` as the equation stands, for any chain, in O(d) an iteration, projected on ||theta|| <= radius.
+    """`linear_adaptive` as the equation stands, for any chain, in O(d) an iteration, projected on ||theta|| <= radius.
 
     The literal twin, and what runs when a projection is asked for.
     """

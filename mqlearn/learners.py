@@ -5,7 +5,8 @@ A learner holds some lanes (seeds) of a run. All learners have the same few meth
 
 rows(k, n): the range of the weights' rows that iterations k .. k + n - 1 read;
 advance(k, n, weights): those iterations, with these rows;   tables(): (lanes, S, A) estimates of Q*;
-largest(): (lanes,) largest absolute parameter;   copy();   keep(mask): forget the other lanes.
+largest(): (lanes,) largest absolute parameter;   copy();   keep(mask): forget the other lanes;
+chain_state(): states (lanes, 6) and visits (lanes, pairs) of their chains, or None.
 """
 
 import copy
@@ -32,6 +33,7 @@ class Learner(Protocol):
     def advance(self, k: int, n: int, weights: np.ndarray) -> None: ...
     def tables(self) -> np.ndarray: ...
     def largest(self) -> np.ndarray: ...
+    def chain_state(self) -> tuple[np.ndarray, np.ndarray] | None: ...
     def copy(self) -> Self: ...
     def keep(self, mask: np.ndarray) -> None: ...
 
@@ -138,6 +140,9 @@ class SynchronousTable:
     def largest(self) -> np.ndarray:
         return np.abs(self.q).max(axis=0)
 
+    def chain_state(self) -> None:
+        return None
+
     def copy(self) -> "SynchronousTable":
         other = copy.copy(self)
         other.q, other.q_prev = self.q.copy(), self.q_prev.copy()
@@ -158,6 +163,9 @@ class _OnChain:
     @property
     def lanes(self) -> np.ndarray:
         return self.chain.lanes
+
+    def chain_state(self) -> tuple[np.ndarray, np.ndarray]:
+        return self.chain.states, self.chain.visits
 
     def copy(self) -> Self:
         other = copied(self)
@@ -271,16 +279,15 @@ class LinearLearner(_LinearParameters):
     def __init__(self, samples: Samples, features: Any, linear: Linear, initial: Initial) -> None:
         super().__init__(samples.chain, features, linear, initial)
         self.samples = samples
+        self.chain = samples.chain  # of all lanes, where the last block ends
         self.places = np.arange(len(samples.chain.lanes))  # of its lanes among those of the samples
 
     @property
     def lanes(self) -> np.ndarray:
         return self.samples.chain.lanes[self.places]
 
-    @property
-    def chain(self) -> Chain:
-        """Its lanes' chains, where it stands."""
-        return self.samples.chain_at(self.k, self.places)
+    def chain_state(self) -> tuple[np.ndarray, np.ndarray]:
+        return self.samples.chain_state(self.k, self.places)
 
     def advance(self, k: int, n: int, weights: np.ndarray) -> None:
         from mqlearn import kernels
@@ -293,7 +300,7 @@ class LinearLearner(_LinearParameters):
         self.k = k + n
 
     def copy(self) -> Self:
-        """A copy that draws no samples but those of the original."""
+        """A copy that learns from the same samples: the two must stay within one block."""
         return copied(self)
 
     def keep(self, mask: np.ndarray) -> None:
@@ -317,7 +324,7 @@ class OwnChainLinearLearner(_LinearParameters, _OnChain):
         place = (c.mdp.discount, k, c.lanes, c.seed, c.streams)
         model = (c.model, c.tables, self.active, c.states, c.buffers, c.visits, weights[:n], self.options)
         if self.projection is None:
-            kernels.linear_on_policy(*state, *model, *place)
+            kernels.linear_adaptive(*state, *model, *place)
         else:
             kernels.linear_dense(*state, *model, self.projection, *place)
         self.k = k + n

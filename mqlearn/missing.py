@@ -7,9 +7,10 @@ import signal
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, ThreadPoolExecutor, wait
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +19,13 @@ from mqlearn.arguments import refuse_finished
 from mqlearn.plans import Plan, Planned
 from mqlearn.progress import Progress
 
+Group = Sequence[Planned]  # cells of the same samples, or one cell
+Runs = Iterator[tuple[Planned, runs.Run]]
+
 _WORTH_PROCESSES = 8.0  # estimated seconds of work; a process starts in about two
 _LOOK = 0.5  # seconds between looks at what the processes have done
 _SPAWN = multiprocessing.get_context("spawn")  # threads run here already: a fork could hang
-_counted: Any = None  # in one of the processes: see `_begin`
+_counted: Any = None  # in one of the processes: iterations done, by group
 _TOGETHER = 4  # runs that share samples, at most: an interruption loses all that one process is at
 
 
@@ -56,47 +60,87 @@ def finished(planned: Plan, existing: str = "skip") -> dict[str, runs.Run]:
         return done | {digest: logged.result() for digest, logged in pending}
 
 
-def _performed(planned: Plan, missing: Sequence[Planned], outputs: Path) -> Iterator[tuple[Planned, runs.Run]]:
+def _performed(planned: Plan, missing: Sequence[Planned], outputs: Path) -> Runs:
     """Cells with their runs as these end: one after the other here, or if it is worth it in a process a core."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     side_by_side = min(cores, len(missing)) if planned.settings["n_workers"] is None else 1
     groups = _groups(missing, min(_TOGETHER, -(-len(missing) // side_by_side)))
     folders = {one.cell.digest: outputs / "runs" / one.cell.subfolder for one in missing}
-    if side_by_side == 1 or _seconds(missing) < _WORTH_PROCESSES:
-        for group in groups:
-            others = f" and {len(group) - 1} more" if len(group) > 1 else ""
-            label = f"{planned.name}, {group[0].panel}, {group[0].label}{others}"
-            some = [(one.cell, folders[one.cell.digest]) for one in group]
-            yield from zip(group, cells.perform_together(some, cells.UNTRACKED, label), strict=True)
-        return
-    counted = _SPAWN.Value("Q", 0)  # iterations that the processes have done
-    total = sum(one.cell.settings["iterations"] for one in missing)
-    with _pool(side_by_side, counted) as pool, Progress(planned.name, total) as progress:
-        groups.sort(key=lambda group: -_seconds(group))  # so that they end together
-        jobs = {}
-        for number, group in enumerate(groups, 1):
+    with Progress(planned.name, sum(one.cell.settings["iterations"] for one in missing)) as progress:
+        if side_by_side == 1 or _seconds(missing) < _WORTH_PROCESSES:
+            yield from _here(groups, folders, progress)
+        else:
+            yield from _in_processes(groups, folders, progress, side_by_side)
+
+
+def _here(groups: Sequence[Group], folders: Mapping[str, Path], progress: Progress) -> Runs:
+    before = 0
+
+    def perform(some: Group) -> list[runs.Run]:
+        def tell(k: int, error: float) -> None:
+            progress(before + k * len(some), error)
+
+        placed = [(one.cell, folders[one.cell.digest]) for one in some]
+        return cells.perform_together(placed, cells.UNTRACKED, "", progress=tell)
+
+    for group in groups:
+        yield from _each(group, partial(perform, group), perform)
+        before += sum(one.cell.settings["iterations"] for one in group)
+
+
+def _in_processes(groups: Sequence[Group], folders: Mapping[str, Path], progress: Progress, side_by_side: int) -> Runs:
+    ordered = sorted(groups, key=lambda group: -_seconds(group))  # so that they end together
+    counted = _SPAWN.RawArray("Q", len(ordered))  # iterations done, by group
+    warned: Counter[str] = Counter()
+    with _pool(side_by_side, counted) as pool:
+
+        def submit(some: Group, number: int) -> Future[list[runs.Run]]:
             # The last ones have a thread a core: each that ends leaves its core to the others.
-            threads = 1 if number <= len(groups) - side_by_side else None
-            some = [(one.cell.settings | {"n_workers": threads}, folders[one.cell.digest]) for one in group]
-            jobs[pool.submit(_job, some)] = group
-        warned: Counter[str] = Counter()
+            more = {"n_workers": 1 if number < len(ordered) - side_by_side else None}
+            placed = [(one.cell.settings | more, folders[one.cell.digest]) for one in some]
+            return pool.submit(_job, placed, number)
+
+        def perform(some: Group, number: int) -> list[runs.Run]:
+            return submit(some, number).result()
+
+        jobs = {submit(group, number): number for number, group in enumerate(ordered)}
         running = set(jobs)
         while running:
             ended, running = wait(running, timeout=_LOOK, return_when=FIRST_COMPLETED)
-            progress(counted.value, math.nan)
+            if done := sum(counted):
+                progress(done, math.nan)
             for job in ended:
-                for one, run in zip(jobs[job], job.result(), strict=True):
+                for one, run in _each(ordered[jobs[job]], job.result, partial(perform, number=jobs[job])):
                     warned.update(run.summary["warnings"])
                     yield one, run
     for text, number in warned.items():  # said once, not in the midst of other processes' lines
-        sys.stderr.write(f"warning: {text} ({number} of {len(missing)} runs)\n")
+        sys.stderr.write(f"warning: {text} ({number} of {sum(map(len, groups))} runs)\n")
 
 
-def _groups(some: Sequence[Planned], most: int) -> list[list[Planned]]:
+def _each(group: Group, together: Callable[[], list[runs.Run]], perform: Callable[[Group], list[runs.Run]]) -> Runs:
+    """The runs of a group. If it fails, each of them alone: one that fails must not cost the others. Then raises."""
+    try:
+        yield from zip(group, together(), strict=True)
+    except Exception:
+        if len(group) == 1:
+            raise
+        failed: Exception | None = None
+        for one in group:
+            try:
+                (run,) = perform([one])
+            except Exception as error:
+                failed = failed or error
+            else:
+                yield one, run
+        if failed is not None:
+            raise failed from None
+
+
+def _groups(some: Sequence[Planned], most: int) -> list[Group]:
     """Cells that learn from the same samples, at most so many together; each other cell alone."""
     alike: dict[str, list[Planned]] = {}
     for one in some:
-        alike.setdefault(one.cell.samples or one.cell.digest, []).append(one)
+        alike.setdefault(one.cell.samples_key or one.cell.digest, []).append(one)
     return [group[i : i + most] for group in alike.values() for i in range(0, len(group), most)]
 
 
@@ -104,15 +148,11 @@ def _seconds(some: Sequence[Planned]) -> float:
     return sum(cells.estimated_seconds(one.cell) for one in some)
 
 
-def _job(some: Sequence[tuple[dict[str, Any], Path]]) -> list[runs.Run]:
+def _job(some: Sequence[tuple[dict[str, Any], Path]], number: int) -> list[runs.Run]:
     built = [(config.build(settings), folder) for settings, folder in some]
-    told = 0
 
     def count(k: int, _: float) -> None:
-        nonlocal told
-        with _counted.get_lock():
-            _counted.value += (k - told) * len(built)
-        told = k
+        _counted[number] = k * len(built)
 
     return cells.perform_together(built, cells.UNTRACKED, "", quiet=True, progress=count)
 

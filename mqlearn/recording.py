@@ -22,7 +22,7 @@ class Result:
     theta, theta_average: (n_seeds, d) with features, else None.   error_iteration, error_tables: up to 20 checkpoints
     (5 for large tables) and the seed-mean of |Q_k - Q*| there (E, S, A).   visits: (S, A) of all chains, None for
     synchronous sampling.   diverged: seed index -> first iteration k at which a parameter was not finite or beyond
-    1e100.   seconds: of the learning loop, with all that its samples took though rules may share them, without metrics.
+    1e100.   seconds: of the learning loop, without metrics; drawing samples that rules share counts for each of them.
     facts: what else the summary records.   warnings: for people.   reward: as resolved.
     """
 
@@ -48,15 +48,12 @@ class Result:
 
 @dataclass
 class Ended:
-    """A lane that diverged: the first iteration beyond the bound, the learner just before it, and what its chain saw.
-
-    visits: (1, pairs), None without a chain.
-    """
+    """A lane that diverged: the first iteration beyond the bound, the learner before it, its `chain_state` there."""
 
     lane: int
     step: int
     learner: Learner
-    visits: np.ndarray | None
+    chain_state: tuple[np.ndarray, np.ndarray] | None
 
 
 @dataclass
@@ -114,8 +111,8 @@ class Recorder:
             return np.stack([parts[lane] for lane in range(self.n_seeds)])
 
         linear = hasattr(last[0], "theta")
-        visits = [gone.visits for gone in self.ended] + [visits_of(learner) for learner in learners]
-        seen = [part.sum(axis=0) for part in visits if part is not None]
+        seen = [part[1].sum(axis=0) for part in (gone.chain_state for gone in self.ended) if part is not None]
+        seen += [part[1].sum(axis=0) for part in (learner.chain_state() for learner in learners) if part is not None]
         return Result(
             iteration=self.iteration,
             curves=self.curves,
@@ -131,11 +128,6 @@ class Recorder:
             warnings=warnings,
             reward=reward,
         )
-
-
-def visits_of(learner: Any) -> np.ndarray | None:
-    """(lanes, pairs) visits of a learner's chains; None where it has none."""
-    return learner.chain.visits if hasattr(learner, "chain") else None
 
 
 def _part(learner: Any, name: str) -> np.ndarray:

@@ -153,6 +153,9 @@ class SimulatedLearner:
         drop_lanes(self, mask)
         self.walks = [walk for walk, kept in zip(self.walks, mask, strict=True) if kept]
 
+    def chain_state(self) -> None:
+        return None
+
     def seen(self) -> np.ndarray:
         """Steps, episodes ended, and those of them that ended in a terminal state, over all lanes."""
         return np.sum([(walk.steps, walk.episodes, walk.terminated) for walk in self.walks], axis=0)

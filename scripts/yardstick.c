@@ -274,7 +274,7 @@ static inline void touch(double *z, double *w, double *total, uint64_t j, double
 }
 
 /* Linear momentum in the lazy form, features with a single entry 1 a pair, in the column that `columns` names;
- * g_{-1} = g_0, the stored gradient. The other arrays are those of mqlearn.kernels.asynchronous_linear. */
+ * g_{-1} = g_0, the stored gradient. The other arrays are those of mqlearn.kernels.linear_from_samples. */
 void one_hot_momentum(double *theta, double *v, double *sums, double *last, long pairs, long d, const Model *model,
                       const uint32_t *columns, int64_t *states, int32_t *visits, const double *weights, double discount,
                       long n_all, long lanes, uint32_t seed, uint32_t stream)

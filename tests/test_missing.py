@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mqlearn import cells, compose, config, missing, progress
+from mqlearn import cells, compose, config, lookup, missing, progress
 from mqlearn.plans import plan
 
 SMALL = ("iterations=3000", "n_seeds=3", "n_checkpoints=5", "env.repeat=1", "tracking=none")
@@ -24,7 +24,7 @@ def test_the_rules_of_a_panel_share_samples():
 
 
 def samples(*overrides: str) -> str | None:
-    return config.build(compose.compose(["features=one_hot", "sampling=replay", *overrides])).samples
+    return config.build(compose.compose(["features=one_hot", "sampling=replay", *overrides])).samples_key
 
 
 @pytest.mark.parametrize(
@@ -67,6 +67,35 @@ def test_what_differs_in_more_than_the_rule_shares_none(overrides):
 )
 def test_rules_that_draw_samples_of_their_own_share_none(overrides):
     assert samples(*overrides.split()) is None
+
+
+def test_cells_that_share_no_samples_are_not_run_together():
+    one, other = (config.build(compose.compose(["features=one_hot", "sampling=replay", f"seed={i}"])) for i in (0, 1))
+    with pytest.raises(ValueError, match="do not share samples"):
+        config.run([one, other])
+
+
+@pytest.mark.parametrize("cores", [1, 2])
+def test_a_rule_that_fails_costs_those_beside_it_nothing(tmp_path, monkeypatch, cores):
+    (tmp_path / "failing.py").write_text(
+        "import mqlearn as mq\n\n\nclass Failing(mq.QLearning):\n    def weights(self, start, stop):\n"
+        "        if start > 1000:\n            raise RuntimeError('of its own')\n"
+        "        return super().weights(start, stop)\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setenv("MQLEARN_OUTPUTS", str(tmp_path))
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(cores)), raising=False)
+    monkeypatch.setattr(missing, "_WORTH_PROCESSES", 0.0)
+    planned = plan("figure2_smoke", [*SMALL, "plugins=[failing]"])
+    bad = config.build(planned.cells[0].cell.settings | {"algorithm": {"_target_": "failing.Failing", "name": "f"}})
+    cells_of = (replace(planned.cells[0], label="failing", cell=bad), *planned.cells[1 : 2 * cores])
+    assert len(missing._groups(cells_of, 2)) == cores
+    with pytest.raises(RuntimeError, match="of its own"):
+        missing.finished(replace(planned, cells=cells_of))
+    found = lookup.finished(tmp_path, planned.settings["experiment"]["name"], store=None)
+    assert cells_of[1].cell.digest in found and bad.digest not in found
 
 
 def test_runs_that_share_samples_in_processes_have_the_numbers_of_runs_alone(tmp_path, monkeypatch, capsys):
