@@ -97,7 +97,7 @@ def perform(
 def perform_together(
     some: Sequence[tuple[Cell, Path]],
     track: Tracker,
-    label: str,
+    label: str = "",
     known: dict[str, Any] | None = None,
     *,
     quiet: bool = False,

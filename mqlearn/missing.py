@@ -81,7 +81,7 @@ def _here(groups: Sequence[Group], folders: Mapping[str, Path], progress: Progre
             progress(before + k * len(some), error)
 
         placed = [(one.cell, folders[one.cell.digest]) for one in some]
-        return cells.perform_together(placed, cells.UNTRACKED, "", progress=tell)
+        return cells.perform_together(placed, cells.UNTRACKED, progress=tell)
 
     for group in groups:
         yield from _each(group, partial(perform, group), perform)
@@ -154,7 +154,7 @@ def _job(some: Sequence[tuple[dict[str, Any], Path]], number: int) -> list[runs.
     def count(k: int, _: float) -> None:
         _counted[number] = k * len(built)
 
-    return cells.perform_together(built, cells.UNTRACKED, "", quiet=True, progress=count)
+    return cells.perform_together(built, cells.UNTRACKED, quiet=True, progress=count)
 
 
 def _begin(counted: Any) -> None:
