@@ -133,7 +133,7 @@ def _each(group: Group, together: Callable[[], list[runs.Run]], perform: Callabl
             else:
                 yield one, run
         if failed is not None:
-            raise failed from None
+            raise failed
 
 
 def _groups(some: Sequence[Planned], most: int) -> list[Group]:
