@@ -33,7 +33,8 @@ _EPISODES, _SIMULATED_EPISODES = 150, 10  # of an evaluation, unless set; Gymnas
 _FEW_LANES = 16  # fewer synchronous seeds cost a worker as much time as these
 _LANE_STEP = 4  # synchronous seeds are dealt to workers in whole vectors
 _LONGEST = 1_000_000  # iterations of a block: its weights are kept in memory, 32 bytes an iteration
-_REPORTS = 16  # of progress at least with tables, however few the checkpoints
+_REPORTS = 16  # of progress at least with tables, however few the checkpoints,
+_SHORTEST = 1000  # unless so few iterations pass between them
 _CHUNKS = 16  # of a block with features; its samples are kept in memory, 8 bytes each,
 _LANES = 64  # for at most so many seeds a thread
 _STARTS = 3  # of the search for theta*
@@ -216,8 +217,9 @@ def _longest_block(mdp: FiniteMDP | Simulator, features: Any, iterations: int) -
         return max(1, iterations)  # the ends of blocks show in the last bits
     from mqlearn.kernels import CHUNK
 
-    # With features whole chunks, of which the ends do not show.
-    return max(1, min(_LONGEST, iterations // _REPORTS)) if features is None else _CHUNKS * CHUNK
+    if features is None:
+        return max(_SHORTEST, min(_LONGEST, iterations // _REPORTS))
+    return _CHUNKS * CHUNK  # whole ones, of which the ends do not show
 
 
 def checked_initial(name: str, value: Any) -> Initial:

@@ -120,20 +120,23 @@ def _in_processes(groups: Sequence[Group], folders: Mapping[str, Path], progress
 def _each(group: Group, together: Callable[[], list[runs.Run]], perform: Callable[[Group], list[runs.Run]]) -> Runs:
     """The runs of a group. If it fails, each of them alone: one that fails must not cost the others. Then raises."""
     try:
-        yield from zip(group, together(), strict=True)
+        made = together()
     except Exception:
         if len(group) == 1:
             raise
-        failed: Exception | None = None
-        for one in group:
-            try:
-                (run,) = perform([one])
-            except Exception as error:
-                failed = failed or error
-            else:
-                yield one, run
-        if failed is not None:
-            raise failed
+    else:
+        yield from zip(group, made, strict=True)
+        return
+    failed: Exception | None = None
+    for one in group:
+        try:
+            (run,) = perform([one])
+        except Exception as error:
+            failed = failed or error
+        else:
+            yield one, run
+    if failed is not None:
+        raise failed
 
 
 def _groups(some: Sequence[Planned], most: int) -> list[Group]:
