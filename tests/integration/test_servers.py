@@ -160,6 +160,9 @@ def test_ray_on_this_machine_equals_one_process(reference, tmp_path):
         process.communicate(timeout=60)
         assert process.returncode == 130 and time.monotonic() - pressed < 5
         servers.wait(lambda: not any(map(lives, below)), "the end of Ray's processes", 30)
+        if len(curves(outputs)) == 20:  # all had ended before the interruption came: then take some away to be resumed
+            for path in sorted((outputs / "runs").rglob("curves.npz"))[:5]:
+                shutil.rmtree(path.parent)
         done = len(curves(outputs))
         text = begun(lambda: len(curves(outputs)) > done).communicate(timeout=300)[0]
         assert f"{20 - done} done, {done} skipped" in text, text
