@@ -177,11 +177,13 @@ def run_together(
         sources = [shared_samples(mdp, sampling, features, linear, seed, mean, some) for some in lanes]
         common = (mdp, sampling, features, linear, seed, initial, mean)
         learners = [[start(*common, some, source) for some, source in zip(lanes, sources, strict=True)] for _ in rules]
-    courses = [Course(rule, Recorder(mdp, optimal_q, iteration, n_seeds), shared_warnings) for rule in rules]
+    courses = [
+        Course(rule, Recorder(mdp, optimal_q, iteration, n_seeds), rule.warnings(mdp.discount) + shared_warnings)
+        for rule in rules
+    ]
     by_part = zip(sources, zip(*learners, strict=True), strict=True)
     parts = [Part(source, dict(enumerate(own))) for source, own in by_part]
     for number, course in enumerate(courses):
-        course.warnings = course.rule.warnings(mdp.discount) + course.warnings
         for learner in learners_of(parts, number):  # compiles, where that has not been done: not learning time
             learner.advance(0, 0, course.rule.weights(*learner.rows(0, 0)))
     longest = _longest_block(mdp, features, iterations)

@@ -279,12 +279,16 @@ class LinearLearner(_LinearParameters):
     def __init__(self, samples: Samples, features: Any, linear: Linear, initial: Initial) -> None:
         super().__init__(samples.chain, features, linear, initial)
         self.samples = samples
-        self.chain = samples.chain  # of all lanes, where the last block ends
         self.places = np.arange(len(samples.chain.lanes))  # of its lanes among those of the samples
 
     @property
     def lanes(self) -> np.ndarray:
-        return self.samples.chain.lanes[self.places]
+        return self.chain.lanes[self.places]
+
+    @property
+    def chain(self) -> Chain:
+        """Of all lanes of the samples, where the last block ends."""
+        return self.samples.chain
 
     def chain_state(self) -> tuple[np.ndarray, np.ndarray]:
         return self.samples.chain_state(self.k, self.places)
@@ -292,10 +296,10 @@ class LinearLearner(_LinearParameters):
     def advance(self, k: int, n: int, weights: np.ndarray) -> None:
         from mqlearn import kernels
 
-        chain, drawn = self.samples.chain, self.samples.block(k, n, self.places)
+        drawn = self.samples.block(k, n, self.places)
         kernels.linear_from_samples(
-            self.theta, self.v, self.sums, self.last, chain.model, self.active, drawn, weights[:n], self.options,
-            chain.mdp.discount,
+            self.theta, self.v, self.sums, self.last, self.chain.model, self.active, drawn, weights[:n], self.options,
+            self.mdp.discount,
         )  # fmt: skip
         self.k = k + n
 

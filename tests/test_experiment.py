@@ -1,6 +1,7 @@
 """The loop: what does not change a number, checkpoints, metrics, divergence, and values that were known beforehand."""
 
 import dataclasses
+import inspect
 import itertools
 import math
 from typing import Any
@@ -238,6 +239,8 @@ def test_rules_that_run_together_give_the_results_of_each_alone(kind, n_workers)
 
 
 def test_settings_of_several_rules_are_those_of_one():
+    one, several = (list(inspect.signature(function).parameters.values()) for function in (run, run_together))
+    assert one[2:] == several[2:]  # with their defaults
     assert run_together(LAKE, [], iterations=10) == []
     with pytest.raises(TypeError, match="n_sedes"):
         run_together(LAKE, [QLearning()], iterations=10, n_sedes=3)  # type: ignore  # as a user may
