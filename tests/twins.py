@@ -308,6 +308,20 @@ def advance(learner, rule, *blocks: int):
     return learner
 
 
+def assert_same(one: Any, other: Any, seeds: slice = slice(None)) -> None:
+    """The same bits, in the first of two results for some of its seeds."""
+    np.testing.assert_array_equal(one.iteration, other.iteration)
+    assert one.curves.keys() == other.curves.keys()
+    for name, curve in other.curves.items():
+        np.testing.assert_array_equal(one.curves[name][seeds], curve, err_msg=name)
+    for name in ("q", "theta", "theta_average"):
+        a, b = getattr(one, name), getattr(other, name)
+        assert (a is None) == (b is None)
+        if a is not None:
+            np.testing.assert_array_equal(a[seeds], b)
+    assert {seed: k for seed, k in one.diverged.items() if seed in range(len(other.q))} == other.diverged
+
+
 def drawn(mdp: FiniteMDP, sampling, n: int, lane: int = 0, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     """Pairs and outcomes (n,) that the kernel draws in iterations 0 .. n - 1; not for epsilon-greedy behaviour."""
     chain = Chain(mdp, sampling, np.array([lane], np.uint32), seed, False)
