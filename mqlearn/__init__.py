@@ -1,8 +1,14 @@
 """mqlearn: a bench on which Q-learning rules are compared against the exact optimum."""
 
 from mqlearn.algorithms import MomentumQ, NeSA, QLearning, Rule, SpeedyQ
-from mqlearn.encodings import fourier, rbf, tile_coding
-from mqlearn.environments import (
+from mqlearn.algorithms.step_sizes import Constant, Harmonic, InverseSqrt, Matched, Polynomial, RescaledLinear
+from mqlearn.errors import SettingError
+from mqlearn.learning.learners import Linear
+from mqlearn.learning.loop import Result, run, run_together
+from mqlearn.learning.metrics import Evaluation
+from mqlearn.learning.sampling import IID, Markovian, Replay, Synchronous
+from mqlearn.problems.encodings import fourier, rbf, tile_coding
+from mqlearn.problems.environments import (
     cliff_walking,
     from_gymnasium,
     frozen_lake,
@@ -11,15 +17,9 @@ from mqlearn.environments import (
     simulator,
     taxi,
 )
-from mqlearn.errors import SettingError
-from mqlearn.experiment import Result, run, run_together
-from mqlearn.features import Features, aggregation, from_function, from_matrix, one_hot
-from mqlearn.learners import Linear
-from mqlearn.mdp import FiniteMDP
-from mqlearn.metrics import Evaluation
-from mqlearn.sampling import IID, Markovian, Replay, Synchronous
-from mqlearn.solvers import optimal
-from mqlearn.step_sizes import Constant, Harmonic, InverseSqrt, Matched, Polynomial, RescaledLinear
+from mqlearn.problems.features import Features, aggregation, from_function, from_matrix, one_hot
+from mqlearn.problems.mdp import FiniteMDP
+from mqlearn.problems.solvers import optimal
 
 __all__ = [
     "IID",

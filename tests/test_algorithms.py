@@ -21,12 +21,12 @@ from random_mdps import random_mdp
 from twins import run
 
 from mqlearn.algorithms import MomentumQ, NeSA, QLearning, Rule, SpeedyQ, check_rule
-from mqlearn.environments import frozen_lake
+from mqlearn.algorithms.step_sizes import Constant, Harmonic, InverseSqrt, Matched, Polynomial, RescaledLinear
 from mqlearn.errors import SettingError
-from mqlearn.mdp import bellman
-from mqlearn.sampling import Synchronous
-from mqlearn.solvers import optimal
-from mqlearn.step_sizes import Constant, Harmonic, InverseSqrt, Matched, Polynomial, RescaledLinear
+from mqlearn.learning.sampling import Synchronous
+from mqlearn.problems.environments import frozen_lake
+from mqlearn.problems.mdp import bellman
+from mqlearn.problems.solvers import optimal
 
 FILES = sorted((Path(__file__).parents[1] / "conf" / "algorithm").glob("*.yaml"))
 

@@ -10,15 +10,18 @@ import numpy as np
 import pytest
 import yaml
 
-from mqlearn import config, plans, significance, theory
-from mqlearn.claims import checks as claim_checks
-from mqlearn.claims import command as claims
-from mqlearn.claims.checks import FAILS, HOLDS, OPEN, Check, Seen, measured
+from mqlearn.analysis.claims import checks as claim_checks
+from mqlearn.analysis.claims.checks import FAILS, HOLDS, OPEN, Check, Seen, measured
+from mqlearn.analysis.comparison import selection
+from mqlearn.analysis.statistics import significance
+from mqlearn.cli import claims
 from mqlearn.errors import SettingError
-from mqlearn.fixed_points import mean_gradient, theta_star
-from mqlearn.runs import Run
-from mqlearn.sampling import stationary
-from mqlearn.verdict import selection
+from mqlearn.experiments import plans
+from mqlearn.experiments.settings.cell import build
+from mqlearn.learning.sampling import stationary
+from mqlearn.problems.fixed_points import mean_gradient, theta_star
+from mqlearn.storage.runs import Run
+from mqlearn.theory import bounds
 
 NAMES = claims.known()
 
@@ -384,11 +387,11 @@ def test_a_rate_holds_if_it_is_that_of_the_theorem_or_faster(low, high, expected
 def test_the_bound_of_theorem_3_in_a_case_worked_by_hand():
     # m = 2, g = 1/2, V = R = 1: D_0 = 3/2, D_1 = 1 + (1 + 1 (1 + 3/2))/2 = 11/4 (k = 1 is not below m/2), D_2 = 3/2.
     constants = {"m": 2, "discount": 0.5, "v_max": 1.0, "r_max": 1.0, "n_pairs": 5, "delta": 0.1}
-    bound = theory.theorem_3(np.array([1, 2, 3]), **constants)
+    bound = bounds.theorem_3(np.array([1, 2, 3]), **constants)
     assert np.isnan(bound[:2]).all()
     h = 2 * 0.5 * (2 + 2 + 2) + 2
     assert bound[2] == pytest.approx((h + 11 / 4 * np.sqrt(8 * 0 * np.log(100))) / 1.5)
-    corrected = theory.theorem_3(np.array([3]), **constants, corrected=True)
+    corrected = bounds.theorem_3(np.array([3]), **constants, corrected=True)
     assert corrected[0] == pytest.approx((h + 11 / 4 * np.sqrt(8 * 3 * np.log(100))) / 1.5)
 
 
@@ -397,7 +400,7 @@ def test_assumption_2_holds_with_the_delta_that_theorem_1_is_tested_with():
     place = ("4x4",)
     label = "MomentumQ, alpha=0.1"
     (one,) = plans.composed({("", label): claims.needs(claim).lists[place, label]})
-    cell, delta = one.cell, theory.contraction(one.cell)
+    cell, delta = one.cell, bounds.contraction(one.cell)
     assert delta > 0
     features, mdp = cell.run_arguments["features"], cell.mdp
     mu = stationary(cell.run_arguments["sampling"], mdp)
@@ -409,6 +412,6 @@ def test_assumption_2_holds_with_the_delta_that_theorem_1_is_tested_with():
             away = np.where(root.used, scale * rng.normal(size=len(root.theta)), 0)
             inner = away @ mean_gradient(mdp, features, mu, root.theta + away)
             assert inner >= delta * (away @ away)
-    far = config.build(cell.settings | {"discount": 0.6})
+    far = build(cell.settings | {"discount": 0.6})
     with pytest.raises(SettingError, match="Assumption 2 is not known to hold"):
-        theory.contraction(far)
+        bounds.contraction(far)

@@ -14,10 +14,13 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from mqlearn import cells, compose, config, runs
-from mqlearn.verdict import comparison, selection
-from mqlearn.verdict.labels import Curve, Entry, entries, planned
-from mqlearn.verdict.samples import Question
+from mqlearn.analysis.comparison import comparison, selection
+from mqlearn.analysis.comparison.labels import Curve, Entry, entries, planned
+from mqlearn.analysis.comparison.samples import Question
+from mqlearn.experiments import execute
+from mqlearn.experiments.settings import compose
+from mqlearn.experiments.settings.cell import build
+from mqlearn.storage import runs
 
 SMALL = ("n_checkpoints=12", "tracking=none")
 MADE = {  # experiment: overrides of `mqlearn run -m`
@@ -45,9 +48,9 @@ def made(tmp_path_factory) -> Path:
             words = [f"{key}={value}" for key, value in zip(keys, chosen, strict=True)]
             jobs.append([*words, *SMALL, f"experiment.name={name}"])
     for settings in compose.compose_all(jobs):
-        cell = config.build(settings)
-        nowhere = cells.Tracker(None, cell.settings["experiment"]["name"], False)
-        cells.perform(cell, folder / "runs" / cell.subfolder, nowhere)
+        cell = build(settings)
+        nowhere = execute.Tracker(None, cell.settings["experiment"]["name"], False)
+        execute.perform(cell, folder / "runs" / cell.subfolder, nowhere)
     return folder
 
 
@@ -508,8 +511,8 @@ def test_tuning_gives_equal_budgets_and_reports_on_other_seeds(compare, mqlearn,
 
 
 def test_settings_that_could_be_best_hold_the_best_and_not_a_hopeless_one():
-    from mqlearn.statistics import Estimate
-    from mqlearn.verdict.tuned import Setting, _could_be_best
+    from mqlearn.analysis.comparison.tuned import Setting, _could_be_best
+    from mqlearn.analysis.statistics.intervals import Estimate
 
     rng = np.random.default_rng(1)
     missed = 0

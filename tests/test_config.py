@@ -8,15 +8,20 @@ import hydra
 import pytest
 from omegaconf import OmegaConf
 
-from mqlearn import compose, config, experiment, plans, plugins, runs
-from mqlearn.errors import SettingError
-from mqlearn.targets import SettingErrors
+from mqlearn import paths
+from mqlearn.errors import SettingError, SettingErrors
+from mqlearn.experiments import plans
+from mqlearn.experiments.settings import cell, compose, plugins
+from mqlearn.experiments.settings.cell import build, run_cells
+from mqlearn.learning import loop
+from mqlearn.paths import CONF, PACKAGE, outputs_folder
+from mqlearn.storage import runs
 
 SMALL = ("iterations=100", "n_seeds=2")
 
 
 def digest(*overrides: str, config_dir: str | None = None) -> str:
-    return config.build(compose.compose([*SMALL, *overrides], config_dir)).digest
+    return build(compose.compose([*SMALL, *overrides], config_dir)).digest
 
 
 def test_many_lists_are_composed_as_hydra_composes_each_alone():
@@ -32,7 +37,7 @@ def test_many_lists_are_composed_as_hydra_composes_each_alone():
     with compose._hydra(None) as one:
         together = [one(overrides) for overrides in [*lists, *lists]]
     for number, config_of in enumerate(together):
-        with hydra.initialize_config_dir(str(config.CONF), version_base=compose.VERSION_BASE, job_name="mqlearn"):
+        with hydra.initialize_config_dir(str(CONF), version_base=compose.VERSION_BASE, job_name="mqlearn"):
             alone = hydra.compose("config", lists[number % len(lists)], return_hydra_config=True)
         assert config_of == alone
         assert compose.plain(config_of) == compose.plain(alone)
@@ -108,25 +113,25 @@ def test_a_map_counts_by_its_tiles_wherever_they_are_written(tmp_path):
     changed = tmp_path / "changed.txt"
     changed.write_text("SFF\nFFF\nFFG\n")
     assert written != digest(lake, f"env.map={changed}")
-    cell = config.build(compose.compose([lake, f"env.map={file}"]))
+    cell = build(compose.compose([lake, f"env.map={file}"]))
     assert cell.settings["env"]["map"] == ["SFF", "FHF", "FFG"]  # the file is not needed again
-    assert config.build(cell.settings).digest == cell.digest
+    assert build(cell.settings).digest == cell.digest
 
 
 def test_another_numerics_version_is_another_cell(monkeypatch):
     before = digest()
-    monkeypatch.setattr(experiment, "NUMERICS_VERSION", experiment.NUMERICS_VERSION + 1)
-    config._build.cache_clear()
+    monkeypatch.setattr(loop, "NUMERICS_VERSION", loop.NUMERICS_VERSION + 1)
+    cell._build.cache_clear()
     assert digest() != before
-    config._build.cache_clear()
+    cell._build.cache_clear()
 
 
 def test_a_cell_is_built_again_from_what_it_records(tmp_path):
     """The settings in config.yaml lead to the same cell, as `mqlearn rerun` needs it."""
-    cell = config.build(compose.compose([*SMALL, "algorithm=momentum_q", "algorithm.shift=on", "q0=[-1,1]"]))
-    [result] = config.run([cell])
+    cell = build(compose.compose([*SMALL, "algorithm=momentum_q", "algorithm.shift=on", "q0=[-1,1]"]))
+    [result] = run_cells([cell])
     run = runs.write(tmp_path / "run", settings=cell.settings, digest=cell.digest, name=cell.name, result=result)
-    again = config.build(run.settings)
+    again = build(run.settings)
     assert again.digest == cell.digest
     assert again.settings == cell.settings
 
@@ -140,7 +145,7 @@ NEEDED = {
 }
 CHOICES = sorted(
     f"{path.parent.name}={path.stem}"
-    for path in config.CONF.glob("*/*.yaml")
+    for path in CONF.glob("*/*.yaml")
     if path.parent.name in {*plans.GROUPS} - {"experiment"}
 )
 
@@ -152,10 +157,10 @@ def test_every_choice_of_every_group_makes_a_cell(choice):
         more = ["sampling=markovian"]
     if choice == "env=frozen_lake_128x128" or choice == "env=frozen_lake_blocks":
         more = ["iterations=0"]
-    cell = config.build(compose.compose([*SMALL, choice, *more]))
+    cell = build(compose.compose([*SMALL, choice, *more]))
     group, _, name = choice.partition("=")
     assert cell.settings[group]["name"] == name
-    file = config.CONF / group / f"{name}.yaml"
+    file = CONF / group / f"{name}.yaml"
     if group in ("algorithm", "env", "step_size"):
         assert file.stem in cell.name
 
@@ -193,7 +198,7 @@ def test_the_source_text_of_user_modules_is_part_of_the_cell(tmp_path, monkeypat
     assert len(set(digests)) == 3
 
     overrides = ("plugins=[scaled_rule]", "algorithm._target_=scaled_rule.Scaled", "+algorithm.gain=0.5")
-    cell = config.build(compose.compose([*SMALL, *overrides]))
+    cell = build(compose.compose([*SMALL, *overrides]))
     assert cell.run_arguments["rule"].gain == 0.5
     assert "gain=0.5" in cell.name
 
@@ -218,9 +223,9 @@ def test_a_configuration_folder_of_the_user(tmp_path):
     """YAML reads on and off as truth values, and a folder may have blanks and commas in its name."""
     folder = tmp_path / "my conf, really"
     (folder / "env").mkdir(parents=True)
-    text = (config.CONF / "env" / "frozen_lake_4x4.yaml").read_text()
+    text = (CONF / "env" / "frozen_lake_4x4.yaml").read_text()
     (folder / "env" / "smooth.yaml").write_text(text.replace("slippery: true", "slippery: off"))
-    made = config.build(compose.compose([*SMALL, "env=smooth"], str(folder)))
+    made = build(compose.compose([*SMALL, "env=smooth"], str(folder)))
     assert made.settings["env"]["slippery"] is False
     assert made.digest == digest("env.slippery=false")
     with pytest.raises(SettingError, match="smooth"):
@@ -235,7 +240,7 @@ def test_nothing_composed_before_outlives_a_change(tmp_path, monkeypatch):
     elsewhere.mkdir()
 
     def write(folder: Path, rate: float) -> None:
-        text = (config.CONF / "env" / "frozen_lake_4x4.yaml").read_text()
+        text = (CONF / "env" / "frozen_lake_4x4.yaml").read_text()
         changed = re.sub("success_rate: .*", f"success_rate: {rate}", text)
         (folder / "env" / f"{folder.name}.yaml").write_text(changed)
 
@@ -263,10 +268,10 @@ def test_a_user_environment_takes_the_discount_of_the_run(tmp_path, monkeypatch)
     source = "import mqlearn as mq\n\ndef lake(slippery: bool = True):\n    return mq.frozen_lake(slippery=slippery)\n"
     Path("my_lake.py").write_text(source)
     overrides = ["plugins=[my_lake]", "~env", "+env._target_=my_lake.lake", "discount=0.7"]
-    cell = config.build(compose.compose([*SMALL, *overrides]))
+    cell = build(compose.compose([*SMALL, *overrides]))
     assert cell.mdp.discount == 0.7
     with pytest.raises(SettingError, match=r"env\.slippery=2: must be true or false"):
-        config.build(compose.compose([*overrides, "+env.slippery=2"]))
+        build(compose.compose([*overrides, "+env.slippery=2"]))
 
 
 def test_errors_survive_a_worker():
@@ -280,8 +285,8 @@ def test_errors_survive_a_worker():
 def test_outputs_folder(monkeypatch, tmp_path):
     monkeypatch.setenv("MQLEARN_OUTPUTS", "relative/place")
     monkeypatch.chdir(tmp_path)
-    assert config.outputs_folder() == tmp_path / "relative" / "place"
+    assert outputs_folder() == tmp_path / "relative" / "place"
     monkeypatch.delenv("MQLEARN_OUTPUTS")
-    assert config.outputs_folder() == config.PACKAGE.parent / "outputs"  # of the clone
-    monkeypatch.setattr(config, "PACKAGE", tmp_path / "site-packages" / "mqlearn")
-    assert config.outputs_folder() == tmp_path / "outputs"
+    assert outputs_folder() == PACKAGE.parent / "outputs"  # of the clone
+    monkeypatch.setattr(paths, "PACKAGE", tmp_path / "site-packages" / "mqlearn")
+    assert outputs_folder() == tmp_path / "outputs"

@@ -10,11 +10,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mqlearn import cells, config, differences, plans, runs
-from mqlearn.doctor import checks, resumed, surroundings
-from mqlearn.doctor.command import carried_out
+from mqlearn.analysis.figures import make
+from mqlearn.cli.doctor import checks, resumed, surroundings
+from mqlearn.cli.doctor.command import carried_out
 from mqlearn.errors import SettingError
-from mqlearn.figures import make
+from mqlearn.experiments import execute, plans
+from mqlearn.experiments.settings.cell import build
+from mqlearn.storage import array_comparison, runs
 
 TINY = ["iterations=60", "n_seeds=5"]
 RULES = '''
@@ -90,8 +92,8 @@ def test_one_bit_of_a_curve_is_named_with_its_seed_and_iteration(case):
 def test_the_earliest_iteration_comes_first_whatever_the_curve_is_called(case):
     wrong = altered(case.alone, "curves", "bellman_error", flip((0, 9)))
     wrong = altered(wrong, "curves", "theta_error", flip((4, 2)))
-    compared = differences.compare(
-        differences.of_run(wrong), differences.of_run(case.alone), place=differences.place_in(case.alone)
+    compared = array_comparison.compare(
+        array_comparison.of_run(wrong), array_comparison.of_run(case.alone), place=array_comparison.place_in(case.alone)
     )
     assert compared.difference.startswith("curve theta_error, seed 4: ")
     assert compared.names == ("curve bellman_error", "curve theta_error")
@@ -99,11 +101,11 @@ def test_the_earliest_iteration_comes_first_whatever_the_curve_is_called(case):
 
 def test_a_sign_of_zero_is_a_difference_and_nan_is_none():
     a = {"x": np.array([[0.0, np.nan]])}
-    assert differences.compare(a, {"x": np.array([[-0.0, np.nan]])}).verdict == "different"
-    assert differences.compare(a, {"x": np.array([[-0.0, np.nan]])}, within=1e-9).verdict == "compatible"
-    assert differences.compare(a, {"x": np.array([[0.0, np.nan]])}) == differences.Comparison("same")
-    assert differences.compare(a, {"x": a["x"].astype(np.float32)}).verdict == "same"  # the same numbers
-    assert differences.compare(a, {"y": a["x"]}).difference == "x: only in the first"
+    assert array_comparison.compare(a, {"x": np.array([[-0.0, np.nan]])}).verdict == "different"
+    assert array_comparison.compare(a, {"x": np.array([[-0.0, np.nan]])}, within=1e-9).verdict == "compatible"
+    assert array_comparison.compare(a, {"x": np.array([[0.0, np.nan]])}) == array_comparison.Comparison("same")
+    assert array_comparison.compare(a, {"x": a["x"].astype(np.float32)}).verdict == "same"  # the same numbers
+    assert array_comparison.compare(a, {"y": a["x"]}).difference == "x: only in the first"
 
 
 def test_a_table_is_compared_too(case):
@@ -229,7 +231,7 @@ def test_an_altered_number_of_the_reference_data_is_named(tmp_path, monkeypatch)
     planned = plans.plan("figure1", ["tracking=none"])
     planned = replace(planned, cells=planned.cells[:1])
     (one,) = planned.cells
-    made = [cells.perform(one.cell, tmp_path / "run", cells.UNTRACKED, quiet=True)]
+    made = [execute.perform(one.cell, tmp_path / "run", execute.UNTRACKED, quiet=True)]
     compared = surroundings.compare(planned, made)
     assert compared.verdict in ("same", "compatible"), compared.difference
     name = f"{one.panel} | {one.label} | band"
@@ -267,7 +269,7 @@ def test_a_fault_in_a_check_stops_no_other_and_keeps_its_traceback(capsys):
     assert (line.verdict, line.holds) == ("failed", False) and "ZeroDivisionError" in line.detail
     assert "Traceback" in capsys.readouterr().err
     with pytest.raises(SettingError):
-        carried_out(checks.Check("odd", "", "", lambda: checks.Outcome("same", config.build({"nothing": 1}).name)))
+        carried_out(checks.Check("odd", "", "", lambda: checks.Outcome("same", build({"nothing": 1}).name)))
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,8 @@ from gymnasium.wrappers import RecordEpisodeStatistics, TimeLimit, TransformRewa
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from mqlearn.environments import (
+from mqlearn.errors import SettingError
+from mqlearn.problems.environments import (
     cliff_walking,
     from_gymnasium,
     frozen_lake,
@@ -21,9 +22,8 @@ from mqlearn.environments import (
     frozen_lake_random,
     taxi,
 )
-from mqlearn.errors import SettingError
-from mqlearn.mdp import FiniteMDP
-from mqlearn.solvers import optimal, policy_value, shortest_path
+from mqlearn.problems.mdp import FiniteMDP
+from mqlearn.problems.solvers import optimal, policy_value, shortest_path
 
 slow_machine = settings(deadline=None, max_examples=40)
 
@@ -395,7 +395,7 @@ def test_an_environment_of_the_wrong_form_is_refused(env, message):
 
 def test_environments_are_imported_without_gymnasium_and_scipy():
     code = (
-        "import sys, mqlearn.environments as e; e.frozen_lake();"
+        "import sys, mqlearn.problems.environments as e; e.frozen_lake();"
         "sys.exit(any(name in sys.modules for name in ('gymnasium', 'scipy', 'numba')))"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -14,19 +14,19 @@ from hypothesis import strategies as st
 from random_mdps import random_mdp
 from twins import assert_same, run, success_within
 
-from mqlearn import kernels
 from mqlearn.algorithms import MomentumQ, NeSA, QLearning, Rule, SpeedyQ
-from mqlearn.environments import frozen_lake, frozen_lake_blocks
+from mqlearn.algorithms.step_sizes import Constant, Polynomial, RescaledLinear
 from mqlearn.errors import SettingError
-from mqlearn.experiment import checkpoint_iterations, run_together
-from mqlearn.features import aggregation, one_hot
-from mqlearn.fixed_points import theta_star
-from mqlearn.learners import Linear
-from mqlearn.mdp import FiniteMDP, bellman, greedy
-from mqlearn.metrics import Evaluation, Measure, greedy_policies
-from mqlearn.sampling import IID, Markovian, Replay, Synchronous, stationary
-from mqlearn.solvers import optimal, policy_value
-from mqlearn.step_sizes import Constant, Polynomial, RescaledLinear
+from mqlearn.learning import kernels
+from mqlearn.learning.learners import Linear
+from mqlearn.learning.loop import checkpoint_iterations, run_together
+from mqlearn.learning.metrics import Evaluation, Measure, greedy_policies
+from mqlearn.learning.sampling import IID, Markovian, Replay, Synchronous, stationary
+from mqlearn.problems.environments import frozen_lake, frozen_lake_blocks
+from mqlearn.problems.features import aggregation, one_hot
+from mqlearn.problems.fixed_points import theta_star
+from mqlearn.problems.mdp import FiniteMDP, bellman, greedy
+from mqlearn.problems.solvers import optimal, policy_value
 
 LAKE = frozen_lake("4x4", discount=0.9)
 # With a cost of every move a table shows all that was sampled.

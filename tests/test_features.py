@@ -17,10 +17,10 @@ from hypothesis import strategies as st
 from random_mdps import mdps
 from scipy import sparse
 
-from mqlearn.encodings import BoxMap, fourier, rbf, tile_coding
-from mqlearn.environments import cliff_walking, frozen_lake, frozen_lake_blocks, taxi
 from mqlearn.errors import SettingError
-from mqlearn.features import Features, aggregation, from_function, from_matrix, null_space, one_hot, tabular
+from mqlearn.problems.encodings import BoxMap, fourier, rbf, tile_coding
+from mqlearn.problems.environments import cliff_walking, frozen_lake, frozen_lake_blocks, taxi
+from mqlearn.problems.features import Features, aggregation, from_function, from_matrix, null_space, one_hot, tabular
 
 CONF = Path(__file__).parent.parent / "conf" / "features"
 slow_machine = settings(deadline=None)

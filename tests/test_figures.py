@@ -16,10 +16,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import mqlearn
+from mqlearn.analysis.figures import error_curves, parts, reference, style
+from mqlearn.analysis.figures.error_curves import Curve, Panel
+from mqlearn.analysis.statistics.intervals import mean_interval
 from mqlearn.errors import SettingError
-from mqlearn.figures import error_curves, parts, reference, style
-from mqlearn.figures.error_curves import Curve, Panel
-from mqlearn.statistics import mean_interval
 
 PROVENANCE = {
     "digest": "ab(12)",
@@ -66,8 +66,8 @@ DRAW = """
 import json, sys
 from pathlib import Path
 import numpy as np
-from mqlearn.figures import style
-from mqlearn.figures.error_curves import Curve, Panel, draw
+from mqlearn.analysis.figures import style
+from mqlearn.analysis.figures.error_curves import Curve, Panel, draw
 k = np.arange(50)
 values = np.random.default_rng(0).random((20, 50))
 curves = [Curve(f"rule, $m={i}$", k, values * i, {1: 9} if i == 3 else {}, "rule", f"{i}") for i in (1, 2, 3)]
@@ -95,7 +95,7 @@ def test_bytes_are_the_same_in_other_processes_whatever_the_environment(tmp_path
 
 
 def test_an_unknown_back_end_in_the_environment_is_one_clear_message():
-    code = "from mqlearn.figures import style\nwith style.context(): pass"
+    code = "from mqlearn.analysis.figures import style\nwith style.context(): pass"
     environment = os.environ | {"MPLBACKEND": "nonsense"}
     result = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True)
     assert "SettingError: MPLBACKEND='nonsense': unset" in result.stderr

@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 from random_mdps import mdps
 from twins import success_within
 
-from mqlearn.encodings import fourier, tile_coding
-from mqlearn.environments import frozen_lake, frozen_lake_blocks
 from mqlearn.errors import SettingError
-from mqlearn.features import Features, aggregation, from_matrix, one_hot
-from mqlearn.fixed_points import mean_gradient, stationary_distribution, theta_star
-from mqlearn.mdp import FiniteMDP, greedy
-from mqlearn.solvers import optimal
+from mqlearn.problems.encodings import fourier, tile_coding
+from mqlearn.problems.environments import frozen_lake, frozen_lake_blocks
+from mqlearn.problems.features import Features, aggregation, from_matrix, one_hot
+from mqlearn.problems.fixed_points import mean_gradient, stationary_distribution, theta_star
+from mqlearn.problems.mdp import FiniteMDP, greedy
+from mqlearn.problems.solvers import optimal
 
 slow_machine = settings(deadline=None)
 restarts = st.sampled_from([1e-3, 0.1, 1.0])

@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 from random_mdps import random_mdp
 from scipy.stats import chisquare
 
-from mqlearn import kernels
 from mqlearn.algorithms import MomentumQ, NeSA, QLearning, Rule, SpeedyQ
-from mqlearn.environments import frozen_lake
-from mqlearn.features import from_matrix, one_hot
-from mqlearn.learners import Linear
-from mqlearn.mdp import FiniteMDP
-from mqlearn.sampling import IID, Markovian, Replay, Synchronous, outcome_tables
-from mqlearn.step_sizes import Constant, Harmonic, Matched, Polynomial
+from mqlearn.algorithms.step_sizes import Constant, Harmonic, Matched, Polynomial
+from mqlearn.learning import kernels
+from mqlearn.learning.learners import Linear
+from mqlearn.learning.sampling import IID, Markovian, Replay, Synchronous, outcome_tables
+from mqlearn.problems.environments import frozen_lake
+from mqlearn.problems.features import from_matrix, one_hot
+from mqlearn.problems.mdp import FiniteMDP
 
 slow_machine = settings(deadline=None, max_examples=40)
 

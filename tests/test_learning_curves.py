@@ -15,17 +15,17 @@ from matplotlib.collections import LineCollection
 from twins import success_within
 
 import mqlearn as mq
+from mqlearn.analysis.figures import exact_lines, learning_curves, make, reference, style
+from mqlearn.analysis.figures.error_curves import Curve
+from mqlearn.analysis.figures.learning_curves import ROWS, Setting
+from mqlearn.analysis.statistics.intervals import mean_interval
 from mqlearn.errors import SettingError
-from mqlearn.features import aggregation, one_hot
-from mqlearn.figures import exact_lines, learning_curves, make, reference, style
-from mqlearn.figures.error_curves import Curve
-from mqlearn.figures.learning_curves import ROWS, Setting
-from mqlearn.fixed_points import theta_star
-from mqlearn.metrics import Measure
-from mqlearn.plans import plan
-from mqlearn.sampling import stationary
-from mqlearn.solvers import optimal
-from mqlearn.statistics import mean_interval
+from mqlearn.experiments.plans import plan
+from mqlearn.learning.metrics import Measure
+from mqlearn.learning.sampling import stationary
+from mqlearn.problems.features import aggregation, one_hot
+from mqlearn.problems.fixed_points import theta_star
+from mqlearn.problems.solvers import optimal
 
 RULES = {
     "Q-learning": "q_learning",
@@ -342,7 +342,7 @@ def test_figure_2_in_small_is_drawn_from_runs_and_again_from_the_finished_ones_w
         assert make.figure("figure2_smoke", small, None, check=False) == 0
         files = sorted((tmp_path / "figures").iterdir())
         contents.append({file.name: file.read_bytes() for file in files})
-        monkeypatch.setattr("mqlearn.cells.perform_together", None)  # the second time nothing may run
+        monkeypatch.setattr("mqlearn.experiments.execute.perform_together", None)  # the second time nothing may run
     capsys.readouterr()
     assert contents[0] == contents[1] and len(contents[0]) == 4
     record = json.loads(next(content for name, content in contents[0].items() if name.endswith(".json")))
@@ -375,7 +375,7 @@ DRAW = """
 import sys
 from pathlib import Path
 from tests_learning_curves import FOUR, setting
-from mqlearn.figures import learning_curves, style
+from mqlearn.analysis.figures import learning_curves, style
 style.save(learning_curves.draw([setting(title) for title in FOUR[:2]], notes=["A note."]), Path(sys.argv[1]), {})
 assert "matplotlib.pyplot" not in sys.modules
 """

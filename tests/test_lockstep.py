@@ -9,14 +9,14 @@ import twins
 from twins import assert_same, run
 
 from mqlearn.algorithms import MomentumQ, QLearning
-from mqlearn.environments import frozen_lake
-from mqlearn.experiment import run_together
-from mqlearn.features import from_matrix, one_hot
-from mqlearn.lockstep import DIVERGED
-from mqlearn.mdp import FiniteMDP
-from mqlearn.metrics import Evaluation
-from mqlearn.sampling import Markovian, Replay, Synchronous
-from mqlearn.step_sizes import Constant
+from mqlearn.algorithms.step_sizes import Constant
+from mqlearn.learning.lockstep import DIVERGED
+from mqlearn.learning.loop import run_together
+from mqlearn.learning.metrics import Evaluation
+from mqlearn.learning.sampling import Markovian, Replay, Synchronous
+from mqlearn.problems.environments import frozen_lake
+from mqlearn.problems.features import from_matrix, one_hot
+from mqlearn.problems.mdp import FiniteMDP
 
 LAKE = frozen_lake("4x4", discount=0.9)
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from random_mdps import mdps, random_mdp
 
 from mqlearn.errors import SettingError
-from mqlearn.mdp import FiniteMDP, bellman, greedy, state_values
+from mqlearn.problems.mdp import FiniteMDP, bellman, greedy, state_values
 
 slow_machine = settings(deadline=None)
 

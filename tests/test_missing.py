@@ -6,25 +6,28 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mqlearn import cells, compose, config, lookup, missing, progress
-from mqlearn.plans import plan
+from mqlearn.experiments import execute, progress, run_missing
+from mqlearn.experiments.plans import plan
+from mqlearn.experiments.settings import compose
+from mqlearn.experiments.settings.cell import build, run_cells
+from mqlearn.storage import lookup
 
 SMALL = ("iterations=3000", "n_seeds=3", "n_checkpoints=5", "env.repeat=1", "tracking=none")
 
 
 def test_the_rules_of_a_panel_share_samples():
     planned = plan("figure2_smoke", SMALL)
-    groups = missing._groups(planned.cells, 4)
+    groups = run_missing._groups(planned.cells, 4)
     assert sorted([one.panel for one in group] for group in groups) == sorted(
         [panel] * 4 for panel in planned.spec["grid"]
     )
-    assert [one for group in missing._groups(planned.cells, 16) for one in group] == [
+    assert [one for group in run_missing._groups(planned.cells, 16) for one in group] == [
         one for kind in ("replay", "Markovian") for one in planned.cells if kind in one.panel
     ]
 
 
 def samples(*overrides: str) -> str | None:
-    return config.build(compose.compose(["features=one_hot", "sampling=replay", *overrides])).samples_key
+    return build(compose.compose(["features=one_hot", "sampling=replay", *overrides])).samples_key
 
 
 @pytest.mark.parametrize(
@@ -70,9 +73,9 @@ def test_rules_that_draw_samples_of_their_own_share_none(overrides):
 
 
 def test_cells_that_share_no_samples_are_not_run_together():
-    one, other = (config.build(compose.compose(["features=one_hot", "sampling=replay", f"seed={i}"])) for i in (0, 1))
+    one, other = (build(compose.compose(["features=one_hot", "sampling=replay", f"seed={i}"])) for i in (0, 1))
     with pytest.raises(ValueError, match="do not share samples"):
-        config.run([one, other])
+        run_cells([one, other])
 
 
 @pytest.mark.parametrize("cores", [1, 2])
@@ -87,13 +90,13 @@ def test_a_rule_that_fails_costs_those_beside_it_nothing(tmp_path, monkeypatch, 
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     monkeypatch.setenv("MQLEARN_OUTPUTS", str(tmp_path))
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(cores)), raising=False)
-    monkeypatch.setattr(missing, "_WORTH_PROCESSES", 0.0)
+    monkeypatch.setattr(run_missing, "_WORTH_PROCESSES", 0.0)
     planned = plan("figure2_smoke", [*SMALL, "plugins=[failing]"])
-    bad = config.build(planned.cells[0].cell.settings | {"algorithm": {"_target_": "failing.Failing", "name": "f"}})
+    bad = build(planned.cells[0].cell.settings | {"algorithm": {"_target_": "failing.Failing", "name": "f"}})
     cells_of = (replace(planned.cells[0], label="failing", cell=bad), *planned.cells[1 : 2 * cores])
-    assert len(missing._groups(cells_of, 2)) == cores
+    assert len(run_missing._groups(cells_of, 2)) == cores
     with pytest.raises(RuntimeError, match="of its own"):
-        missing.finished(replace(planned, cells=cells_of))
+        run_missing.finished(replace(planned, cells=cells_of))
     found = lookup.finished(tmp_path, planned.settings["experiment"]["name"], store=None)
     assert cells_of[1].cell.digest in found and bad.digest not in found
 
@@ -101,16 +104,16 @@ def test_a_rule_that_fails_costs_those_beside_it_nothing(tmp_path, monkeypatch, 
 def test_runs_that_share_samples_in_processes_have_the_numbers_of_runs_alone(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("MQLEARN_OUTPUTS", str(tmp_path))
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1}, raising=False)
-    monkeypatch.setattr(missing, "_WORTH_PROCESSES", 0.0)
+    monkeypatch.setattr(run_missing, "_WORTH_PROCESSES", 0.0)
     monkeypatch.setattr(progress, "_QUIET", 0.0)
     planned = plan("figure2_smoke", SMALL)
     some = replace(planned, cells=planned.cells[:3] + planned.cells[7:8])
-    done = missing.finished(some)
+    done = run_missing.finished(some)
     shown = capsys.readouterr().err
     assert "figure2_smoke: 0 of 4 runs are finished, 4 to run" in shown
     assert "figure2_smoke 4/4" in shown and "of 12,000 iterations" in shown
     for one in some.cells:
-        alone = cells.perform(one.cell, tmp_path / "alone" / one.cell.digest, cells.UNTRACKED, quiet=True)
+        alone = execute.perform(one.cell, tmp_path / "alone" / one.cell.digest, execute.UNTRACKED, quiet=True)
         run = done[one.cell.digest]
         assert run.folder == tmp_path / "runs" / one.cell.subfolder
         assert run.settings | {"n_workers": None} == alone.settings | {"n_workers": None}

@@ -11,13 +11,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mqlearn import cli, config, runs, tracking
+from mqlearn.analysis.figures import style
+from mqlearn.analysis.report import grid, maps, verdicts
+from mqlearn.analysis.report.markup import number, plain, tag
+from mqlearn.analysis.statistics.intervals import mean_interval
+from mqlearn.cli import explain
+from mqlearn.cli.main import main
 from mqlearn.errors import SettingError
-from mqlearn.figures import style
-from mqlearn.report import explain, grid, maps, verdicts
-from mqlearn.report.markup import number, plain, tag
-from mqlearn.solvers import optimal
-from mqlearn.statistics import mean_interval
+from mqlearn.experiments.settings import cell
+from mqlearn.problems.solvers import optimal
+from mqlearn.storage import runs, tracking
 
 VOID = {"input", "meta", "img", "br"}
 HOSTILE = "<script>alert(1)</script> & \"b\" 'c' $x_"
@@ -61,7 +64,7 @@ class Reader(HTMLParser):
 
 def call(*arguments: object) -> int:
     with pytest.raises(SystemExit) as end:
-        cli.main([str(argument) for argument in arguments])
+        main([str(argument) for argument in arguments])
     assert isinstance(end.value.code, int)
     return end.value.code
 
@@ -214,7 +217,7 @@ def test_a_rule_of_the_user_and_the_same_without_its_module(filled, mqlearn, wor
     assert mqlearn(*arguments).code == 0
     assert any(line.strip() in text for text in read(work / "a.html").all("code"))
     monkeypatch.delitem(sys.modules, "report_rules")
-    config._build.cache_clear()
+    cell._build.cache_clear()
     (work / "report_rules.py").rename(work / "gone.txt")
     done = mqlearn(*arguments)
     assert done.code == 0, done.err

@@ -5,9 +5,10 @@ from pathlib import Path
 import browser
 import pytest
 
-from mqlearn import cli, runs
-from mqlearn.report.maps import _short
-from mqlearn.report.markup import number
+from mqlearn.analysis.report.maps import _short
+from mqlearn.analysis.report.markup import number
+from mqlearn.cli.main import main
+from mqlearn.storage import runs
 
 pytestmark = [
     pytest.mark.integration,
@@ -29,7 +30,7 @@ def made(tmp_path_factory):
             ("report", *common, "--output", str(folder / "seen.html")),
         ):
             with pytest.raises(SystemExit) as end:
-                cli.main(list(arguments))
+                main(list(arguments))
             assert end.value.code == 0
     found = [runs.load(path) for path in (folder / "outputs" / "runs" / "seen").iterdir() if path.is_dir()]
     return folder / "seen.html", {run.settings["algorithm"]["name"]: run for run in found}

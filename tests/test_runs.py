@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mqlearn import lookup, runs
 from mqlearn.errors import SettingError
+from mqlearn.storage import lookup, runs
 
 SETTINGS = {"algorithm": {"name": "momentum_q", "m": 2.0, "shift": "off"}, "discount": 0.9, "q0": None}
 

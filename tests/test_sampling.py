@@ -10,17 +10,17 @@ from scipy.stats import chisquare
 from twins import run
 
 from mqlearn.algorithms import QLearning
-from mqlearn.chains import Chain, Samples
-from mqlearn.environments import cliff_walking, frozen_lake
+from mqlearn.algorithms.step_sizes import Constant, Polynomial
 from mqlearn.errors import SettingError
-from mqlearn.features import one_hot
-from mqlearn.fixed_points import stationary_distribution
-from mqlearn.learners import AsynchronousTable
-from mqlearn.mdp import FiniteMDP
-from mqlearn.metrics import Evaluation, greedy_policies
-from mqlearn.sampling import IID, Markovian, Replay, Synchronous, alias_table, stationary
-from mqlearn.solvers import optimal
-from mqlearn.step_sizes import Constant, Polynomial
+from mqlearn.learning.chains import Chain, Samples
+from mqlearn.learning.learners import AsynchronousTable
+from mqlearn.learning.metrics import Evaluation, greedy_policies
+from mqlearn.learning.sampling import IID, Markovian, Replay, Synchronous, alias_table, stationary
+from mqlearn.problems.environments import cliff_walking, frozen_lake
+from mqlearn.problems.features import one_hot
+from mqlearn.problems.fixed_points import stationary_distribution
+from mqlearn.problems.mdp import FiniteMDP
+from mqlearn.problems.solvers import optimal
 
 LAKE = frozen_lake("4x4")
 MIXED = random_mdp(12, 8, 3, 4, 0.9, "mixed")

@@ -7,10 +7,15 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from mqlearn.analysis.statistics.intervals import (
+    bootstrap_interval,
+    difference_interval,
+    generator,
+    simultaneous_band,
+)
+from mqlearn.analysis.statistics.power import seeds_needed, seeds_to_reach
+from mqlearn.analysis.statistics.significance import effect_size, holm, permutation, sign_flip, smallest_p, t_test
 from mqlearn.errors import SettingError
-from mqlearn.power import seeds_needed, seeds_to_reach
-from mqlearn.significance import effect_size, holm, permutation, sign_flip, smallest_p, t_test
-from mqlearn.statistics import bootstrap_interval, difference_interval, generator, simultaneous_band
 
 
 def mean_difference(x, y, axis):

@@ -12,10 +12,10 @@ from gymnasium.spaces import Box, Discrete
 from scipy import stats
 
 import mqlearn as mq
-from mqlearn.encodings import BoxMap, fourier, rbf, tile_coding
-from mqlearn.environments import simulator
-from mqlearn.features import one_hot
-from mqlearn.simulation import SimulatedLearner
+from mqlearn.learning.simulation import SimulatedLearner
+from mqlearn.problems.encodings import BoxMap, fourier, rbf, tile_coding
+from mqlearn.problems.environments import simulator
+from mqlearn.problems.features import one_hot
 
 ONE = np.zeros(1, np.uint32)
 

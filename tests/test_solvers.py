@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from random_mdps import mdps, random_mdp
 from twins import success_within
 
-from mqlearn import solvers
-from mqlearn.environments import cliff_walking, frozen_lake, frozen_lake_random
 from mqlearn.errors import SettingError
-from mqlearn.mdp import FiniteMDP, bellman, greedy, state_values
-from mqlearn.solvers import (
+from mqlearn.problems import solvers
+from mqlearn.problems.environments import cliff_walking, frozen_lake, frozen_lake_random
+from mqlearn.problems.mdp import FiniteMDP, bellman, greedy, state_values
+from mqlearn.problems.solvers import (
     ConvergenceError,
     certified_error,
     optimal,

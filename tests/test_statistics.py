@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy import stats
 
+from mqlearn.analysis.statistics.intervals import mean_interval
 from mqlearn.errors import SettingError
-from mqlearn.statistics import mean_interval
 
 tables = hnp.arrays(
     np.float64,

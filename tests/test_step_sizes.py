@@ -6,8 +6,8 @@ import pickle
 import numpy as np
 import pytest
 
+from mqlearn.algorithms.step_sizes import Constant, Harmonic, InverseSqrt, Matched, Polynomial, RescaledLinear, total
 from mqlearn.errors import SettingError
-from mqlearn.step_sizes import Constant, Harmonic, InverseSqrt, Matched, Polynomial, RescaledLinear, total
 
 K = np.array([0.0, 1.0, 2.0, 9.0, 1e3, 1e7])
 SOME = [

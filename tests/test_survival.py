@@ -5,8 +5,16 @@ import math
 import numpy as np
 import pytest
 
+from mqlearn.analysis.statistics.survival import (
+    Times,
+    area,
+    kaplan_meier,
+    median_time,
+    rate,
+    ratio_of_times,
+    times_to,
+)
 from mqlearn.errors import SettingError
-from mqlearn.survival import Times, area, kaplan_meier, median_time, rate, ratio_of_times, times_to
 
 K = np.unique(np.rint(np.geomspace(1, 10_000, 2000)).astype(np.int64))
 

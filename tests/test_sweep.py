@@ -17,10 +17,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mqlearn import arguments, cli, compose, config, lookup, processes, runs
+from mqlearn.cli import arguments
+from mqlearn.cli.main import main
 from mqlearn.errors import SettingError
-from mqlearn.sweeps import command, journal
-from mqlearn.sweeps.plan import plan
+from mqlearn.experiments import processes
+from mqlearn.experiments.settings import compose
+from mqlearn.experiments.settings.cell import build
+from mqlearn.experiments.sweep import command, journal
+from mqlearn.experiments.sweep.plan import plan
+from mqlearn.storage import lookup, runs
 
 SMALL = ["tracking=none", "iterations=200", "n_checkpoints=5", "n_seeds=2"]
 TRAP = '''
@@ -63,7 +68,7 @@ class Place:
         (folder / "conf" / "algorithm" / "trap.yaml").write_text(text)
 
     def start(self, *arguments: str, **environment: str) -> subprocess.Popen[str]:
-        command = [sys.executable, "-c", "from mqlearn.cli import main; main()", *arguments]
+        command = [sys.executable, "-c", "from mqlearn.cli.main import main; main()", *arguments]
         private = {key: value for key, value in os.environ.items() if not key.startswith(("MQLEARN_", "MLFLOW_"))}
         private |= {"MQLEARN_OUTPUTS": str(self.outputs)} | environment
         pipe = subprocess.PIPE
@@ -86,7 +91,7 @@ class Place:
             patch.chdir(self.folder)
             patch.setenv("MQLEARN_OUTPUTS", str(self.outputs))
             patch.delenv("MLFLOW_TRACKING_URI", raising=False)
-            cli.main(list(arguments))
+            main(list(arguments))
         assert end.value.code == code, printed.getvalue()
         return printed.getvalue()
 
@@ -240,7 +245,7 @@ def test_cells_keep_the_settings_that_were_planned(place):
 
 
 def test_a_cell_that_is_no_longer_the_planned_one_is_refused(tmp_path):
-    cell = config.build(compose.compose(SMALL))
+    cell = build(compose.compose(SMALL))
     changed = {"digest": 64 * "0", "cell": "", "group": "", "command": ""}
     with pytest.raises(SettingError, match="is not the planned digest: a configuration file, a map or a module"):
         journal._run(cell.settings, tmp_path / "run", tmp_path, changed, {"id": "1"})
@@ -298,7 +303,7 @@ def test_a_store_is_used_by_all_jobs_and_tags_are_set(place):
         "run", "-m", *SMALL[1:], "seed=range(4)", "algorithm=q_learning,speedy_q", "experiment.name='zwei Wörter'"
     )
     assert "audit: 8 of 8" in text
-    from mqlearn import store, tracking
+    from mqlearn.storage import store, tracking
 
     uri = tracking.default_uri(place.outputs)
     assert len(store.finished(uri, "zwei Wörter")) == 8
@@ -328,8 +333,8 @@ def test_status_tells_what_has_become_of_each_cell(place):
 
 
 def test_status_of_a_thousand_runs_asks_the_store_once(stored, outputs, monkeypatch):
-    from mqlearn import store, tracking
-    from mqlearn.sweeps import status
+    from mqlearn.cli import status
+    from mqlearn.storage import store, tracking
 
     uri = stored
     number = tracking.prepare(uri, "many")

@@ -15,8 +15,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mqlearn import lookup, runs, store, tracking
 from mqlearn.errors import SettingError
+from mqlearn.storage import lookup, runs, store, tracking
 
 SETTINGS = {
     "env": {"name": "frozen_lake", "map": ["SF", "FG"], "slippery": True},
@@ -426,7 +426,7 @@ JOBS = """
 import os, sys
 from pathlib import Path
 from mqlearn import lookup, runs, tracking
-from mqlearn.store import load_mlflow
+from mqlearn.storage.store import load_mlflow
 
 load_mlflow()
 import mlflow.store.tracking.sqlalchemy_store  # before the fork: one import for all jobs

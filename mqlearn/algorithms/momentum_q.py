@@ -4,9 +4,9 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
-from mqlearn.algorithms.base import Rule
+from mqlearn.algorithms.rule import Rule
+from mqlearn.checks import finite_number
 from mqlearn.errors import SettingError, nearest
-from mqlearn.mdp import finite_number
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from mqlearn.algorithms.base import Rule
+from mqlearn.algorithms.rule import Rule
 from mqlearn.errors import SettingError, nearest
 
 

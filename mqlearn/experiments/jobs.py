@@ -1,0 +1,121 @@
+"""The jobs of Hydra: where each is written, and what it runs."""
+
+import contextlib
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from mqlearn.errors import SettingError, SettingErrors
+from mqlearn.experiments.execute import COMMAND, command, describe, perform, prospects, tracker
+from mqlearn.experiments.settings import compose
+from mqlearn.experiments.settings.cell import Cell, build
+from mqlearn.paths import CONF, outputs_folder
+
+OBJECTIVE = "MQLEARN_OBJECTIVE"  # environment variable: the metric that a job returns to Optuna
+
+_refused: dict[int, list[SettingError]] = {}  # by jobs in this process, whose id is the key
+
+
+def too_long(folder: Path) -> bool:
+    return any(len(os.fsencode(part)) > 255 for part in folder.parts)
+
+
+def check_place(job: compose.Job) -> None:
+    """Raise SettingError if a run cannot be tracked as asked for, or not be written to the folder that Hydra makes."""
+    from mqlearn.storage import runs
+
+    tracker(job.cell.settings)
+    if too_long(job.folder):
+        raise SettingError("hydra.run.dir", job.folder, "is too long for the name of a folder")
+    runs.check_target(job.folder, job.cell.digest)
+    above = next(place for place in (job.folder, *job.folder.parents) if place.exists())
+    if not above.is_dir() or not os.access(above, os.W_OK | os.X_OK):
+        expected = f"cannot be made: {above} is not a folder that can be written to"
+        raise SettingError("hydra.run.dir", job.folder, expected)
+
+
+def hydra_main(arguments: Sequence[str]) -> int:
+    """Hand over to Hydra; what Hydra or a job refuses is raised here, without a traceback."""
+    import hydra
+
+    compose.register_resolvers()
+    os.environ["MQLEARN_OUTPUTS"] = str(outputs_folder())  # made absolute once, for all workers
+    os.environ["HYDRA_FULL_ERROR"] = "1"  # else Hydra prints its errors itself, and exits with 1
+    os.environ[COMMAND] = command()
+    given, sys.argv = sys.argv, ["mqlearn", *arguments]
+    _refused[os.getpid()] = refused = []
+    start = hydra.main(config_path=str(CONF), config_name="config", version_base=compose.VERSION_BASE)
+    try:
+        with compose.hydra_errors([argument for argument in arguments if "=" in argument]):
+            start(_job)()
+    except OSError as error:
+        chosen = [text.partition("=")[2] for text in arguments if text.startswith("hydra.run.dir=")]
+        setting, folder = ("hydra.run.dir", chosen[-1]) if chosen else ("MQLEARN_OUTPUTS", str(outputs_folder()))
+        if error.filename is not None and (Path(folder).absolute() / "runs").is_relative_to(error.filename):
+            raise SettingError(setting, folder, f"no folder can be made there: {error.strerror}") from None
+        raise
+    finally:
+        sys.argv = given
+        del os.environ[COMMAND]
+    if refused:
+        raise SettingErrors.one_of(refused)
+    return 0
+
+
+def _job(configuration: Any) -> float | None:
+    """One job of Hydra, in this process or a worker: its output directory becomes the run folder."""
+    from hydra.core.hydra_config import HydraConfig
+
+    from mqlearn.experiments.sweep import journal
+
+    compose.register_resolvers()
+    runtime = HydraConfig.get().runtime
+    folder = Path(runtime.output_dir)
+    os.chdir(runtime.cwd)  # hydra.job.chdir=true or not: files and stores are named from where the user is
+    try:
+        if journal.SWEEP in os.environ:
+            journal.job(folder)
+            return None
+        cell = build(compose.plain(configuration))
+        track = tracker(cell.settings)
+        run_done = track.log(perform(cell, folder, track, known=_announced(cell)))
+    except SettingError as error:
+        if os.getpid() not in _refused:  # a worker
+            raise
+        _refused[os.getpid()].append(error)
+    else:
+        with contextlib.suppress(BrokenPipeError):  # met again when the command line ends
+            print(describe(run_done), flush=True)
+        return _objective(run_done)
+    finally:
+        if folder.is_dir() and not any(folder.iterdir()):  # Hydra made it; nothing came of it
+            folder.rmdir()
+
+
+def _announced(cell: Cell) -> dict[str, Any]:
+    """Say before a run what can be reached at best, and warn if that is next to nothing (FL-08); for the summary."""
+    known = prospects(cell)
+    if known:
+        facts = known["optimum"]
+        success = facts["success_probability"]
+        best = f"at best value {facts['start_value']:.6g} at the start"
+        goal = "" if success is None else f", probability of reaching a goal {success:.6g}"
+        print(f"{cell.mdp.name}, discount {cell.mdp.discount:g}: {best}{goal}")
+        for text in known["warnings"]:
+            sys.stderr.write(f"warning: {text}\n")
+        sys.stdout.flush()
+    return known
+
+
+def _objective(run_done: Any) -> float | None:
+    """What a job returns to Optuna: the final mean of the metric, infinite where a seed diverged."""
+    metric = os.environ.get(OBJECTIVE)
+    if metric is None:
+        return None
+    final = run_done.summary["final"].get(metric)
+    if final is None:
+        known = ", ".join(run_done.summary["final"])
+        raise SettingError("tuning.metric", metric, f"must be one of {known}")
+    return float("inf") if run_done.diverged or final["mean"] is None else final["mean"]

@@ -1,0 +1,219 @@
+"""`mqlearn run -m`: plan all cells, run what is missing, account for every one of them.
+
+Hydra composes, and its launchers run the jobs; this package decides which, and looks at what is on disk when they have
+ended, however they ended.
+"""
+
+import contextlib
+import importlib.util
+import os
+import re
+import secrets
+import shlex
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import asdict
+
+from mqlearn.cli.arguments import Options, refuse_finished
+from mqlearn.errors import SettingError
+from mqlearn.experiments import execute, processes
+from mqlearn.experiments.jobs import hydra_main
+from mqlearn.experiments.settings import compose
+from mqlearn.experiments.sweep import audit, journal, tuning
+from mqlearn.experiments.sweep.launch import launch
+from mqlearn.experiments.sweep.plan import Planned, plan
+from mqlearn.experiments.sweep.preview import preview as preview_of
+from mqlearn.experiments.sweep.sweep import Sweep
+from mqlearn.paths import outputs_folder
+from mqlearn.storage import lookup, runs
+from mqlearn.storage.store import TrackingError, experiment_id, running, shown
+
+_EXTRAS = {
+    "submitit_local": ("slurm", "hydra_plugins.hydra_submitit_launcher"),
+    "submitit_slurm": ("slurm", "hydra_plugins.hydra_submitit_launcher"),
+    "ray": ("ray", "hydra_plugins.hydra_ray_launcher"),
+    "optuna": ("optuna", "hydra_plugins.hydra_optuna_sweeper"),
+}
+
+
+def finished_run(job: compose.Job) -> runs.Run | None:
+    """The finished run of a job, if there is one."""
+    track, outputs = execute.tracker(job.cell.settings), outputs_folder()
+    found = lookup.finished(outputs, track.experiment, store=track.uri, digests=[job.cell.digest])
+    return found.get(job.cell.digest)
+
+
+def run(arguments: Sequence[str], options: Options, *, preview: bool, existing: str) -> int:
+    """`mqlearn run -m`: 1 if a cell failed, else 0. Raises SettingError before anything is created."""
+    chosen = {text.partition("=")[0]: text.partition("=")[2] for text in options.overrides}
+    for setting in ("hydra/launcher", "hydra/sweeper"):
+        extra, module = _EXTRAS.get(chosen.get(setting, ""), ("", ""))
+        if extra and not _installed(module):
+            expected = f"needs the extra {extra}: pip install 'mqlearn[{extra}]'"
+            raise SettingError(setting, chosen[setting], expected)
+    if chosen.get("hydra.launcher.n_jobs") == "0":
+        raise SettingError("hydra.launcher.n_jobs", 0, "must be a number of jobs at once; -1 is one a core")
+    if chosen.get("experiment") and not preview and len(compose.sweep(options.overrides, options.config_dir)) == 1:
+        tuned = tuning.settings_of(options)
+        if tuned is not None:
+            if not _installed(_EXTRAS["optuna"][1]):
+                raise SettingError("experiment", "tuning", "needs the extra optuna: pip install 'mqlearn[optuna]'")
+            return tuning.run(tuned, options)
+    if chosen.get("hydra/sweeper", "mqlearn") != "mqlearn":  # which decides itself what runs, one result at a time
+        return hydra_main(arguments)
+    added, launcher = _defaults(chosen)
+    name = _new_id()
+    if launcher.startswith("submitit") and "hydra.launcher.submitit_folder" not in chosen:
+        place = journal.sweeps(outputs_folder()) / name / "submitit" / "%j"
+        added.append(f"hydra.launcher.submitit_folder={_quoted(str(place))}")
+    planned = plan(options.overrides, added, options.config_dir)
+    command = shlex.join(["mqlearn", "run", *map(shown, arguments)])
+    sweep = Sweep(name, planned, command, launcher, existing, options.config_dir, added)
+    kept: list[Planned] = []
+    if existing != "rerun" or preview:
+        kept = _find_done(sweep)
+    if existing == "error" and not preview:
+        refuse_finished(len(sweep.done) + len(kept), len(planned))
+    if preview:
+        print(preview_of(sweep, kept, chosen))
+        return 0
+    return _execute(sweep, kept, [*arguments, *added])
+
+
+def _execute(sweep: Sweep, kept: list[Planned], arguments: Sequence[str]) -> int:
+    interrupted = False
+    with processes.ending_promptly(lambda: _mark_killed(sweep)):
+        try:
+            if sweep.missing:
+                (sweep.folder / "cells").mkdir(parents=True)
+                sweep.write_plan()
+                _prepare_stores(sweep)
+                _end_stale(sweep)
+                _deliver(sweep, kept)
+                with audit.watching(sweep):
+                    launch(sweep, arguments)
+        except KeyboardInterrupt:
+            interrupted = True
+            _mark_killed(sweep)
+        except OSError as error:
+            raise SettingError("MQLEARN_OUTPUTS", sweep.folder, f"the sweep cannot be recorded: {error}") from error
+    states = journal.states(sweep.folder)
+    if sweep.folder.exists():
+        if not interrupted:
+            _end_stale(sweep)
+        sweep.write_plan(ended=journal.now())
+    print(audit.summary(sweep, states, interrupted=interrupted), flush=True)
+    if interrupted:
+        raise KeyboardInterrupt
+    good = len(sweep.done) + sum(state["state"] == "done" for state in states.values())
+    return 0 if good == len(sweep.cells) and not sweep.problems else 1
+
+
+def _defaults(chosen: dict[str, str]) -> tuple[list[str], str]:
+    """Overrides that a multirun adds (joblib where there are cores, one thread a job), and the launcher."""
+    added, launcher = [], chosen.get("hydra/launcher")
+    if launcher is None:
+        named = any(key.lstrip("+").startswith("hydra.launcher.") for key in chosen)
+        launcher = "joblib" if named or (os.cpu_count() or 1) > 1 else "basic"
+        added = [f"hydra/launcher={launcher}"]
+    if launcher != "basic" and "n_workers" not in chosen:
+        threads = chosen.get("hydra.launcher.cpus_per_task", "1")
+        added.append(f"n_workers={threads if threads.isdigit() else 1}")
+    return added, launcher
+
+
+def _installed(module: str) -> bool:
+    try:
+        return importlib.util.find_spec(module) is not None
+    except ModuleNotFoundError:
+        return False
+
+
+def _new_id() -> str:
+    return f"{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(2)}"
+
+
+def _stores(planned: Sequence[Planned]) -> dict[tuple[str | None, str], list[Planned]]:
+    """Cells by store and experiment."""
+    groups: dict[tuple[str | None, str], list[Planned]] = {}
+    for one in planned:
+        groups.setdefault((one.uri, one.experiment), []).append(one)
+    return groups
+
+
+def _find_done(sweep: Sweep) -> list[Planned]:
+    """Fill sweep.done from the stores; the cells that are complete on disk and not in their store."""
+    kept = []
+    for (uri, experiment), members in _stores(sweep.cells).items():
+        try:
+            digests = [one.digest for one in members]
+            found = lookup.finished(outputs_folder(), experiment, store=uri, digests=digests)
+        except TrackingError as error:
+            sys.stderr.write(f"mqlearn: {error}; finished runs are looked for on disk alone\n")
+            found = {}
+        for one in members:
+            if one.digest in found:
+                sweep.done[one.number] = found[one.digest]
+            elif runs.is_complete(one.folder, one.digest):
+                if uri is None:
+                    sweep.done[one.number] = runs.load(one.folder)
+                else:
+                    kept.append(one)
+    return kept
+
+
+def _quoted(text: str) -> str:
+    """A value for Hydra's grammar, whatever it holds: backslashes are its escapes only where a quote follows."""
+    return "'" + re.sub(r"(\\*)('|$)", lambda found: 2 * found[1] + found[2].replace("'", "\\'"), text) + "'"
+
+
+# --- before and after the jobs ------------------------------------------------------------------------------------
+
+
+def _prepare_stores(sweep: Sweep) -> None:
+    """Make stores, schemas and experiments, once, before any job."""
+    for (uri, experiment), members in _stores(sweep.missing).items():
+        if uri is not None and not experiment_id(uri, experiment):  # else it is there, and MLflow's import is spared
+            try:
+                members[0].track.prepare()
+            except TrackingError as error:
+                sys.stderr.write(f"mqlearn: {error}\nThe runs are kept on disk until they can be delivered.\n")
+
+
+def _deliver(sweep: Sweep, kept: Sequence[Planned]) -> None:
+    """Upload what is complete on disk and not in its store: it need not run again."""
+    from mqlearn.storage import tracking
+
+    for one in kept:
+        tags = journal.tags_of(sweep.id, asdict(one))
+        try:
+            tracking.upload(one.folder, one.uri or "", one.experiment, one.per_seed, tags=tags)
+            problem = None
+        except TrackingError as error:
+            problem = str(error)
+        run_kept = runs.load(one.folder)
+        sweep.done[one.number] = run_kept
+        if problem:
+            more = {"not_tracked": problem}
+            journal.mark(sweep.folder, asdict(one), "done", **journal.outcome(run_kept), **more)
+            del sweep.done[one.number]
+
+
+def _end_stale(sweep: Sweep) -> None:
+    """End runs of these cells that a killed process left RUNNING in a store."""
+    from mqlearn.storage import tracking
+
+    for (uri, experiment), members in _stores(sweep.cells).items():
+        digests = {one.digest for one in members}
+        with contextlib.suppress(TrackingError):
+            stale = [] if uri is None else [run_id for digest, run_id in running(uri, experiment) if digest in digests]
+            if uri is not None and stale:
+                tracking.end_killed(uri, stale)
+
+
+def _mark_killed(sweep: Sweep) -> None:
+    states = journal.states(sweep.folder)
+    for one in sweep.missing:
+        if states.get(one.number, {}).get("state") == "running":
+            journal.record_killed(sweep.folder, sweep.record(one))
