@@ -24,11 +24,12 @@ from mqlearn.algorithms import MomentumQ, NeSA, QLearning, Rule, SpeedyQ, check_
 from mqlearn.algorithms.step_sizes import Constant, Harmonic, InverseSqrt, Matched, Polynomial, RescaledLinear
 from mqlearn.errors import SettingError
 from mqlearn.learning.sampling import Synchronous
+from mqlearn.paths import CONF
 from mqlearn.problems.environments import frozen_lake
 from mqlearn.problems.mdp import bellman
 from mqlearn.problems.solvers import optimal
 
-FILES = sorted((Path(__file__).parents[1] / "conf" / "algorithm").glob("*.yaml"))
+FILES = sorted((CONF / "algorithm").glob("*.yaml"))
 
 # More choices of a file's settings, for the same contract.
 VARIANTS: dict[str, list[dict]] = {

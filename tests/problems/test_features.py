@@ -5,7 +5,6 @@ import inspect
 import itertools
 import math
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import gymnasium
@@ -18,11 +17,12 @@ from random_mdps import mdps
 from scipy import sparse
 
 from mqlearn.errors import SettingError
+from mqlearn.paths import CONF
 from mqlearn.problems.encodings import BoxMap, fourier, rbf, tile_coding
 from mqlearn.problems.environments import cliff_walking, frozen_lake, frozen_lake_blocks, taxi
 from mqlearn.problems.features import Features, aggregation, from_function, from_matrix, null_space, one_hot, tabular
 
-CONF = Path(__file__).parent.parent / "conf" / "features"
+FOLDER = CONF / "features"
 slow_machine = settings(deadline=None)
 
 
@@ -297,7 +297,7 @@ def test_what_cannot_be_described_is_refused(build, setting, words):
 
 
 def test_every_default_is_written_in_its_file():
-    for path in sorted(CONF.glob("*.yaml")):
+    for path in sorted(FOLDER.glob("*.yaml")):
         node = yaml.safe_load(path.read_text())
         module, _, name = node.pop("_target_").rpartition(".")
         assert node.pop("name") == path.stem == name
