@@ -425,7 +425,7 @@ def test_find_names_what_is_not_a_run(uri, tmp_path):
 JOBS = """
 import os, sys
 from pathlib import Path
-from mqlearn import lookup, runs, tracking
+from mqlearn.storage import lookup, runs, tracking
 from mqlearn.storage.store import load_mlflow
 
 load_mlflow()
