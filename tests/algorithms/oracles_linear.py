@@ -1,8 +1,8 @@
 """Oracles of the rules with linear features, on one transition (pair, y, r) an iteration: see oracles.py.
 
 Row i of `phi` (n, d) holds the features of pair i, Q = phi theta, theta_0 = 0. With psi = phi[i] and psi' the features
-of the greedy action at y (0 at a terminal y), d(theta) = r + g psi' theta - psi theta. Every rule returns the vector that
-is measured after each iteration. Momentum, means and gains move all coordinates, features only their own.
+of the greedy action at y (0 at a terminal y), d(theta) = r + g psi' theta - psi theta. Each rule returns the vectors
+that are measured. Momentum, means and gains move all coordinates, features only their own.
 """
 
 import numpy as np
