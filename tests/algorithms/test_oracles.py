@@ -24,10 +24,13 @@ from oracles import (
 )
 from oracles_adaptive import Gains, adam, amsgrad, pid, pid_adaptive
 from oracles_linear import (
+    adam_linear,
+    amsgrad_linear,
     averaging_linear,
     double_linear,
     momentum_linear,
     movi_linear,
+    nesterov_linear,
     numbers_linear,
     periodic_linear,
     polsa_linear,
@@ -190,6 +193,39 @@ def test_epochs_cut_by_the_budget_return_the_last_whole_table():
     np.testing.assert_array_equal(tables[whole - 2], tables[first_epoch - 1])
 
 
+def test_first_step_of_an_epoch_has_the_rescaled_share():
+    """With one successor a pair the anchor's terms cancel: q_0 + (T q_0 - q_0)/(1+(1-g)) is the first epoch's table."""
+    still = synchronous(lambda k: (SUCCESSORS[:, 1], REWARDS[:, 1]))
+    expected = q_learning(problem(), still, 1, lambda k: 1 / 1.2).estimate[0]
+    found = variance_reduced(problem(), still, 5, first=1, steps=1).estimate[4]
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-14)
+
+
+def test_nesterov_steps_from_the_extrapolated_table():
+    """g = .8: b = 1/2, a = 1/2, steps 1/1.2 and 1/1.4."""
+    draws = table_draws(2)
+    first, second = nesterov(problem(), draws, 2).estimate
+    start = problem().q0()
+    np.testing.assert_allclose(first, q_learning(problem(), draws, 1, lambda k: 0.5 / 1.2).estimate[0], atol=1e-14)
+    ahead = Problem(PAIRS, TERMINAL, 0.8, first + (first - start) / 2)
+    later = Draws(lambda k: draws.sample(1), draws.again, draws.uniforms)
+    np.testing.assert_allclose(second, q_learning(ahead, later, 1, lambda k: 0.5 / 1.4).estimate[0], atol=1e-14)
+
+
+def test_derivative_gain_follows_its_copies():
+    """One pair with reward 1 that ends at once: T q = 1; three steps, the third of which has q_old - q'_old = q_1."""
+    pair = Problem([(0, 0)], [False, True], 0.8)
+    one = synchronous(lambda k: (np.array([1]), np.array([1.0])))
+    m, eta = 0.5, 0.2
+    q1, q2, q3 = (float(q[0]) for q in pid_adaptive(pair, one, 3, eta=eta, lam=0.0, mu=lambda k: m, al0=0.0).estimate)
+    b = [1.0, 1 - q1, 1 - q2]
+    squares = np.array([0.5, 0.75, 0.375 + b[1] ** 2 / 2])
+    kp = 1 + eta * np.cumsum([b[0] * b[0] / 0.6, b[1] * b[0] / 0.85, b[2] * b[1] / (0.1 + squares[2])])
+    kd = eta * b[2] * q1 / (0.1 + squares[2])  # q' is still q_0 = 0 before the second step, and q_1/2 before the third
+    np.testing.assert_allclose([q1, q2], [m * kp[0], q1 + m * kp[1] * b[1]], atol=1e-14)
+    np.testing.assert_allclose(q3, q2 + m * (kp[2] * b[2] + kd * (q2 - q1 / 2)), atol=1e-14)
+
+
 @pytest.mark.parametrize(("discount", "steps"), [(0.9, 100), (0.99, 1000), (0.95, 200), (0.7, 34)])
 def test_epoch_length_is_not_raised_by_a_rounding_error(discount, steps):
     assert epoch_steps(problem(discount)) == steps
@@ -299,6 +335,17 @@ def test_polyak_ruppert_after_burn_in():
 def test_one_hot_features_are_a_table(linear, table):
     free, draws = Problem(PAIRS, TERMINAL, 0.8), chain_draws(150)
     assert_same(linear(free, np.eye(N), draws, 150), table(free, draws, 150))
+
+
+@pytest.mark.parametrize(
+    ("linear", "table"), [(nesterov_linear, nesterov), (adam_linear, adam), (amsgrad_linear, amsgrad)]
+)
+def test_one_pair_with_one_feature_is_a_table(linear, table):
+    """With more pairs, features move what the visited pair of a table does not."""
+    generator = np.random.default_rng(6)
+    draws = asynchronous([(0, int(generator.integers(2)), float(generator.normal())) for _ in range(250)])
+    pair = Problem([(0, 0)], [False, True], 0.8)
+    assert_same(linear(pair, np.eye(1), draws, 250), table(pair, draws, 250))
 
 
 @pytest.mark.parametrize("same_sample", [False, True])
