@@ -90,7 +90,7 @@ def tile_coding(
         grid = np.concatenate([np.zeros((1, k)), np.ones((1, k)), shift(k)])
 
         def encode(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-            from mqlearn import kernels
+            from mqlearn.learning import kernels
 
             active = np.empty((len(points), tilings), np.int64)
             kernels.tile_columns(points, grid, tiles, active)

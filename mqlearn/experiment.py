@@ -217,7 +217,7 @@ def _longest_block(mdp: FiniteMDP | Simulator, features: Any, iterations: int) -
     """
     if isinstance(mdp, Simulator):
         return max(1, iterations)  # the ends of blocks show in the last bits
-    from mqlearn.kernels import CHUNK
+    from mqlearn.learning.kernels import CHUNK
 
     if features is None:
         return max(_SHORTEST, min(_LONGEST, iterations // _REPORTS))

@@ -80,7 +80,7 @@ class SimulatedLearner:
         self.k = k + n
 
     def _advance(self, i: int, k: int, weights: np.ndarray) -> None:
-        from mqlearn import kernels
+        from mqlearn.learning import kernels
 
         n, lane, sampling, walk = len(weights), self.lanes[i], self.sampling, self.walks[i]
         adaptive, draws = sampling.adaptive, sampling.draws if isinstance(sampling, Replay) else 0
@@ -112,13 +112,13 @@ class SimulatedLearner:
         self, i: int, plan: np.ndarray, transitions: np.ndarray, place: np.ndarray, stream: str
     ) -> Callable[[int, int, int], int]:
         """(first, stop, k) -> `kernels.simulated_linear` of lane number i, with the greedy action at `place`."""
-        from mqlearn import kernels
+        from mqlearn.learning import kernels
 
         features, n_axes = self.features, place.shape[1]
         tail = (self.lanes[i], np.uint32(self.seed), np.uint32(kernels.STREAMS[stream]))
         settings = (self.simulator.discount, self.options, self.radius)
-        rows = (self.active[i], self.values[i])
-        state = (self.parameters[i], self.last[i], plan, rows, transitions, place, self.encoder)
+        rows, recorded = (self.active[i], self.values[i]), (plan, transitions, place)
+        state = (self.parameters[i], self.last[i], rows, recorded, self.encoder)
         index, value = _writable(*features.many(np.zeros((2, n_axes))))
         if features.tiling is not None:
             call = partial(kernels.simulated_linear, *state, index, value)

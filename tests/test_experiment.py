@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from random_mdps import random_mdp
 from twins import assert_same, run, success_within
 
-from mqlearn import kernels
 from mqlearn.algorithms import MomentumQ, NeSA, QLearning, Rule, SpeedyQ
 from mqlearn.environments import frozen_lake, frozen_lake_blocks
 from mqlearn.errors import SettingError
@@ -22,6 +21,7 @@ from mqlearn.experiment import checkpoint_iterations, run_together
 from mqlearn.features import aggregation, one_hot
 from mqlearn.fixed_points import theta_star
 from mqlearn.learners import Linear
+from mqlearn.learning import kernels
 from mqlearn.mdp import FiniteMDP, bellman, greedy
 from mqlearn.metrics import Evaluation, Measure, greedy_policies
 from mqlearn.sampling import IID, Markovian, Replay, Synchronous, stationary

@@ -10,11 +10,12 @@ from hypothesis import strategies as st
 from random_mdps import random_mdp
 from scipy.stats import chisquare
 
-from mqlearn import kernels
+from mqlearn import jit
 from mqlearn.algorithms import MomentumQ, NeSA, QLearning, Rule, SpeedyQ
 from mqlearn.environments import frozen_lake
 from mqlearn.features import from_matrix, one_hot
 from mqlearn.learners import Linear
+from mqlearn.learning import kernels
 from mqlearn.mdp import FiniteMDP
 from mqlearn.sampling import IID, Markovian, Replay, Synchronous, outcome_tables
 from mqlearn.step_sizes import Constant, Harmonic, Matched, Polynomial
@@ -532,4 +533,4 @@ def test_momentum_ends_where_vanilla_at_the_matched_schedule_ends():
 
 def test_the_locked_numba_can_be_told_that_tables_do_not_overlap():
     """Without that the synchronous kernel is right all the same, but slower: nobody would notice."""
-    assert kernels._apart()
+    assert jit.without_overlap()

@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from mqlearn import experiment, kernels
+from mqlearn import experiment
 from mqlearn.chains import Chain, Samples
 from mqlearn.learners import Linear, start
+from mqlearn.learning import kernels
 from mqlearn.mdp import FiniteMDP
 from mqlearn.sampling import IID, Replay, alias_table, stationary
 

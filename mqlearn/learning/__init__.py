@@ -1,0 +1,1 @@
+"""Learning from samples: the compiled loops, and what they move."""
