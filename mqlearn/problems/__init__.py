@@ -1,0 +1,1 @@
+"""Decision problems, and all that is exact about them."""
