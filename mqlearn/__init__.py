@@ -17,6 +17,7 @@ from mqlearn.features import Features, aggregation, from_function, from_matrix, 
 from mqlearn.learners import Linear
 from mqlearn.mdp import FiniteMDP
 from mqlearn.metrics import Evaluation
+from mqlearn.problems.arrays import from_arrays
 from mqlearn.problems.classic import (
     azar_linear,
     chain_walk,
@@ -38,6 +39,7 @@ from mqlearn.problems.classic import (
     strens_chain,
     two_state,
 )
+from mqlearn.problems.model_files import from_file
 from mqlearn.sampling import IID, Markovian, Replay, Synchronous
 from mqlearn.solvers import optimal
 from mqlearn.step_sizes import Constant, Harmonic, InverseSqrt, Matched, Polynomial, RescaledLinear
@@ -73,6 +75,8 @@ __all__ = [
     "deep_sea",
     "forest",
     "fourier",
+    "from_arrays",
+    "from_file",
     "from_function",
     "from_gymnasium",
     "from_matrix",
