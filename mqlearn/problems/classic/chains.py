@@ -157,7 +157,8 @@ def combination_lock(n: int = 50, *, discount: float = 0.995) -> FiniteMDP:
 
     Action 1: from k to k+1, paying -.01, but 1 from n-2. Action 0 pays nothing and leads to the states y < k with
     probability proportional to 1 / (k - y); in state 0 it stays. It starts in 0.
-    n=50: V(0) = .3584633431, V(48) = 1. n=2500 is degenerate: V* = 0 up to state 2417, the goal is not worth the way.
+    n=50: V(0) = .3584633431, V(48) = 1. Long locks are degenerate: V* > 0 in the 81 states before
+    the goal only (n=2500: from 2418), else 0.
     """
     n = whole("env.n", n, 2, " (there is a state before the goal)")
 
