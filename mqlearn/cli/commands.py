@@ -96,6 +96,23 @@ def truth(arguments: Sequence[str]) -> int:
     return 0
 
 
+def problems(arguments: Sequence[str]) -> int:
+    """`mqlearn problems`: the test problems with what kind each is."""
+    from mqlearn.problems.known import problems_table
+
+    options = parse(arguments, flags=("--json",))
+    if options.overrides:
+        raise SettingError("problems", " ".join(options.overrides), "takes no settings; mqlearn truth does")
+    rows = problems_table()
+    if "--json" in options.given:
+        print(json.dumps(rows))
+        return 0
+    print(f"{'env=':20} {'states':>7} {'pairs':>7}  {'discount':9} kind")
+    for row in rows:
+        print(f"{row['name']:20} {row['states']:7} {row['pairs']:7}  {row['discount']:<9g} {row['kind']}")
+    return 0
+
+
 def rerun(arguments: Sequence[str]) -> int:
     """`mqlearn rerun`: repeat a run from its record alone; 1 if the numbers differ."""
     import tempfile
@@ -186,4 +203,4 @@ def figure(arguments: Sequence[str]) -> int:
     return make.figure(name, overrides, options.config_dir, band=band, existing=existing, **given)
 
 
-__all__ = ["figure", "rerun", "run", "truth", "ui", "upload"]
+__all__ = ["figure", "problems", "rerun", "run", "truth", "ui", "upload"]
