@@ -79,9 +79,10 @@ def _build(text: str) -> Cell:
     settings = json.loads(text)
     for plan in ("figure", "tuning"):  # of an experiment, not settings of its cells
         settings.pop(plan, None)
-    from mqlearn.algorithms import check_rule
     from mqlearn.learning.loop import check_together, resolve_reward
     from mqlearn.learning.sampling import Synchronous
+    from mqlearn.learning.stateful.check import check as check_rule
+    from mqlearn.learning.stateful.check import check_place
 
     errors: list[SettingError] = []
 
@@ -123,6 +124,7 @@ def _build(text: str) -> Cell:
         settings["env"]["map"] = list(layout)  # a file is not needed again
     settings["reward"] = resolve_reward(settings["reward"], isinstance(sampling, Synchronous))
     check_together(mdp, sampling, features, settings["reward"], metrics)  # type: ignore  # made: there are no errors
+    check_place(rule, sampling, features, linear)  # type: ignore
     initial = {name: tuple(value) if isinstance(value := settings[name], list) else value for name in ("q0", "theta0")}
     arguments = {
         "rule": rule,
