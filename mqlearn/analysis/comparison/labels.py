@@ -1,11 +1,13 @@
 """Blocks of comparable runs, and labels that say what differs between runs of one block."""
 
+import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
 
 from mqlearn.analysis.comparison.selection import EXTENT, SILENT, flat, shown, text_of
 from mqlearn.experiments.settings import identity
@@ -121,14 +123,23 @@ def differences(run: Run, rivals: Sequence[Run], hidden: Sequence[str] = SILENT)
     """
     alike = [rival for rival in rivals if _step(rival) == _step(run)]
     words = [_step(run)] if len(alike) < len(rivals) else []
-    resolved = {rival: flat(identity.resolved(rival.settings)) for rival in {*rivals, run}}
-    for key, value in resolved[run].items():
+    for key, text in _resolved(run).items():
         head = key.split(".")[0]
         among = alike if head == "step_size" else rivals
-        varied = len({text_of(resolved[other].get(key)) for other in among}) > 1
+        varied = len({_resolved(other).get(key, "null") for other in among}) > 1
         if varied and head not in (*hidden, "env", "features", "sampling", "evaluation") and "_target_" not in key:
-            words.append(f"{key.removeprefix('algorithm.').removeprefix('step_size.')}={shown(value)}")
+            words.append(f"{key.removeprefix('algorithm.').removeprefix('step_size.')}={shown(json.loads(text))}")
     return words
+
+
+_texts: WeakKeyDictionary[Run, dict[str, str]] = WeakKeyDictionary()
+
+
+def _resolved(run: Run) -> dict[str, str]:
+    """Resolved settings by dotted name, as texts: kept, since each run is compared with all its rivals."""
+    if run not in _texts:
+        _texts[run] = {key: text_of(value) for key, value in flat(identity.resolved(run.settings)).items()}
+    return _texts[run]
 
 
 def _step(run: Run) -> str:

@@ -1,7 +1,7 @@
 """From settings to a cell: compose, validate, build, and name it by its content.
 
-A *cell* is one configuration with all its seeds. Its digest (see `mqlearn.experiments.settings.identity`) covers all that decides its
-numbers: same digest, same numbers.
+A *cell* is one configuration with all its seeds. Its digest (see `identity`) covers all that decides its numbers: same
+digest, same numbers.
 """
 
 import functools

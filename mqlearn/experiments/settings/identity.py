@@ -45,7 +45,7 @@ def _momentum_q(node: Mapping[str, Any]) -> dict[str, Any]:
         return {**rest, **second, "_target_": "mqlearn.MomentumQLinear"}
     rule, usual = MomentumQ(**first), MomentumQ(first["m"])
     shift = "auto" if rule.shifted == usual.shifted else "on" if rule.shifted else "off"
-    return {**rest, "m": rule.order, "shift": shift}
+    return {**rest, "m": rule.order, "shift": shift, "_target_": "mqlearn.MomentumQ"}
 
 
 def _frozen_lake(node: Mapping[str, Any]) -> dict[str, Any]:
@@ -116,17 +116,12 @@ def _resolved(place: str, value: Any, plugins: Mapping[str, ModuleType]) -> Any:
 def _defaults(place: str, path: str, plugins: Mapping[str, ModuleType]) -> dict[str, Any]:
     """Default values of the settings that an object takes; none if it is not here."""
     try:
-        found = _plain_defaults(instantiate.locate(place, path, plugins))
+        target = instantiate.locate(place, path, plugins)
     except SettingError:
         return {}
-    return {key: value for key, value in found.items() if key not in _GIVEN.get(place, ())}
-
-
-@functools.lru_cache(maxsize=256)
-def _plain_defaults(target: Callable) -> dict[str, Any]:
     found = {}
     for key, parameter in inspect.signature(target).parameters.items():
-        if parameter.default is not parameter.empty:
+        if parameter.default is not parameter.empty and key not in _GIVEN.get(place, ()):
             try:
                 found[key] = json.loads(json.dumps(parameter.default))
             except (TypeError, ValueError):  # of a user's function, whose source text is in the digest

@@ -55,7 +55,7 @@ def read_plan(folder: Path) -> dict[str, Any]:
     if plan.get("digest_version") != identity.DIGEST_VERSION:
         for one in plan["cells"]:
             one["recorded_digest"] = one["digest"]
-            one["digest"] = identity.present_digest(one["digest"], one["settings"])
+            one["digest"] = identity.present_digest(one["digest"], one.get("settings") or {})
     return plan
 
 
