@@ -1,12 +1,13 @@
 """mqlearn: a bench on which Q-learning rules are compared against the exact optimum."""
 
-from mqlearn.algorithms import MomentumQ, NeSA, QLearning, Rule, SpeedyQ
+from mqlearn.algorithms import MomentumQ, NeSA, QLearning, Rule, SpeedyQ, Stateful
 from mqlearn.algorithms.step_sizes import Constant, Harmonic, InverseSqrt, Matched, Polynomial, RescaledLinear
 from mqlearn.errors import SettingError
 from mqlearn.learning.learners import Linear
 from mqlearn.learning.loop import Result, run, run_together
 from mqlearn.learning.metrics import Evaluation
 from mqlearn.learning.sampling import IID, Markovian, Replay, Synchronous
+from mqlearn.linear_solves import solve, times
 from mqlearn.problems.arrays import from_arrays
 from mqlearn.problems.classic import (
     azar_linear,
@@ -65,6 +66,7 @@ __all__ = [
     "Rule",
     "SettingError",
     "SpeedyQ",
+    "Stateful",
     "Synchronous",
     "aggregation",
     "azar_linear",
@@ -100,8 +102,10 @@ __all__ = [
     "run_together",
     "simulator",
     "six_state",
+    "solve",
     "strens_chain",
     "taxi",
     "tile_coding",
+    "times",
     "two_state",
 ]

@@ -5,5 +5,6 @@ from mqlearn.algorithms.nesa import NeSA
 from mqlearn.algorithms.q_learning import QLearning
 from mqlearn.algorithms.rule import Rule, check_rule
 from mqlearn.algorithms.speedy_q import SpeedyQ
+from mqlearn.algorithms.stateful import Stateful
 
-__all__ = ["MomentumQ", "NeSA", "QLearning", "Rule", "SpeedyQ", "check_rule"]
+__all__ = ["MomentumQ", "NeSA", "QLearning", "Rule", "SpeedyQ", "Stateful", "check_rule"]

@@ -30,7 +30,7 @@ parameter theta, along the features of the pair. In all of them
     follow(later, q)      `later` becomes what `q` is now, in O(1) where `q` is moved by verbs alone
     add_jacobian(m, q, w) M += w psi (discount psi(y, v*) - psi)', psi the unit vector (the features) of the pair,
                           v* greedy in `q`; synchronously the mean matrix of all pairs, M += w (discount P_k S - I)
-    again                 the same verbs with a second successor, independent given (x, u); the reward is the first one's
+    again                 the same verbs with a second successor, independent given (x, u); the reward is the first's
     uniform               four numbers in [0, 1) of the iteration, one set a seed, if the rule says `draws_own = True`
     discount              the discount
 
@@ -38,12 +38,12 @@ and the tables are those before the step where a verb reads, as far as the step 
 `mqlearn.solve(a, b)` and `mqlearn.times(a, b)` are a linear solve and a product whose bits no library's threads change.
 """
 
-import copy
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from mqlearn.algorithms.rule import changed
 from mqlearn.algorithms.step_sizes import Harmonic, StepSize
 
 MODES = ("synchronous", "asynchronous", "linear")
@@ -54,12 +54,18 @@ class Stateful:
 
     step_size: alpha_k, what `numbers` hands on by default.   draws_own: whether `step` reads `s.uniform`.
     compiled: False runs `step` as Python, for what Numba does not know.   modes: the sampling modes that it has.
+    acts: whether an epsilon-greedy behaviour may follow `acting`.   discount: of the problem, as a run has set it, for
+    `init` and `numbers`.   batch, averaged: see `mqlearn.minibatch` and `mqlearn.averaged`.
     """
 
     step_size: StepSize | None = None  # None: its own, see `own_step_size`
+    discount: ClassVar[float] = 0.9
     draws_own: ClassVar[bool] = False
     compiled: ClassVar[bool] = True
     modes: ClassVar[tuple[str, ...]] = MODES
+    acts: ClassVar[bool] = True
+    batch: ClassVar[int] = 1
+    averaged: ClassVar[bool] = False
 
     def init(self, q0: np.ndarray) -> Mapping[str, np.ndarray]:
         """The state of one seed before iteration 0: name -> float64 array, later changed in place only.
@@ -102,8 +108,24 @@ class Stateful:
         assert self.step_size is not None, "a run gives a rule its step size before it asks for numbers"
         return self.step_size(k)
 
-    def with_step_size(self, step_size: StepSize) -> "Stateful":
+    def with_step_size(self, step_size: StepSize) -> Self:
         """The same rule with another step size."""
-        rule = copy.copy(self)
-        object.__setattr__(rule, "step_size", step_size)
-        return rule
+        return changed(self, step_size=step_size)
+
+    def at(self, discount: float) -> Self:
+        """The same rule on a problem of this discount, with a step size: its own, if none was given."""
+        own = self.step_size or self.own_step_size(discount)
+        return changed(self, discount=discount, step_size=own)
+
+    @property
+    def number_names(self) -> tuple[str, ...]:
+        """The names of `numbers`, in the order of the columns of `weights`."""
+        return tuple(self.numbers(np.zeros(1)))
+
+    def weights(self, first: int, stop: int) -> np.ndarray:
+        """(stop - first, m): the m numbers of iterations first .. stop - 1."""
+        numbers = self.numbers(np.arange(first, stop, dtype=np.float64))
+        table = np.empty((stop - first, len(numbers)))
+        for column, values in enumerate(numbers.values()):
+            table[:, column] = values
+        return table

@@ -9,7 +9,7 @@ from typing import Any
 
 from mqlearn.errors import SettingError, SettingErrors
 from mqlearn.experiments.execute import COMMAND, command, describe, perform, prospects, tracker
-from mqlearn.experiments.settings import compose
+from mqlearn.experiments.settings import compose, identity
 from mqlearn.experiments.settings.cell import Cell, build
 from mqlearn.paths import CONF, outputs_folder
 
@@ -29,7 +29,7 @@ def check_place(job: compose.Job) -> None:
     tracker(job.cell.settings)
     if too_long(job.folder):
         raise SettingError("hydra.run.dir", job.folder, "is too long for the name of a folder")
-    runs.check_target(job.folder, job.cell.digest)
+    runs.check_target(job.folder, job.cell.digest, identity.digest_of)
     above = next(place for place in (job.folder, *job.folder.parents) if place.exists())
     if not above.is_dir() or not os.access(above, os.W_OK | os.X_OK):
         expected = f"cannot be made: {above} is not a folder that can be written to"

@@ -18,6 +18,7 @@ from mqlearn.cli.arguments import refuse_finished
 from mqlearn.experiments import execute, processes
 from mqlearn.experiments.plans import Plan, Planned
 from mqlearn.experiments.progress import Progress
+from mqlearn.experiments.settings import identity
 from mqlearn.experiments.settings.cell import build
 from mqlearn.paths import outputs_folder
 from mqlearn.storage import lookup, runs
@@ -42,7 +43,9 @@ def finished(planned: Plan, existing: str = "skip") -> dict[str, runs.Run]:
     by_digest = {one.cell.digest: one for one in planned.cells}
     done: dict[str, runs.Run] = {}
     if existing != "rerun":
-        done = lookup.finished(outputs, track.experiment, store=track.uri, digests=list(by_digest))
+        done = lookup.finished(
+            outputs, track.experiment, store=track.uri, digests=list(by_digest), digest_of=identity.digest_of
+        )
     if existing == "error":
         refuse_finished(len(done), len(by_digest))
     missing = [one for digest, one in by_digest.items() if digest not in done]

@@ -4,7 +4,8 @@ A learner holds some lanes (seeds) of a run. All learners have the same few meth
 `mqlearn.experiment` knows nothing about sampling or features:
 
 rows(k, n): the range of the weights' rows that iterations k .. k + n - 1 read;
-advance(k, n, weights): those iterations, with these rows;   tables(): (lanes, S, A) estimates of Q*;
+advance(k, n, weights): those iterations, with these rows;   tables(): (lanes, S, A) estimates of Q*, measured;
+acting_tables(): (lanes, S, A), of which greedy actions are taken: the same ones, but for some rules with state;
 largest(): (lanes,) largest absolute parameter;   copy();   keep(mask): forget the other lanes;
 chain_state(): states (lanes, 6) and visits (lanes, pairs) of their chains, or None.
 """
@@ -15,16 +16,17 @@ from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import numpy as np
 
+from mqlearn.algorithms.stateful import Stateful
 from mqlearn.errors import SettingError
-from mqlearn.learning.chains import Chain, Samples, copied, drop_lanes, uniform_words
-from mqlearn.learning.sampling import Sampling, Synchronous, equally_likely, outcome_tables
+from mqlearn.learning.chains import Chain, Samples, copied, drop_lanes
+from mqlearn.learning.initial import Initial, initial_values
+from mqlearn.learning.sampling import Sampling, Synchronous, digits_of_words, outcome_tables
+from mqlearn.learning.stateful.learners import ChainStateful, SharedStateful, SynchronousStateful
 from mqlearn.problems.features import Features
 from mqlearn.problems.mdp import FiniteMDP, table_of_pairs
 
 if TYPE_CHECKING:
     from mqlearn.learning import kernels
-
-Initial = float | tuple[float, float]
 
 
 class Learner(Protocol):
@@ -35,6 +37,7 @@ class Learner(Protocol):
     def rows(self, k: int, n: int) -> tuple[int, int]: ...
     def advance(self, k: int, n: int, weights: np.ndarray) -> None: ...
     def tables(self) -> np.ndarray: ...
+    def acting_tables(self) -> np.ndarray: ...
     def largest(self) -> np.ndarray: ...
     def chain_state(self) -> tuple[np.ndarray, np.ndarray] | None: ...
     def copy(self) -> Self: ...
@@ -73,15 +76,23 @@ def start(
     mean_reward: bool,
     lanes: np.ndarray,
     samples: Samples | None = None,
+    rule: Any = None,
 ) -> Learner:
     """A fresh learner for the seed indices `lanes` (L,) uint32: Q_0 or theta_0 is `initial`.
 
-    samples: of these very lanes and this sampling, if the learner is to share them: `shared_samples`.
+    samples: of these very lanes and this sampling, if the learner is to share them: `shared_samples`.   rule: that it
+    is to follow; one of four numbers needs not be named, its numbers are all that a learner has to know.
     """
     if isinstance(sampling, Synchronous):
+        if isinstance(rule, Stateful):
+            return SynchronousStateful(rule, mdp, lanes, seed, initial, mean_reward)
         return SynchronousTable(mdp, lanes, seed, initial, mean_reward)
     if samples is None:
         samples = shared_samples(mdp, sampling, features, linear, seed, mean_reward, lanes)
+    if isinstance(rule, Stateful):
+        if samples is not None:
+            return SharedStateful(rule, samples, features, initial)
+        return ChainStateful(rule, Chain(mdp, sampling, lanes, seed, mean_reward), features, initial, linear.projection)
     if samples is not None:
         return LinearLearner(samples, features, linear, initial)
     chain = Chain(mdp, sampling, lanes, seed, mean_reward)
@@ -114,7 +125,17 @@ def shared_samples(
     return Samples(Chain(mdp, sampling, lanes, seed, mean_reward)) if can_share(sampling, features, linear) else None
 
 
-class SynchronousTable:
+class _FourNumbers:
+    """A learner of a rule of four numbers. Abstract."""
+
+    def tables(self) -> np.ndarray:
+        raise NotImplementedError
+
+    def acting_tables(self) -> np.ndarray:
+        return self.tables()
+
+
+class SynchronousTable(_FourNumbers):
     """One table a lane; every iteration draws a successor of every pair (the paper's Algorithm 1)."""
 
     def __init__(self, mdp: FiniteMDP, lanes: np.ndarray, seed: int, initial: Initial, mean_reward: bool) -> None:
@@ -157,7 +178,7 @@ class SynchronousTable:
         self.q_prev = np.ascontiguousarray(self.q_prev[:, mask])
 
 
-class _OnChain:
+class _OnChain(_FourNumbers):
     """A learner that is fed by chains. Abstract."""
 
     arrays: tuple[str, ...] = ()
@@ -245,7 +266,7 @@ class RoundsTable(_OnChain):
         return np.abs(self.q).max(axis=1)
 
 
-class _LinearParameters:
+class _LinearParameters(_FourNumbers):
     """Parameters theta (L, d) of linear features, v = theta_k - theta_{k-1}, sum of theta_1 .. theta_k. Abstract."""
 
     arrays = ("theta", "v", "sums", "last")
@@ -338,26 +359,10 @@ class OwnChainLinearLearner(_LinearParameters, _OnChain):
         self.k = k + n
 
 
-def initial_values(n: int, initial: Initial, lanes: np.ndarray, seed: int) -> np.ndarray:
-    """(L, n): a constant, or uniform in [low, high) with a stream of its own."""
-    if isinstance(initial, tuple):
-        low, high = initial
-        return low + (high - low) * (uniform_words(n, lanes, seed, "initial") / 2.0**32)
-    return np.full((len(lanes), n), float(initial))
-
-
 def synchronous_model(mdp: FiniteMDP, mean_reward: bool) -> "kernels.AllPairs":
-    """The model as `kernels.synchronous` reads it, over the learned pairs.
-
-    Where all B successors of every pair have probability 1/B, one 32-bit word serves several pairs by its base-B
-    digits: each digit is uniform to 2^-32, and the digits of one word are jointly uniform to a relative 2^-16.
-    """
+    """The model as `kernels.synchronous` reads it, over the learned pairs."""
     from mqlearn.learning import kernels
 
     y, r, edges = outcome_tables(mdp, mean_reward)
-    n_successors, reuse, base = y.shape[1], 1, 1
-    if n_successors == 1:
-        reuse = 0
-    elif equally_likely(mdp):
-        reuse, base = max(1, int(16 / np.log2(n_successors))), n_successors
+    reuse, base = digits_of_words(mdp)
     return kernels.AllPairs(mdp.pair_offsets.astype(np.uint64), y, r, edges, reuse, np.uint32(base))

@@ -10,18 +10,21 @@ from typing import Any
 
 import numpy as np
 
-from mqlearn.algorithms.rule import Rule, check_rule
+from mqlearn.algorithms.rule import Rule
+from mqlearn.algorithms.stateful import Stateful
 from mqlearn.algorithms.step_sizes import StepSize, total
 from mqlearn.checks import finite_number
 from mqlearn.errors import SettingError
 from mqlearn.learning.chains import Samples
-from mqlearn.learning.learners import Initial, Linear, shared_samples, start
+from mqlearn.learning.initial import Initial
+from mqlearn.learning.learners import Linear, shared_samples, start
 from mqlearn.learning.lockstep import Course, Part, advance, learners_of
 from mqlearn.learning.metrics import Evaluation, Measure, Metric, SimulationMeasure
 from mqlearn.learning.record import Recorder, Result
 from mqlearn.learning.sampling import Sampling, Synchronous, stationary
 from mqlearn.learning.simulation import SimulatedLearner, seen_by_simulators
 from mqlearn.learning.simulation import check as check_simulation
+from mqlearn.learning.stateful.check import check, check_place
 from mqlearn.problems.environments.simulator import Simulator
 from mqlearn.problems.features import Features
 from mqlearn.problems.mdp import FiniteMDP
@@ -46,7 +49,7 @@ Progress = Callable[[int, float], None]
 
 def run(
     mdp: FiniteMDP | Simulator,
-    rule: Rule,
+    rule: Rule | Stateful,
     *,
     iterations: int,
     n_seeds: int = 20,
@@ -88,7 +91,7 @@ def run(
 
 def run_together(
     mdp: FiniteMDP | Simulator,
-    rules: Iterable[Rule],
+    rules: Iterable[Rule | Stateful],
     *,
     iterations: int,
     n_seeds: int = 20,
@@ -113,14 +116,14 @@ def run_together(
     samples are drawn once for all, which saves time. `step_size` replaces that of every rule, None leaves each its own;
     `progress` receives the error of the first. Raises SettingError for a value that is not admissible.
     """
-    if isinstance(rules, Rule) or not isinstance(rules, Iterable):
+    if isinstance(rules, Rule | Stateful) or not isinstance(rules, Iterable):
         raise SettingError("rules", rules, "must be a list of rules")
     rules = list(rules)
     if not rules:
         return []
     for name, given, fits, expected in (
         ("env", mdp, isinstance(mdp, FiniteMDP | Simulator), "an environment, such as mq.frozen_lake()"),
-        *(("algorithm", rule, isinstance(rule, Rule), "a rule, such as mq.QLearning()") for rule in rules),
+        *(("algorithm", rule, isinstance(rule, Rule | Stateful), "a rule, such as mq.QLearning()") for rule in rules),
         ("step_size", step_size, step_size is None or callable(step_size), "a step size, such as mq.Constant(0.1)"),
         ("sampling", sampling, isinstance(sampling, Sampling | None), "a sampling mode, such as mq.Markovian()"),
         ("linear", linear, isinstance(linear, Linear | None), "mq.Linear(...)"),
@@ -139,8 +142,10 @@ def run_together(
     sampling = Synchronous() if sampling is None else sampling
     linear = Linear() if linear is None else linear
     rules = [rule if step_size is None else rule.with_step_size(step_size) for rule in rules]
+    rules = [rule.at(mdp.discount) if isinstance(rule, Stateful) else rule for rule in rules]
     for rule in rules:
-        check_rule(rule)
+        check(rule)
+        check_place(rule, sampling, features, linear)
     synchronous = isinstance(sampling, Synchronous)
     reward = resolve_reward(reward, synchronous)
     check_together(mdp, sampling, features, reward, metrics)
@@ -178,7 +183,9 @@ def run_together(
         initial, mean = q0 if features is None else theta0, reward == "mean"
         sources = [shared_samples(mdp, sampling, features, linear, seed, mean, some) for some in lanes]
         common = (mdp, sampling, features, linear, seed, initial, mean)
-        learners = [[start(*common, some, source) for some, source in zip(lanes, sources, strict=True)] for _ in rules]
+        learners = [
+            [start(*common, some, source, rule) for some, source in zip(lanes, sources, strict=True)] for rule in rules
+        ]
     courses = [
         Course(rule, Recorder(mdp, optimal_q, iteration, n_seeds), rule.warnings(mdp.discount) + shared_warnings)
         for rule in rules
@@ -205,7 +212,7 @@ def run_together(
     for number, course in enumerate(courses):
         left = learners_of(parts, number)
         facts = shared_facts | _seen(mdp, left, iterations, sampling, course.warnings)
-        if isinstance(mdp, FiniteMDP) and features is None:
+        if isinstance(course.rule, Rule) and isinstance(mdp, FiniteMDP) and features is None:
             facts |= _horizon(course.rule, mdp, sampling, iterations, course.warnings)
         results.append(course.recorder.result(left, course.seconds, facts, tuple(course.warnings), reward))
     return results

@@ -64,7 +64,7 @@ class Evaluation:
 
 
 class Measure:
-    """Measures learners at checkpoints.
+    """Measures learners at checkpoints: errors of their tables, and what is greedy of the tables that act.
 
     Over the counted pairs: q_error, sup norm of Q_k - Q*; q_error_l2, its Euclidean norm; bellman_error, sup norm of
     T Q_k - Q_k, T with exact expectations. At the start (mean over the start distribution): policy_value, the exact
@@ -102,22 +102,24 @@ class Measure:
 
     def __call__(self, column: int, learner: Any) -> dict[str, np.ndarray]:
         """Metric name -> (lanes,) at checkpoint number `column`."""
-        q = learner.tables()
+        q, acting = learner.tables(), learner.acting_tables()
         measured = self.errors(q)
         if self.mdp.n_states <= _SMALL or column in self.exact:
-            values = self.policy_values(q)
+            values = self.policy_values(acting)
             measured |= {"policy_value": values, "value_gap": self.optimum.start_value - values}
             measured["bellman_error"] = np.abs(bellman(self.mdp, q) - q)[:, self.mdp.counted].max(axis=1)
         if self.point is not None:
             used = self.point.used  # the other columns are never sampled and stay at theta_0
             star = self.point.theta[used]
             for name, theta in (("theta_error", learner.theta), ("theta_error_average", learner.average)):
+                if theta is None:
+                    continue
                 difference = np.ascontiguousarray(theta[:, used] - star)
                 measured[name] = np.sqrt((difference**2).sum(axis=1) / ((star**2).sum() or 1.0))
         if self.evaluation is not None:
-            measured |= self.returns(q, learner.lanes)
+            measured |= self.returns(acting, learner.lanes)
             if column in self.exact:
-                measured |= self.success(q)
+                measured |= self.success(acting)
         for name, metric in self.more.items():
             measured[name] = np.asarray(metric(q, self.mdp), dtype=np.float64)
             if measured[name].shape != (len(q),):

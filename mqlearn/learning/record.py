@@ -107,18 +107,19 @@ class Recorder:
         last: list[Any] = [*learners, *(gone.learner for gone in self.ended)]
 
         def gather(name: str) -> np.ndarray | None:
+            if _part(last[0], name) is None:
+                return None
             parts = {int(lane): row for one in last for lane, row in zip(one.lanes, _part(one, name), strict=True)}
             return np.stack([parts[lane] for lane in range(self.n_seeds)])
 
-        linear = hasattr(last[0], "theta")
         seen = [part[1].sum(axis=0) for part in (gone.chain_state for gone in self.ended) if part is not None]
         seen += [part[1].sum(axis=0) for part in (learner.chain_state() for learner in learners) if part is not None]
         return Result(
             iteration=self.iteration,
             curves=self.curves,
             q=gather("tables") if self.optimal_q is not None else None,
-            theta=gather("theta") if linear else None,
-            theta_average=gather("average") if linear else None,
+            theta=gather("theta"),
+            theta_average=gather("average"),
             error_iteration=self.iteration[self.error_columns],
             error_tables=np.stack(self.error_tables) if self.error_tables else None,
             visits=table_of_pairs(self.mdp, np.sum(seen, axis=0)) if seen and isinstance(self.mdp, FiniteMDP) else None,
@@ -130,5 +131,5 @@ class Recorder:
         )
 
 
-def _part(learner: Any, name: str) -> np.ndarray:
-    return learner.tables() if name == "tables" else getattr(learner, name)
+def _part(learner: Any, name: str) -> Any:
+    return learner.tables() if name == "tables" else getattr(learner, name, None)

@@ -51,7 +51,7 @@ def figure(
         "figure": name,
         "command": " ".join(["mqlearn figure", name, *overrides, *([f"band={band}"] if suffix else [])]),
         "settings": _common(planned),
-        "digests": {f"{one.panel} | {one.label}": one.cell.digest for one in planned.cells},
+        "digests": {f"{one.panel} | {one.label}": done[one.cell.digest].digest for one in planned.cells},
         "data_digest": reference.digest(data),
         "versions": execute.versions(),
     }
@@ -60,7 +60,7 @@ def figure(
         {
             "panel": one.panel,
             "curve": one.label,
-            "digest": one.cell.digest,
+            "digest": done[one.cell.digest].digest,
             "run_id": done[one.cell.digest].summary["mlflow_run_id"],
             "folder": str(done[one.cell.digest].folder),
             "status": done[one.cell.digest].status,

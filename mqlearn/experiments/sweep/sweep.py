@@ -8,6 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from mqlearn.experiments.settings import identity
 from mqlearn.experiments.sweep import journal
 from mqlearn.experiments.sweep.plan import Planned
 from mqlearn.paths import outputs_folder
@@ -43,6 +44,11 @@ class Sweep:
         names = journal.told_apart([(one.name, one.cell) for one in self.cells])
         return {one.number: name for one, name in zip(self.cells, names, strict=True)}
 
+    def place(self, one: Planned) -> Path:
+        """The folder of a cell's run: where it is, if it was done before, else where it is to be."""
+        done = self.done.get(one.number)
+        return one.folder if done is None else done.folder
+
     def rerun(self, one: Planned) -> str:
         """The command line that runs just this cell."""
         own = [text for text in one.overrides if not _is_hydra(text)]
@@ -54,12 +60,14 @@ class Sweep:
         kept = {
             key: value for key, value in asdict(one).items() if key not in ("uri", "per_seed", "work", "bytes", "root")
         }
-        kept |= {"overrides": list(map(shown, one.overrides)), "folder": str(one.folder), "command": self.rerun(one)}
+        kept |= {"overrides": list(map(shown, one.overrides)), "command": self.rerun(one)}
+        kept["folder"] = str(self.place(one))
         return kept | {"done_before": one.number in self.done, "tracked": one.uri is not None}
 
     def write_plan(self, **more: Any) -> None:
         head = {"id": self.id, "started": journal.now(), "command": self.command, "launcher": self.launcher}
         head |= {"existing": self.existing, "pid": os.getpid(), "host": socket.gethostname()}
+        head["digest_version"] = identity.DIGEST_VERSION
         journal.write_json(self.folder / journal.PLAN, head | more | {"cells": list(map(self.record, self.cells))})
 
 

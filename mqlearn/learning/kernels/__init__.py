@@ -2,6 +2,7 @@
 
 random        counter-based random words, and the streams of a seed
 synchronous   all pairs in every iteration
+successors    what rules with state of their own learn from: all pairs of one seed, second and further successors
 chain         sampling chains: one sample an iteration, with replay or without
 asynchronous  tables that move at the visited pair, or in rounds
 momentum      linear features with momentum in O(active features): plan, and one iteration
@@ -24,6 +25,7 @@ from mqlearn.learning.kernels.chain import (
     ChainTables,
     Model,
     Walks,
+    sample_greedily,
     samples,
 )
 from mqlearn.learning.kernels.evaluation import Episodes, greedy_returns, success_within
@@ -31,6 +33,7 @@ from mqlearn.learning.kernels.linear import linear_adaptive, linear_dense, linea
 from mqlearn.learning.kernels.momentum import Features, Options, Parameters
 from mqlearn.learning.kernels.random import CHUNK, STREAMS, ChainStreams, lane_words, philox_counters
 from mqlearn.learning.kernels.simulated import momentum_plan, simulated_linear, tile_columns
+from mqlearn.learning.kernels.successors import SweepModel, further_successors, sweep, sweep_words
 from mqlearn.learning.kernels.synchronous import AllPairs, synchronous
 
 __all__ = [
@@ -51,10 +54,12 @@ __all__ = [
     "Options",
     "Parameters",
     "Rounds",
+    "SweepModel",
     "Tables",
     "Walks",
     "asynchronous_rounds",
     "asynchronous_table",
+    "further_successors",
     "greedy_returns",
     "lane_words",
     "linear_adaptive",
@@ -62,9 +67,12 @@ __all__ = [
     "linear_from_samples",
     "momentum_plan",
     "philox_counters",
+    "sample_greedily",
     "samples",
     "simulated_linear",
     "success_within",
+    "sweep",
+    "sweep_words",
     "synchronous",
     "tile_columns",
 ]
