@@ -4,7 +4,6 @@ A step size is a callable from k (float64 array, any shape) to alpha_k (same sha
 do; the classes here check their parameters and print themselves.
 """
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
