@@ -27,6 +27,12 @@ def within(name: str, value: object, low: float, high: float = math.inf, *, ends
         raise SettingError(name, value, f"must be a number in {ends[0]}{low:g}, {high:g}{ends[1]}")
 
 
+def switch(name: str, value: object) -> None:
+    """Refuse what is no truth value."""
+    if not isinstance(value, bool):
+        raise SettingError(name, value, "must be true or false")
+
+
 def whole(low: int, high: int | None = None, *, optional: bool = False) -> Callable[[str, Any], int | None]:
     def kind(name: str, value: Any) -> int | None:
         if optional and value is None:

@@ -13,7 +13,8 @@ class AveragingQ(Stateful):
     """From both old tables: A += alpha_k (r + g max B(y, .) - A) at the visited pair, and B += alpha_k d (A - B).
 
     B moves everywhere. One clock drives both tables. `measured`: "b" or "a"; which of them the source measures is
-    from memory. Its slowest mode is 1 - sqrt(g), about half of Q-learning's 1 - g: hence its own step size 1/(1 + (1 - g)(k + 1)/2).
+    from memory. Its slowest mode is 1 - sqrt(g), about half of Q-learning's 1 - g: hence its own step size,
+    1/(1 + (1 - g)(k + 1)/2).
     """
 
     d: float = 1.0
@@ -24,7 +25,8 @@ class AveragingQ(Stateful):
         choice("a", "b")("algorithm.measured", self.measured)
 
     def own_step_size(self, discount):
-        return Polynomial(1.0, 2 / (1 - discount), 2 / (1 - discount))
+        horizon = round(2 / (1 - discount), 9)  # 20 at 0.9, without the rounding error
+        return Polynomial(1.0, horizon, horizon)
 
     def init(self, q0):
         return {"a": q0, "b": q0.copy()}

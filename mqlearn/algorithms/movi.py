@@ -5,7 +5,7 @@ from typing import Literal
 
 from mqlearn.algorithms.stateful import Stateful
 from mqlearn.algorithms.step_sizes import Constant, StepSize
-from mqlearn.checks import choice
+from mqlearn.checks import choice, switch
 
 
 @dataclass(frozen=True)
@@ -21,6 +21,7 @@ class MoVI(Stateful):
     measured: Literal["h", "q"] = "h"
 
     def __post_init__(self) -> None:
+        switch("algorithm.keep_start", self.keep_start)
         choice("h", "q")("algorithm.measured", self.measured)
 
     def own_step_size(self, discount: float) -> StepSize:

@@ -32,7 +32,7 @@ class Phased(Stateful):
         if self.draws is not None:
             return {"draws": self.draws, "ends": (k + 1) % self.draws == 0}
         sizes, last = [], 0
-        while last <= k.max():
+        while last <= k.max(initial=0):
             sizes.append(math.ceil(self.first * self.discount ** (-2 * len(sizes))))
             last += sizes[-1]
         phase = np.searchsorted(np.cumsum(sizes), k, side="right")

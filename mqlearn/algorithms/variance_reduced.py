@@ -48,7 +48,7 @@ class VarianceReduced(Stateful):
         return sizes, np.cumsum(sizes + self.length(discount))
 
     def numbers(self, k):
-        sizes, ends = self.epochs(k.max(), self.discount)
+        sizes, ends = self.epochs(k.max(initial=0), self.discount)
         epoch = np.searchsorted(ends, k, side="right")
         seen = k - ends[epoch] + self.length(self.discount) + sizes[epoch]  # iterations of this epoch before this one
         later = np.maximum(0.0, seen - sizes[epoch])  # of them, after the batch

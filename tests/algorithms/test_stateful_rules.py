@@ -8,7 +8,7 @@ import oracles_adaptive as adaptive
 import oracles_linear as linear
 import oracles_state as table
 import pytest
-from test_oracles import N, PAIRS, TERMINAL, chain_draws, table_draws
+from test_oracles import PAIRS, TERMINAL, N, chain_draws, table_draws
 
 import mqlearn as mq
 from mqlearn.learning.stateful.plain import Pairs, Sweep, Transition, state_of

@@ -14,7 +14,7 @@ from typing import Any
 
 from mqlearn.checks import TRUTH, choice, finite_number, whole
 from mqlearn.errors import SettingError, SettingErrors, nearest
-from mqlearn.experiments.settings import identity, instantiate
+from mqlearn.experiments.settings import identity, instantiate, own_step_size
 from mqlearn.experiments.settings import plugins as user_modules
 
 _GROUPS = ("env", "algorithm", "step_size", "sampling", "features", "evaluation")
@@ -102,7 +102,11 @@ def _build(text: str) -> Cell:
     discount = 0.5 if settings["discount"] is None else settings["discount"]  # to see what else is wrong
     mdp = check(_environment, settings.get("env"), plugins, discount)
     rule = check(instantiate.make, "algorithm", settings.get("algorithm"), plugins)
-    step_size = check(instantiate.make, "step_size", settings.get("step_size"), plugins)
+    if own_step_size.asked(settings.get("step_size")):
+        settings["step_size"] = rule and check(own_step_size.resolved, settings["step_size"], rule, discount)
+        step_size = settings["step_size"] and check(instantiate.make, "step_size", settings["step_size"], plugins)
+    else:
+        step_size = check(instantiate.make, "step_size", settings.get("step_size"), plugins)
     sampling = check(instantiate.make, "sampling", settings.get("sampling"), plugins)
     features = None
     if mdp is not None:
