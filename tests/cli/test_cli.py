@@ -114,7 +114,7 @@ REFUSED = [
     (["env=gymnasium", "env.id=CartPole-v1", "features=rbf"], "sampling='synchronous'", "needs an exact model"),
     (["step_size=matched", "step_size.base=harmonc"], "step_size='harmonc'", "did you mean 'harmonic'?"),
     (["step_size=matched", "step_size.base=0.1"], "step_size.base=0.1", "must be a step size, such as constant"),
-    (["step_size.base=constant"], "step_size.base='constant'", "is no setting of step_size=harmonic"),
+    (["step_size.base=constant"], "step_size.base='constant'", "is no setting of step_size=own"),
     # Gymnasium
     (["env=gymnasium"], "env.id='???'", "must be given. Any Gymnasium environment"),
     (["env=gymnasium", "env.id=FrozenLake-v0"], "env.id='FrozenLake-v0'", "FrozenLake-v1"),
