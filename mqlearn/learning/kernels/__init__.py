@@ -33,7 +33,7 @@ from mqlearn.learning.kernels.linear import linear_adaptive, linear_dense, linea
 from mqlearn.learning.kernels.momentum import Features, Options, Parameters
 from mqlearn.learning.kernels.random import CHUNK, STREAMS, ChainStreams, lane_words, philox_counters
 from mqlearn.learning.kernels.simulated import momentum_plan, simulated_linear, tile_columns
-from mqlearn.learning.kernels.successors import SweepModel, further_successors, sweep, sweep_words
+from mqlearn.learning.kernels.successors import SweepModel, further_successors, sweep_once
 from mqlearn.learning.kernels.synchronous import AllPairs, synchronous
 
 __all__ = [
@@ -71,8 +71,7 @@ __all__ = [
     "samples",
     "simulated_linear",
     "success_within",
-    "sweep",
-    "sweep_words",
+    "sweep_once",
     "synchronous",
     "tile_columns",
 ]

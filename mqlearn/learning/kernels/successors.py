@@ -81,6 +81,14 @@ def sweep(model, words, i, y, r):
 
 
 @compiled
+def sweep_once(model, first, k, lane, seed, stream, words, y, r):
+    """`sweep` of iteration k alone, by words of a stream that begin at counter `first`; words: scratch."""
+    each = model.counters.shape[0] // model.steps
+    sweep_words(model.counters[:each], model.ahead[:each], first, k, lane, seed, stream, words)
+    sweep(model, words, 0, y, r)
+
+
+@compiled
 def further_successors(model, pair, k, lane, seed, stream, y, r):
     """Independent successors of one pair in iteration k, into y (N,) int64, and what they would pay, into r (N,).
 

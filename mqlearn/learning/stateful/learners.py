@@ -11,12 +11,20 @@ from mqlearn.algorithms.stateful import Stateful
 from mqlearn.learning.chains import Chain, Samples, copied, drop_lanes
 from mqlearn.learning.initial import Initial, initial_values
 from mqlearn.learning.sampling import digits_of_words, outcome_tables
+from mqlearn.learning.stateful.module import compiled_step
 from mqlearn.learning.stateful.plain import Pairs, Sweep, Transition
+from mqlearn.learning.stateful.text import Layout
 from mqlearn.problems.mdp import FiniteMDP, table_of_pairs
+
+_COUNTERS = 256  # of random words that are made at a time
+_NO_FEATURES = np.zeros(1, np.uint32), np.zeros(1), np.uint64(1)
 
 
 class _StatefulLearner:
-    """State of L seeds, name -> (L, ...) float64. Abstract; the methods are those of `learners.Learner`."""
+    """State of L seeds, name -> (L, ...) float64. Abstract; the methods are those of `learners.Learner`.
+
+    A compiled rule is run by the loop of `module`, any other by its own `step`: both from the same samples.
+    """
 
     lanes: Any
 
@@ -27,9 +35,20 @@ class _StatefulLearner:
         self.names = rule.number_names
         n = len(mdp.pairs) if features is None else features.n_features
         states = [rule.init(q0) for q0 in initial_values(n, initial, lanes, seed)]
-        self.state = {name: np.array([state[name] for state in states], np.float64) for name in states[0]}
+        made = {name: np.array([state[name] for state in states], np.float64) for name in states[0]}
+        self.layout = Layout({name: array.shape[1:] for name, array in made.items()}, n)
+        self._hold(
+            np.stack([made[name] for name in self.layout.tables] or [np.empty((len(lanes), 0))], axis=1),
+            tuple(made[name] for name in self.layout.others),
+        )
         entries = None if features is None else (features.active, features.values)
         self.pairs = Pairs(mdp.pair_offsets, mdp.discount, entries)
+
+    def _hold(self, z: np.ndarray, others: tuple[np.ndarray, ...]) -> None:
+        """Take arrays as the state: z (L, tables, n), and others (L, ...)."""
+        self.z, self.others = z, others
+        names = [*self.layout.tables, *self.layout.others]
+        self.state = dict(zip(names, [*np.moveaxis(z, 1, 0), *others], strict=True))
 
     def rows(self, k: int, n: int) -> tuple[int, int]:
         return k, k + n
@@ -69,15 +88,14 @@ class _StatefulLearner:
         return [SimpleNamespace(**dict(zip(self.names, row, strict=True))) for row in weights.tolist()]
 
     def _copy_state(self, other: "_StatefulLearner") -> None:
-        other.state = {name: array.copy() for name, array in self.state.items()}
+        other._hold(self.z.copy(), tuple(array.copy() for array in self.others))
 
     def _keep_state(self, mask: np.ndarray) -> None:
-        self.state = {name: np.ascontiguousarray(array[mask]) for name, array in self.state.items()}
+        self._hold(*(np.ascontiguousarray(self.z[mask]), tuple(np.ascontiguousarray(one[mask]) for one in self.others)))
 
     def _uniform(self, k: int, lane: int) -> np.ndarray | None:
         """(4,) numbers in [0, 1) of iteration k, if the rule draws some of its own."""
-        from mqlearn.learning import kernels
-
+        kernels = _kernels()
         if not self.rule.draws_own:
             return None
         return kernels.lane_words(k, 1, np.uint32(lane), self.seed, _stream("own"))[:, 0] / 2.0**32
@@ -92,11 +110,16 @@ class SynchronousStateful(_StatefulLearner):
         super().__init__(rule, mdp, None, lanes, seed, initial)
         self.lanes = lanes
         self.model = sweep_model(mdp, mean_reward)
+        self.compiled = compiled_step(rule, "synchronous", self.layout, "sweeps") if rule.compiled else None
 
     def chain_state(self) -> None:
         return None
 
     def advance(self, k: int, n: int, weights: np.ndarray) -> None:
+        if self.compiled is not None:
+            place = self.mdp.discount, k, n, self.lanes, self.seed
+            self.compiled(self.z, self.others, self.model, weights[:n], *place)
+            return
         for row, lane in enumerate(self.lanes.tolist()):
             z = self.of_seed(row)
             for i, c in enumerate(self._numbers(weights[:n])):
@@ -112,14 +135,11 @@ class SynchronousStateful(_StatefulLearner):
 
     def _draw(self, k: int, lane: int, stream: str, draw: int) -> tuple[np.ndarray, np.ndarray]:
         """Successors and rewards (n,) of draw number `draw` of a stream."""
-        from mqlearn.learning import kernels
-
+        kernels = _kernels()
         each = len(self.model.counters) // self.model.steps
         words = np.zeros((4, len(self.model.counters)), np.uint32)
-        counters = self.model.counters, self.model.ahead
-        kernels.sweep_words(*counters, draw * each, k, np.uint32(lane), self.seed, _stream(stream), words)
         y, r = np.empty(len(self.mdp.pairs), np.uint32), np.empty(len(self.mdp.pairs))
-        kernels.sweep(self.model, words, 0, y, r)
+        kernels.sweep_once(self.model, draw * each, k, np.uint32(lane), self.seed, _stream(stream), words, y, r)
         return y, r
 
     def copy(self) -> Self:
@@ -137,6 +157,18 @@ class _OneTransition(_StatefulLearner):
 
     chain: Chain
     radius: float | None = None  # of the ball that the measured parameter is kept in
+
+    def _compiled(self, source: str) -> Any:
+        mode = "asynchronous" if self.features is None else "linear"
+        return compiled_step(self.rule, mode, self.layout, source) if self.rule.compiled else None
+
+    @property
+    def _entries(self) -> tuple[np.ndarray, np.ndarray, np.uint64]:
+        """The features as the loops read them: columns and values in one row, and how many a pair."""
+        if self.features is None:
+            return _NO_FEATURES
+        active, values = self.features.active, self.features.values
+        return active.reshape(-1), values.reshape(-1), np.uint64(active.shape[1])
 
     def _learn(self, k: int, lanes: np.ndarray, samples: np.ndarray, numbers: list[SimpleNamespace]) -> None:
         """Iterations k, k + 1, ... from samples (L, n)."""
@@ -160,8 +192,7 @@ class _OneTransition(_StatefulLearner):
             yield Transition(self.pairs, pair, rewards, y, self._uniform(k + i, lane), again)
 
     def _further(self, pair: int, k: int, lane: int, stream: str, n: int) -> tuple[np.ndarray, np.ndarray]:
-        from mqlearn.learning import kernels
-
+        kernels = _kernels()
         y, r = np.empty(n, np.int64), np.empty(n)
         kernels.further_successors(self.chain.model, pair, k, np.uint32(lane), self.seed, _stream(stream), y, r)
         return y, r
@@ -176,6 +207,8 @@ class ChainStateful(_OneTransition):
         super().__init__(rule, chain.mdp, features, chain.lanes, int(chain.seed), initial)
         self.chain = chain
         self.radius = radius
+        self.greedy = chain.tables.behaviour == _kernels().EPSILON_GREEDY
+        self.compiled = self._compiled("greedy chain" if self.greedy else "chain")
 
     @property
     def lanes(self) -> np.ndarray:
@@ -185,11 +218,14 @@ class ChainStateful(_OneTransition):
         return self.chain.states, self.chain.visits
 
     def advance(self, k: int, n: int, weights: np.ndarray) -> None:
-        from mqlearn.learning import kernels
-
-        c = self.chain
+        kernels, c = _kernels(), self.chain
+        if self.compiled is not None:
+            radius = np.inf if self.radius is None else float(self.radius)
+            moved = c.model, c.tables, c.walks, self._entries, radius
+            self.compiled(self.z, self.others, *moved, weights[:n], self.mdp.discount, k, n)
+            return
         numbers = self._numbers(weights[:n])
-        if c.tables.behaviour != kernels.EPSILON_GREEDY:
+        if not self.greedy:
             samples = np.empty((len(c.lanes), n), np.uint64)
             kernels.samples(c.model, c.tables, c.walks, k, samples)
             self._learn(k, c.lanes, samples, numbers)
@@ -231,6 +267,7 @@ class SharedStateful(_OneTransition):
         self.samples = samples
         self.places = np.arange(len(samples.chain.lanes))  # of its lanes among those of the samples
         self.k = 0
+        self.compiled = self._compiled("samples")
 
     @property
     def lanes(self) -> np.ndarray:
@@ -246,8 +283,12 @@ class SharedStateful(_OneTransition):
 
     def advance(self, k: int, n: int, weights: np.ndarray) -> None:
         drawn = self.samples.block(k, n, self.places)
-        self._learn(k, self.lanes, drawn, self._numbers(weights[:n]))
         self.k = k + n
+        if self.compiled is not None:
+            place = self.mdp.discount, k, self.lanes, self.seed
+            self.compiled(self.z, self.others, self.chain.model, drawn, self._entries, weights[:n], *place)
+            return
+        self._learn(k, self.lanes, drawn, self._numbers(weights[:n]))
 
     def copy(self) -> Self:
         """A copy that learns from the same samples: the two must stay within one block."""
@@ -271,8 +312,7 @@ def project(theta: np.ndarray, radius: float) -> None:
 
 def sweep_model(mdp: FiniteMDP, mean_reward: bool) -> Any:
     """The model as `kernels.sweep` reads it, over the learned pairs."""
-    from mqlearn.learning import kernels
-
+    kernels = _kernels()
     y, r, edges = outcome_tables(mdp, mean_reward)
     reuse, base = digits_of_words(mdp)
     n = len(mdp.pairs)
@@ -293,10 +333,11 @@ def sweep_model(mdp: FiniteMDP, mean_reward: bool) -> Any:
     )
 
 
-_COUNTERS = 256  # of random words that are made at a time
+def _kernels() -> Any:
+    from mqlearn.learning import kernels
+
+    return kernels
 
 
 def _stream(name: str) -> np.uint32:
-    from mqlearn.learning import kernels
-
-    return np.uint32(kernels.STREAMS[name])
+    return np.uint32(_kernels().STREAMS[name])
