@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mqlearn.algorithms.stateful import Stateful
+from mqlearn.algorithms.stateful import MODES, Stateful
 from mqlearn.checks import within
 from mqlearn.linear_solves import solve
 
@@ -32,6 +32,10 @@ class Zap(Stateful):
         within("algorithm.start", self.start, 0.0)
         within("algorithm.shift", self.shift, 1.0, ends="[)")
         within("algorithm.ridge", self.ridge, 0.0, ends="[)")
+
+    @property
+    def modes(self):
+        return MODES if self.shift > 1 else ("synchronous",)
 
     def init(self, q0):
         return {"q": q0, "delta": np.zeros_like(q0), "gain": -self.start * np.eye(len(q0))}
