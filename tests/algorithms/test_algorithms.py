@@ -21,12 +21,14 @@ from random_mdps import random_mdp
 from twins import run
 
 from mqlearn.algorithms import MomentumQ, NeSA, QLearning, Rule, SpeedyQ, Stateful, check_rule
+from mqlearn.algorithms.rule import changed
 from mqlearn.algorithms.step_sizes import Constant, Harmonic, InverseSqrt, Matched, Polynomial, RescaledLinear
 from mqlearn.errors import SettingError
-from mqlearn.learning.sampling import Synchronous
+from mqlearn.learning.sampling import Markovian, Synchronous
 from mqlearn.learning.stateful.check import check
 from mqlearn.paths import CONF
 from mqlearn.problems.environments import frozen_lake
+from mqlearn.problems.features import one_hot
 from mqlearn.problems.mdp import bellman
 from mqlearn.problems.solvers import optimal
 
@@ -229,9 +231,28 @@ def test_a_rule_with_state_is_a_value_with_a_step_size_of_its_own(rule):
 def test_the_run_of_every_rule_with_state_repeats_itself(rule):
     mdp = frozen_lake("4x4", slippery=False)
     settings = {"iterations": 12, "n_seeds": 2, "n_checkpoints": 3}
+    rule = changed(rule, compiled=False)
     one, other = (run(mdp, rule, **settings) for _ in range(2))
     np.testing.assert_array_equal(one.q, other.q)
     assert np.isfinite(one.q).all()
+
+
+@pytest.mark.integration
+@every_stateful_rule
+@pytest.mark.parametrize("mode", ["synchronous", "markovian", "epsilon_greedy", "linear"])
+def test_a_compiled_step_is_the_plain_one(rule, mode):
+    mdp = frozen_lake("4x4", discount=0.9, rewards=(1, -0.5, -0.01))
+    sampling = {
+        "synchronous": Synchronous(), "markovian": Markovian(start="uniform"), "linear": Markovian(start="uniform"),
+        "epsilon_greedy": Markovian(behaviour="epsilon_greedy", epsilon=0.3),
+    }[mode]  # fmt: skip
+    needed = mode if mode in ("synchronous", "linear") else "asynchronous"
+    if needed not in rule.modes or (mode == "epsilon_greedy" and not rule.acts):
+        pytest.skip("a mode that it does not have")
+    features = one_hot(mdp) if mode == "linear" else None
+    settings = {"iterations": 90, "n_seeds": 3, "n_checkpoints": 3, "sampling": sampling, "features": features}
+    compiled, plain = (run(mdp, changed(rule, compiled=choice), **settings) for choice in (True, False))
+    np.testing.assert_allclose(compiled.q, plain.q, rtol=0, atol=1e-12 if "own" in repr(rule) else 0)
 
 
 # --- rules of one's own -----------------------------------------------------------------------------------------------

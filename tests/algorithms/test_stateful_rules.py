@@ -140,3 +140,64 @@ def test_linear_ridge_moves_each_matrix():
     found = estimates(mq.Zap(start=1e-3, ridge=0.05), draws, 400, start=np.zeros(2), phi=phi)
     assert np.abs(found).max() < 10
     np.testing.assert_allclose(found[:, 0], found[:, 1], rtol=1e-6, atol=1e-9)
+
+
+# --- rules within rules -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("draws", [table_draws, chain_draws])
+@pytest.mark.parametrize("rule", [mq.PID(eta=0), mq.Residual(w=0)], ids=repr)
+def test_rules_that_contain_q_learning(rule, draws):
+    drawn = draws(ITERATIONS)
+    assert_same(estimates(rule, drawn), oracles.q_learning(problem(), drawn, ITERATIONS, rescaled))
+
+
+@pytest.mark.parametrize("period", [1, 7])
+def test_periodic_with_harmonic_steps_is_phased(period):
+    draws = table_draws(ITERATIONS)
+    periodic = mq.Periodic(period=period).with_step_size(mq.Harmonic())
+    assert_same(estimates(periodic, draws), estimates(mq.Phased(draws=period), draws))
+
+
+def test_a_cut_epoch_leaves_the_table_of_the_last_whole_one():
+    rule = mq.VarianceReduced(first=2, steps=5).at(DISCOUNT)
+    ends = rule.epochs(200, DISCOUNT)[1]
+    assert ends[:2].tolist() == [2 * 4 + 5, 2 * 4 + 5 + 2 * 16 + 5]
+    found = estimates(rule, table_draws(60), 60)
+    moved = np.flatnonzero(np.abs(np.diff(found, axis=0)).max(axis=1)) + 2  # iterations after which it has changed
+    assert moved.tolist() == ends[:2].tolist()
+
+
+@pytest.mark.parametrize("eta", [0.1, 0.5, 1])
+def test_root_sa_is_its_recursion(eta):
+    draws, rule = table_draws(ITERATIONS), mq.RootSA(eta=eta)
+    weights = rule.weights(0, ITERATIONS)
+    four = oracles.four_numbers(problem(), draws, ITERATIONS, lambda k: weights[k])
+    assert_same(np.array(four.estimate), oracles.root_sa(problem(), draws, ITERATIONS, eta))
+
+
+def test_root_sa_with_eta_1_is_speedy_q_as_printed():
+    expected = mq.SpeedyQ(form="printed").weights(0, 1000)
+    np.testing.assert_allclose(mq.RootSA(eta=1).weights(0, 1000), expected, rtol=0, atol=1e-15)
+
+
+@pytest.mark.parametrize("c", [1, 2])
+def test_halpern_is_its_recursion(c):
+    draws, rule = table_draws(ITERATIONS), mq.Halpern().with_step_size(mq.Polynomial(1, c, c - 1))
+    weights = rule.weights(0, ITERATIONS)
+    four = oracles.four_numbers(problem(), draws, ITERATIONS, lambda k: weights[k])
+    expected = oracles.halpern_difference(problem(), draws, ITERATIONS, be=lambda k: c / (k + c))
+    assert_same(np.array(four.estimate), expected)
+
+
+def test_halpern_anchored_at_the_first_target_is_speedy_q():
+    """be_k = 1/k; the first step, there Q_1 = T_0 Q_0, is another."""
+    rule = mq.Halpern().with_step_size(lambda k: 1 / np.maximum(k, 1))
+    np.testing.assert_allclose(rule.weights(1, 1000), mq.SpeedyQ().weights(1, 1000), rtol=0, atol=1e-14)
+
+
+def test_a_growing_phase_is_never_split_by_the_block_of_its_numbers():
+    rule = mq.Phased().at(0.99)
+    ends = np.flatnonzero(rule.weights(0, 5000)[:, rule.number_names.index("ends")]) + 1
+    sizes = [int(np.ceil(10 * 0.99 ** (-2 * phase))) for phase in range(len(ends))]
+    assert ends.tolist() == np.cumsum(sizes).tolist()
