@@ -4,16 +4,19 @@ import inspect
 from collections.abc import Sequence
 from typing import Any
 
-from mqlearn.algorithms import Rule
+from mqlearn.algorithms import Rule, Stateful
 from mqlearn.analysis.report.markup import Markup, facts, join, number, section, table, tag
 from mqlearn.analysis.report.subjects import Subject, scientific
 
 CONVENTIONS = (
     "k counts updates from 0; q is Q_k, q_prev is Q_{k-1}, and at k = 0 both are the initial table. target is T_k Q_k "
     "and target_prev is T_k Q_{k-1}, the sampled Bellman operator of iteration k with the same sample in both. The "
-    "value that is returned is Q_{k+1}. With linear features the same numbers weigh the gradients."
+    "value that is returned is Q_{k+1}. With linear features the same numbers weigh the gradients. A rule with state of "
+    "its own has a step instead: z is its state, s the sample of iteration k, c the numbers of this k. s.value(q) is "
+    "q(x, u), s.target(q, by) is r + discount q(y, v) with v greedy in by (in q, if not given), s.move(q, to, share) "
+    "moves q(x, u) by a share of the way, s.add(q, change) by a change; synchronously at all pairs, from one draw each."
 )
-_METHODS = ("update", "init", "advance", "estimate", "policy_table", "samples_per_iteration")
+_METHODS = ("update", "init", "numbers", "step", "estimate", "acting", "samples_per_iteration")
 
 
 def of(some: Sequence[Subject]) -> Markup:
@@ -55,7 +58,7 @@ def _card(kind: Any, members: Sequence[Subject]) -> Markup:
 def source(thing: Any) -> str:
     """The source text of a function or class, shifted to the left."""
     try:
-        text = inspect.getsource(thing)
+        text = inspect.getsource(thing.fget if isinstance(thing, property) else thing)
     except (OSError, TypeError):
         return "(no source text: not defined in a file)"
     return inspect.cleandoc("\n" + text)
@@ -63,7 +66,7 @@ def source(thing: Any) -> str:
 
 def _own(kind: type, name: str) -> bool:
     """Whether a class defines a method itself, or inherits it from another rule than the base."""
-    return any(name in vars(base) for base in kind.__mro__ if base is not Rule and base is not object)
+    return any(name in vars(base) for base in kind.__mro__ if base not in (Rule, Stateful, object))
 
 
 def _doc(thing: Any) -> str:
