@@ -87,13 +87,15 @@ def start(
         if isinstance(rule, Stateful):
             return SynchronousStateful(rule, mdp, lanes, seed, initial, mean_reward)
         return SynchronousTable(mdp, lanes, seed, initial, mean_reward)
-    if samples is None:
+    if samples is None and features is not None:
         samples = shared_samples(mdp, sampling, features, linear, seed, mean_reward, lanes)
     if isinstance(rule, Stateful):
         if samples is not None:
             return SharedStateful(rule, samples, features, initial)
         return ChainStateful(rule, Chain(mdp, sampling, lanes, seed, mean_reward), features, initial, linear.projection)
     if samples is not None:
+        if features is None:
+            return SharedTable(samples, initial, sampling.clock == "local")
         return LinearLearner(samples, features, linear, initial)
     chain = Chain(mdp, sampling, lanes, seed, mean_reward)
     if features is not None:
@@ -104,12 +106,15 @@ def start(
 
 
 def can_share(sampling: Any, features: Any, linear: Linear) -> bool:
-    """Whether rules learn from the same samples, drawn beforehand: linear features on chains that do not see them.
+    """Whether rules can learn from the same samples, drawn beforehand: on chains that do not see what is learned.
 
     With a projection every iteration takes so long that drawing is nothing beside it.
     """
-    sees_nothing = not isinstance(sampling, Synchronous) and not sampling.adaptive
-    return isinstance(features, Features) and sees_nothing and linear.projection is None
+    if isinstance(sampling, Synchronous) or sampling.adaptive:
+        return False
+    if features is None:
+        return sampling.update == "pair"
+    return isinstance(features, Features) and linear.projection is None
 
 
 def shared_samples(
@@ -232,6 +237,67 @@ class AsynchronousTable(_OnChain):
         return np.abs(self.q).max(axis=1)
 
 
+class _FromSamples:
+    """A learner that is fed by samples which others may share: its chains do not see what is learned. Abstract."""
+
+    arrays: tuple[str, ...] = ()
+
+    def __init__(self, samples: Samples) -> None:
+        self.samples = samples
+        self.places = np.arange(len(samples.chain.lanes))  # of its lanes among those of the samples
+        self.k = 0
+
+    @property
+    def lanes(self) -> np.ndarray:
+        return self.chain.lanes[self.places]
+
+    @property
+    def chain(self) -> Chain:
+        """Of all lanes of the samples, where the last block ends."""
+        return self.samples.chain
+
+    def chain_state(self) -> tuple[np.ndarray, np.ndarray]:
+        return self.samples.chain_state(self.k, self.places)
+
+    def copy(self) -> Self:
+        """A copy that learns from the same samples: the two must stay within one block."""
+        return copied(self)
+
+    def keep(self, mask: np.ndarray) -> None:
+        drop_lanes(self, mask)
+        self.places = self.places[mask]
+
+
+class SharedTable(_FromSamples, _FourNumbers):
+    """`AsynchronousTable` from samples that rules share."""
+
+    arrays = ("q", "last", "counts")
+
+    def __init__(self, samples: Samples, initial: Initial, local: bool) -> None:
+        super().__init__(samples)
+        self.local = local
+        self.q = initial_values(len(self.chain.mdp.pairs), initial, self.chain.lanes, int(self.chain.seed))
+        self.last = np.stack([np.zeros(len(self.q)), self.q[:, 0]], axis=1)
+        self.counts = np.zeros(self.q.shape, np.int64)
+
+    def rows(self, k: int, n: int) -> tuple[int, int]:
+        return (0, int(self.counts.max()) + n) if self.local else (k, k + n)
+
+    def advance(self, k: int, n: int, weights: np.ndarray) -> None:
+        from mqlearn.learning import kernels
+
+        drawn = self.samples.block(k, n, self.places)
+        tables = kernels.Tables(self.q, self.last, self.counts)
+        kernels.table_from_samples(tables, self.chain.model, drawn, weights, self.local, self.chain.mdp.discount)
+        self.k = k + n
+
+    def tables(self) -> np.ndarray:
+        return table_of_pairs(self.chain.mdp, self.q)
+
+    def largest(self) -> np.ndarray:
+        return np.abs(self.q).max(axis=1)
+
+
 class RoundsTable(_OnChain):
     """Tables that move in rounds, when every reachable pair has been visited (Azar et al. 2011, asynchronous)."""
 
@@ -299,25 +365,14 @@ class _LinearParameters(_FourNumbers):
         return np.abs(self.theta).max(axis=1)
 
 
-class LinearLearner(_LinearParameters):
-    """Linear features, learned from samples that other learners may share: its chains do not see what is learned."""
+class LinearLearner(_FromSamples, _LinearParameters):
+    """Linear features, learned from samples that other learners may share."""
+
+    arrays = _LinearParameters.arrays
 
     def __init__(self, samples: Samples, features: Any, linear: Linear, initial: Initial) -> None:
-        super().__init__(samples.chain, features, linear, initial)
-        self.samples = samples
-        self.places = np.arange(len(samples.chain.lanes))  # of its lanes among those of the samples
-
-    @property
-    def lanes(self) -> np.ndarray:
-        return self.chain.lanes[self.places]
-
-    @property
-    def chain(self) -> Chain:
-        """Of all lanes of the samples, where the last block ends."""
-        return self.samples.chain
-
-    def chain_state(self) -> tuple[np.ndarray, np.ndarray]:
-        return self.samples.chain_state(self.k, self.places)
+        _FromSamples.__init__(self, samples)
+        _LinearParameters.__init__(self, samples.chain, features, linear, initial)
 
     def advance(self, k: int, n: int, weights: np.ndarray) -> None:
         from mqlearn.learning import kernels
@@ -328,14 +383,6 @@ class LinearLearner(_LinearParameters):
             parameters, self.chain.model, self.active, drawn, weights[:n], self.options, self.mdp.discount
         )
         self.k = k + n
-
-    def copy(self) -> Self:
-        """A copy that learns from the same samples: the two must stay within one block."""
-        return copied(self)
-
-    def keep(self, mask: np.ndarray) -> None:
-        drop_lanes(self, mask)
-        self.places = self.places[mask]
 
 
 class OwnChainLinearLearner(_LinearParameters, _OnChain):

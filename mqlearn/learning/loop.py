@@ -17,7 +17,7 @@ from mqlearn.checks import finite_number
 from mqlearn.errors import SettingError
 from mqlearn.learning.chains import Samples
 from mqlearn.learning.initial import Initial
-from mqlearn.learning.learners import Linear, shared_samples, start
+from mqlearn.learning.learners import Linear, can_share, shared_samples, start
 from mqlearn.learning.lockstep import Course, Part, advance, learners_of
 from mqlearn.learning.metrics import Evaluation, Measure, Metric, SimulationMeasure
 from mqlearn.learning.record import Recorder, Result
@@ -39,7 +39,7 @@ _LANE_STEP = 4  # synchronous seeds are dealt to workers in whole vectors
 _LONGEST = 1_000_000  # iterations of a block: its weights are kept in memory, 32 bytes an iteration
 _REPORTS = 16  # of progress at least with tables, however few the checkpoints,
 _SHORTEST = 1000  # unless so few iterations pass between them
-_CHUNKS = 16  # of a block with features; its samples are kept in memory, 8 bytes each,
+_CHUNKS = 16  # of a block on chains; its samples are kept in memory, 8 bytes each,
 _LANES = 64  # for at most so many seeds a thread
 _STARTS = 3  # of the search for theta*
 _fixed_points: dict[tuple, Any] = {}
@@ -112,8 +112,8 @@ def run_together(
 ) -> list[Result]:
     """`run` for several rules: the results of each alone, in the order of the rules.
 
-    With linear features, without a projection, and on a behaviour that does not depend on what is learned, their
-    samples are drawn once for all, which saves time. `step_size` replaces that of every rule, None leaves each its own;
+    On a behaviour that does not depend on what is learned, without a projection, their samples are drawn once for all,
+    which saves time. `step_size` replaces that of every rule, None leaves each its own;
     `progress` receives the error of the first. Raises SettingError for a value that is not admissible.
     """
     if isinstance(rules, Rule | Stateful) or not isinstance(rules, Iterable):
@@ -155,7 +155,9 @@ def run_together(
         workers = max(1, min(workers, n_seeds // _FEW_LANES))
     if isinstance(mdp, Simulator) and n_workers is None:
         workers = 1  # Gymnasium's steps are Python: threads would take turns, and lose time at every turn
-    n_parts = max(workers, -(-n_seeds // _LANES)) if isinstance(features, Features) else workers
+    shared = isinstance(mdp, FiniteMDP) and can_share(sampling, features, linear)
+    shared &= features is not None or len(rules) > 1  # a table draws as it learns: for one alone that is quicker
+    n_parts = max(workers, -(-n_seeds // _LANES)) if shared or isinstance(features, Features) else workers
     lanes = _deal(n_seeds, n_parts, _LANE_STEP if synchronous else 1)
     shared_warnings: list[str] = []
     shared_facts: dict[str, Any] = {}
@@ -181,7 +183,8 @@ def run_together(
         episodes = evaluation if evaluation.episodes else None
         measure = Measure(mdp, optimum, metrics, episodes, exact, point, seed)
         initial, mean = q0 if features is None else theta0, reward == "mean"
-        sources = [shared_samples(mdp, sampling, features, linear, seed, mean, some) for some in lanes]
+        drawn = (mdp, sampling, features, linear, seed, mean)
+        sources = [shared_samples(*drawn, some) if shared else None for some in lanes]
         common = (mdp, sampling, features, linear, seed, initial, mean)
         learners = [
             [start(*common, some, source, rule) for some, source in zip(lanes, sources, strict=True)] for rule in rules
@@ -195,7 +198,7 @@ def run_together(
     for number, course in enumerate(courses):
         for learner in learners_of(parts, number):  # compiles, where that has not been done: not learning time
             learner.advance(0, 0, course.rule.weights(*learner.rows(0, 0)))
-    longest = _longest_block(mdp, features, iterations)
+    longest = _longest_block(mdp, sampling, features, iterations)
     with ThreadPoolExecutor(min(workers, len(parts))) as pool:
         for column, k in enumerate(iteration.tolist()):
             previous = int(iteration[column - 1]) if column else 0
@@ -218,18 +221,19 @@ def run_together(
     return results
 
 
-def _longest_block(mdp: FiniteMDP | Simulator, features: Any, iterations: int) -> int:
+def _longest_block(mdp: FiniteMDP | Simulator, sampling: Sampling, features: Any, iterations: int) -> int:
     """Iterations that are computed at a time between checkpoints.
 
     After each block divergence is looked for, and progress told. That a seed has diverged must not depend on other
-    seeds, on workers or on whether anyone is told: neither may the length of blocks.
+    seeds, on rules beside it, on workers or on whether anyone is told: neither may the length of blocks.
     """
     if isinstance(mdp, Simulator):
         return max(1, iterations)  # the ends of blocks show in the last bits
     from mqlearn.learning.kernels import CHUNK
 
     if features is None:
-        return max(_SHORTEST, min(_LONGEST, iterations // _REPORTS))
+        most = _LONGEST if isinstance(sampling, Synchronous) else _CHUNKS * CHUNK  # samples may be shared
+        return max(_SHORTEST, min(most, iterations // _REPORTS))
     return _CHUNKS * CHUNK  # whole ones, of which the ends do not show
 
 

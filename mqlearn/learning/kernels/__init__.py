@@ -14,7 +14,13 @@ A *lane* is one seed of a run. The numbers of a lane depend on no other lane. Al
 an edit of any of them compiles all anew.
 """
 
-from mqlearn.learning.kernels.asynchronous import Rounds, Tables, asynchronous_rounds, asynchronous_table
+from mqlearn.learning.kernels.asynchronous import (
+    Rounds,
+    Tables,
+    asynchronous_rounds,
+    asynchronous_table,
+    table_from_samples,
+)
 from mqlearn.learning.kernels.chain import (
     EPSILON_GREEDY,
     IID,
@@ -73,5 +79,6 @@ __all__ = [
     "success_within",
     "sweep_once",
     "synchronous",
+    "table_from_samples",
     "tile_columns",
 ]

@@ -14,12 +14,15 @@ from mqlearn.learning.kernels.random import HALF, philox
 
 
 class SweepModel(NamedTuple):
-    """A model of which all pairs of one seed are sampled; what `synchronous.AllPairs` holds, outcome by outcome.
+    """A model of which all pairs of one seed are sampled; what `synchronous.AllPairs` holds, in another order.
 
-    offsets: (states + 1,) uint64.   successors: (B, pairs) uint32.   rewards, thresholds: (B, pairs), as in
-    `chain.Model`.   place, power: (pairs,) uint32, where the word of a pair lies among those of an iteration, and what
-    moves it to the digit of the pair.   counters, ahead: (C steps,) uint64, of the words: C counters for each of
-    `steps` iterations, and how many iterations ahead each is.   alike: whether all rewards of a pair are equal.
+    One word serves R pairs in a row, by its digits: the words of G groups serve G pairs for each digit. Outcomes lie
+    digit by digit, so that those of neighbouring words are chosen side by side.
+
+    offsets: (states + 1,) uint64.   successors: (B, R G) uint32.   rewards, thresholds: (B, R G), as in `chain.Model`.
+    place: (pairs,) uint32, where each pair lies among them.   powers: (R,) uint32, what moves a word to its digits.
+    counters, ahead: (C steps,) uint64, of the words: C counters for each of `steps` iterations, and how many iterations
+    ahead each is.   steps: that words are made for at a time.   alike: whether all rewards of a pair are equal.
     """
 
     offsets: np.ndarray
@@ -27,7 +30,7 @@ class SweepModel(NamedTuple):
     rewards: np.ndarray
     thresholds: np.ndarray
     place: np.ndarray
-    power: np.ndarray
+    powers: np.ndarray
     counters: np.ndarray
     ahead: np.ndarray
     steps: int
@@ -36,56 +39,60 @@ class SweepModel(NamedTuple):
 
 @compiled(apart=True)
 def sweep_words(counters, ahead, first, k, lane, seed, stream, out):
-    """The words of iterations k, k + 1, ... of one seed, into `out` (4, C steps) uint32.
+    """The words of iterations k, k + 1, ... of one seed, into `out` (4 C steps,) uint32, iteration by iteration.
 
     first: the counter of an iteration to begin with, C b for draw b of a minibatch.
     """
-    out0, out1, out2, out3 = out[0], out[1], out[2], out[3]
     for i in range(counters.shape[0]):
         step = np.uint64(k) + ahead[i]
         word = np.uint32(counters[i] + np.uint64(first))
         w0, w1, w2, w3 = philox(word, np.uint32(step), np.uint32(step >> HALF), np.uint32(lane), seed, stream)
-        out0[i] = w0
-        out1[i] = w1
-        out2[i] = w2
-        out3[i] = w3
+        out[4 * i] = w0
+        out[4 * i + 1] = w1
+        out[4 * i + 2] = w2
+        out[4 * i + 3] = w3
 
 
 @compiled(apart=True)
-def sweep(model, words, i, y, r):
-    """The successors and rewards of all pairs in iteration i of those of the words, into y (pairs,) uint32 and r."""
-    successors, rewards, thresholds = model.successors, model.rewards, model.thresholds
-    place, power = model.place, model.power
-    shift = np.uint32(i * (model.counters.shape[0] // model.steps))
-    row = words.reshape(words.size)
-    n_pairs = y.shape[0]
-    if successors.shape[0] == 3:
-        y0, y1, y2 = successors[0], successors[1], successors[2]
-        from1, from2 = thresholds[1], thresholds[2]
-        for pair in range(n_pairs):
-            u = np.uint32(row[np.uint64(place[pair] + shift)] * power[pair])
-            to = y1[pair] if u >= from1[pair] else y0[pair]
-            y[pair] = y2[pair] if u >= from2[pair] else to
-    else:
-        y[:] = successors[0]
-        for b in range(1, successors.shape[0]):
-            for pair in range(n_pairs):
-                u = np.uint32(row[np.uint64(place[pair] + shift)] * power[pair])
-                y[pair] = successors[b, pair] if u >= thresholds[b, pair] else y[pair]
-    r[:] = rewards[0]
-    if not model.alike:
-        for b in range(1, successors.shape[0]):
-            for pair in range(n_pairs):
-                u = np.uint32(row[np.uint64(place[pair] + shift)] * power[pair])
-                r[pair] = rewards[b, pair] if u >= thresholds[b, pair] else r[pair]
+def sweep(successors, thresholds, powers, place, words, first, chosen, y):
+    """The outcomes of all pairs, into y (pairs,), by the words from number `first` on; chosen: scratch, (R G,).
+
+    successors .. place: of a `SweepModel`; rewards in place of successors give what the same outcomes pay.
+    """
+    n_groups = chosen.shape[0] // powers.shape[0]
+    for digit in range(powers.shape[0]):
+        power, start = powers[digit], digit * n_groups
+        # Load first, choose then: a load under a condition is a branch, and these cannot be foreseen.
+        if successors.shape[0] == 3:  # as on slippery ice, in one pass
+            for group in range(n_groups):
+                a, b, c = successors[0, start + group], successors[1, start + group], successors[2, start + group]
+                second, third = thresholds[1, start + group], thresholds[2, start + group]
+                u = np.uint32(words[first + group] * power)
+                a = b if u >= second else a
+                chosen[start + group] = c if u >= third else a
+        else:
+            for group in range(n_groups):
+                chosen[start + group] = successors[0, start + group]
+            for outcome in range(1, successors.shape[0]):
+                for group in range(n_groups):
+                    a, b = chosen[start + group], successors[outcome, start + group]
+                    threshold = thresholds[outcome, start + group]
+                    u = np.uint32(words[first + group] * power)
+                    chosen[start + group] = b if u >= threshold else a
+    for pair in range(y.shape[0]):
+        y[pair] = chosen[place[pair]]
 
 
 @compiled
-def sweep_once(model, first, k, lane, seed, stream, words, y, r):
-    """`sweep` of iteration k alone, by words of a stream that begin at counter `first`; words: scratch."""
+def sweep_once(model, first, k, lane, seed, stream, y, r):
+    """The successors and rewards of all pairs in iteration k, by words of a stream that begin at counter `first`."""
     each = model.counters.shape[0] // model.steps
+    size = model.successors.shape[1]
+    words = np.empty(4 * each, np.uint32)
     sweep_words(model.counters[:each], model.ahead[:each], first, k, lane, seed, stream, words)
-    sweep(model, words, 0, y, r)
+    chosen, paid = np.empty(size, np.uint32), np.empty(size)
+    sweep(model.successors, model.thresholds, model.powers, model.place, words, 0, chosen, y)
+    sweep(model.rewards, model.thresholds, model.powers, model.place, words, 0, paid, r)
 
 
 @compiled
@@ -95,13 +102,13 @@ def further_successors(model, pair, k, lane, seed, stream, y, r):
     model: `chain.Model`.
     """
     step = np.uint64(k)
-    words = np.empty(4, np.uint32)
+    low, high = np.uint32(step), np.uint32(step >> HALF)
+    w0, w1, w2, w3 = np.uint64(0), np.uint64(0), np.uint64(0), np.uint64(0)
     for draw in range(y.shape[0]):
         if draw & 3 == 0:
-            counter, high = np.uint32(draw >> 2), np.uint32(step >> HALF)
-            w0, w1, w2, w3 = philox(counter, np.uint32(step), high, np.uint32(lane), seed, stream)
-            words[0], words[1], words[2], words[3] = w0, w1, w2, w3
-        word = words[draw & 3]
+            w0, w1, w2, w3 = philox(np.uint32(draw >> 2), low, high, np.uint32(lane), seed, stream)
+        word = np.uint32(w0)
+        w0, w1, w2 = w1, w2, w3  # the next one's turn
         b = 0
         for c in range(1, model.successors.shape[1]):
             b = c if word >= model.thresholds[pair, c] else b

@@ -14,6 +14,8 @@ from mqlearn.algorithms.rule import Rule, check_rule
 from mqlearn.algorithms.stateful import MODES, Stateful
 from mqlearn.errors import SettingError, nearest
 from mqlearn.learning.sampling import Sampling, Synchronous
+from mqlearn.learning.stateful.expressions import Layout
+from mqlearn.learning.stateful.module import compiled_step
 from mqlearn.learning.stateful.plain import Pairs, Sweep, Transition
 from mqlearn.linear_solves import solve
 
@@ -107,6 +109,10 @@ class _Trial:
             with _told(self.rule, f"step() cannot do this in {self.mode} mode"):
                 self.rule.step(z, self._sample(k), c)
             self._check_state(z, arrays, k)
+        if self.rule.compiled:  # what Python does, and a compiled step cannot
+            shapes = {key: value.shape for key, value in arrays.items()}
+            source = "sweeps" if self.mode == "synchronous" else "chain"
+            compiled_step(self.rule, self.mode, Layout(shapes, self.size), source)
         for function in (self.rule.estimate, self.rule.acting):
             with _told(self.rule, f"{function.__name__}() fails"):
                 table = np.asarray(function(z), np.float64)

@@ -11,9 +11,9 @@ from mqlearn.algorithms.stateful import Stateful
 from mqlearn.learning.chains import Chain, Samples, copied, drop_lanes
 from mqlearn.learning.initial import Initial, initial_values
 from mqlearn.learning.sampling import digits_of_words, outcome_tables
+from mqlearn.learning.stateful.expressions import Layout
 from mqlearn.learning.stateful.module import compiled_step
 from mqlearn.learning.stateful.plain import Pairs, Sweep, Transition
-from mqlearn.learning.stateful.text import Layout
 from mqlearn.problems.mdp import FiniteMDP, table_of_pairs
 
 _COUNTERS = 256  # of random words that are made at a time
@@ -137,9 +137,8 @@ class SynchronousStateful(_StatefulLearner):
         """Successors and rewards (n,) of draw number `draw` of a stream."""
         kernels = _kernels()
         each = len(self.model.counters) // self.model.steps
-        words = np.zeros((4, len(self.model.counters)), np.uint32)
         y, r = np.empty(len(self.mdp.pairs), np.uint32), np.empty(len(self.mdp.pairs))
-        kernels.sweep_once(self.model, draw * each, k, np.uint32(lane), self.seed, _stream(stream), words, y, r)
+        kernels.sweep_once(self.model, draw * each, k, np.uint32(lane), self.seed, _stream(stream), y, r)
         return y, r
 
     def copy(self) -> Self:
@@ -315,17 +314,17 @@ def sweep_model(mdp: FiniteMDP, mean_reward: bool) -> Any:
     kernels = _kernels()
     y, r, edges = outcome_tables(mdp, mean_reward)
     reuse, base = digits_of_words(mdp)
-    n = len(mdp.pairs)
-    pair = np.arange(n)
-    group, digit = (pair // reuse, pair % reuse) if reuse else (np.zeros_like(pair), np.zeros_like(pair))
-    each = int(group[-1]) // 4 + 1
+    reuse = max(1, reuse)
+    each = -(-len(y) // (4 * reuse))
+    n_groups = 4 * each
     steps = max(1, _COUNTERS // each)
-    powers = np.array([pow(base, exponent, 2**32) for exponent in range(max(1, reuse))], np.uint32)
+    pairs = np.arange(n_groups * reuse).reshape(n_groups, reuse).T.reshape(-1)  # digit by digit
+    parts = [np.ascontiguousarray(part[np.minimum(pairs, len(y) - 1)].T) for part in (y, r, edges)]
     return kernels.SweepModel(
         mdp.pair_offsets.astype(np.uint64),
-        *(np.ascontiguousarray(part.T) for part in (y, r, edges)),
-        place=((group % 4) * each * steps + group // 4).astype(np.uint32),
-        power=powers[digit],
+        *parts,
+        place=np.argsort(pairs)[: len(y)].astype(np.uint32),
+        powers=np.array([pow(base, digit, 2**32) for digit in range(reuse)], np.uint32),
         counters=np.tile(np.arange(each, dtype=np.uint64), steps),
         ahead=np.repeat(np.arange(steps, dtype=np.uint64), each),
         steps=steps,

@@ -19,8 +19,9 @@ import numpy as np
 
 from mqlearn.algorithms.stateful import Stateful
 from mqlearn.errors import SettingError
+from mqlearn.learning.stateful.expressions import TABLE, VECTOR, Layout, Value
 from mqlearn.learning.stateful.source import Step
-from mqlearn.learning.stateful.text import TABLE, VECTOR, Layout, Text, Value
+from mqlearn.learning.stateful.text import Text
 from mqlearn.learning.stateful.verbs import BEYOND, KEPT, PointVerbs, SweepVerbs
 
 _HEAD = """\
@@ -48,7 +49,11 @@ def advance(z_all, others, fields, model, numbers, discount, k, n_all, lanes, se
     n_states = offsets.shape[0] - 1
     size = model.counters.shape[0]
     each = size // model.steps
-    words = np.zeros((4, size), np.uint32)
+    words = np.empty(4 * size, np.uint32)
+    successors, rewards, thresholds, powers, place = (
+        model.successors, model.rewards, model.thresholds, model.powers, model.place
+    )
+    chosen, paid = np.empty(successors.shape[1], np.uint32), np.empty(successors.shape[1])
     $scratch
     for lane in range(z_all.shape[0]):
         z = z_all[lane]
@@ -143,7 +148,6 @@ def compiled_step(rule: Stateful, mode: str, layout: Layout, source: str) -> "Co
         shape = f"({rule.batch}, n)" if rule.batch > 1 else "n"
         scratch |= {"y": f"np.empty({shape}, np.uint32)", "r": f"np.empty({shape})"}
         scratch |= {"y2": f"np.empty({shape}, np.uint32)", "r2": "np.empty(n)"} if "again" in verbs.uses else {}
-        scratch |= {"more": "np.zeros((4, size), np.uint32)"} if rule.batch > 1 or "again" in verbs.uses else {}
     else:
         m = rule.batch
         scratch |= {"y1": f"np.empty({m}, np.int64)", "r": f"np.empty({m})"} if m > 1 else {}
@@ -189,21 +193,32 @@ def _sweep_draws(rule: Stateful, verbs: Any) -> list[str]:
     """Statements that draw the successors of an iteration."""
     n = rule.batch
     if n == 1:
-        lines = ["sweep(model, words, i, y, r)"]
+        lines = [*_swept("y", "r")]
     else:
-        lines = ["sweep(model, words, i, y[0], r[0])", f"for draw in range(1, {n}):"]
-        place = "draw * each, k + done + i, lanes[lane], seed, BATCH, more, y[draw], r[draw]"
+        lines = [*_swept("y[0]", "r[0]"), f"for draw in range(1, {n}):"]
+        place = "draw * each, k + done + i, lanes[lane], seed, BATCH, y[draw], r[draw]"
         lines.append(f"    sweep_once(model, {place})")
     if "again" in verbs.uses:
         to = "y2" if n == 1 else "y2[draw]"
         lines.append(f"for draw in range({n}):")
-        lines.append(f"    sweep_once(model, draw * each, k + done + i, lanes[lane], seed, AGAIN, more, {to}, r2)")
+        lines.append(f"    sweep_once(model, draw * each, k + done + i, lanes[lane], seed, AGAIN, {to}, r2)")
     return lines
+
+
+def _swept(y: str, r: str) -> list[str]:
+    """Statements that choose the first successor of all pairs, and its reward if that is not always the same."""
+    drawn = "powers, place, words, i * 4 * each, {}, {}"
+    return [
+        f"sweep(successors, thresholds, {drawn.format('chosen', y)})",
+        "if not model.alike or done + i == 0:",
+        f"    sweep(rewards, thresholds, {drawn.format('paid', r)})",
+    ]
 
 
 def _further_draws(rule: Stateful, verbs: Any) -> list[str]:
     """Statements that draw successors of the pair beyond the first."""
-    lines, place = [], "np.int64(pair), k + done + i, lanes[lane], seed"
+    lines: list[str] = []
+    place = "np.int64(pair), k + done + i, lanes[lane], seed"
     if rule.batch > 1:
         lines += ["y1[0] = np.int64(y)", "r[0] = reward"]
         lines.append(f"further_successors(model, {place}, BATCH, y1[1:], r[1:])")

@@ -63,7 +63,7 @@ class Step:
     def field(self, node: ast.Attribute) -> Any:
         """The value of self.NAME. Raises SettingError for what a compiled step cannot read."""
         if node.attr in ("step_size", "alpha", "numbers", "weights"):
-            self.refuse(node, f"self.{node.attr} is not for step(): hand on what depends on k by numbers(), read c.NAME")
+            self.refuse(node, f"self.{node.attr} in step(): hand on what depends on k by numbers(), and read c.NAME")
         value = getattr(self.rule, node.attr, _missing)
         if value is _missing:
             self.refuse(node, f"there is no self.{node.attr}")

@@ -4,7 +4,8 @@ import ast
 from typing import Any
 
 from mqlearn.errors import nearest
-from mqlearn.learning.stateful.text import ARRAY, NUMBER, PAIRS, TABLE, VECTOR, Text, Value
+from mqlearn.learning.stateful.expressions import ARRAY, NUMBER, PAIRS, TABLE, VECTOR, Value
+from mqlearn.learning.stateful.text import Text
 
 _SIGNATURES = {
     "value": ("q",), "best": ("q", "by"), "target": ("q", "by"), "add": ("q", "change"), "move": ("q", "to", "share"),
@@ -25,18 +26,14 @@ class _Verbs:
         self.uses: set[str] = set()  # of again, uniform
         self.followed: list[str] = []  # names of the lists of entries that `follow` has yet to copy
 
-    def statement(
-        self, node: ast.stmt, who: tuple[str, bool], arguments: list[Value], named: dict[str, Value]
-    ) -> None:
+    def statement(self, node: ast.stmt, who: tuple[str, bool], arguments: list[Value], named: dict[str, Value]) -> None:
         name, again = who
         if name in _VALUES:
             return  # asked for nothing
         given = self._given(node, name, again, arguments, named)
         getattr(self, f"_{name}")(node, again, **given)
 
-    def value(
-        self, node: ast.expr, who: tuple[str, bool], arguments: list[Value], named: dict[str, Value]
-    ) -> Value:
+    def value(self, node: ast.expr, who: tuple[str, bool], arguments: list[Value], named: dict[str, Value]) -> Value:
         name, again = who
         if name in _SIGNATURES and name not in _VALUES:
             self.text.step.refuse(node, f"s.{name} changes a table, and is nothing to calculate with")
@@ -120,9 +117,7 @@ class SweepVerbs(_Verbs):
 
     def _greedy(self, by: Value) -> str:
         """The array over the states of the greedy pairs, -1 for terminal states."""
-        return self._states(
-            f"{self._search(by)}\n{{to}}[x] = np.int64(best)", "np.empty(n_states, np.int64)", "-1"
-        )
+        return self._states(f"{self._search(by)}\n{{to}}[x] = np.int64(best)", "np.empty(n_states, np.int64)", "-1")
 
     def _mean(self, entry: str, again: bool) -> Value:
         """The mean over the draws of `entry`, which uses {y} and {r}."""
