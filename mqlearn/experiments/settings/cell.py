@@ -66,7 +66,9 @@ def run_cells(some: Sequence[Cell], progress: Callable[[int, float], None] | Non
 
 def build(settings: Mapping[str, Any]) -> Cell:
     """Validate resolved settings and build what they describe. Raises SettingError, one message for all errors."""
-    return _build(json.dumps(settings, sort_keys=True))
+    from mqlearn.problems.model_files import pinned
+
+    return _build(json.dumps({**settings, "env": pinned(settings.get("env"))}, sort_keys=True))
 
 
 # Cells on equal models share one, and with it what was solved for it.
@@ -219,8 +221,11 @@ def tracking_section(node: Any) -> dict[str, Any]:
 def _digest(settings: Mapping[str, Any], mdp: Any, plugins: Mapping[str, Any]) -> str:
     from mqlearn.learning.loop import NUMERICS_VERSION
 
+    scientific = {key: canonical(value) for key, value in settings.items() if key not in _UNSCIENTIFIC}
+    if scientific["env"].get("content") is not None:  # of a file: where it lies changes no number
+        scientific["env"].pop("path", None)
     content = {
-        "settings": {key: canonical(value) for key, value in settings.items() if key not in _UNSCIENTIFIC},
+        "settings": scientific,
         "numerics": NUMERICS_VERSION,
         "model": mdp.digest(),
         "sources": {name: user_modules.source_digest(module) for name, module in sorted(plugins.items())},
@@ -254,6 +259,6 @@ def _name(settings: Mapping[str, Any]) -> str:
     if "beta" in algorithm and algorithm["beta"] is None:  # Algorithm 1 of MomentumQ does not use these
         algorithm |= {"lam": None, "phi": None}
     env = settings["env"]
-    hidden = ("map", "slippery", "success_rate", "rewards", "kwargs")
+    hidden = ("map", "slippery", "success_rate", "rewards", "kwargs", "content")
     parts = (described(algorithm), described(settings["step_size"], ("discount",)), described(env, hidden))
     return ", ".join([*parts, f"discount={settings['discount']:g}"])
