@@ -20,9 +20,9 @@ from mqlearn.analysis.comparison.samples import (
     metric_of,
     samples,
 )
-from mqlearn.analysis.comparison.selection import streams
 from mqlearn.analysis.statistics import power, significance
 from mqlearn.analysis.statistics.intervals import Estimate, difference_interval
+from mqlearn.experiments.settings import identity
 from mqlearn.storage.runs import Run
 
 
@@ -192,7 +192,7 @@ def _interval_words(question: Question, paired: bool, n: int, m: int, determinis
 def pairing(a: Run, b: Run) -> tuple[bool, str]:
     """Whether seed i of both runs met the same random numbers, and why, by their records."""
     seeds, counts = [run.settings["seed"] for run in (a, b)], [run.settings["n_seeds"] for run in (a, b)]
-    if streams(a) != streams(b):
+    if len({identity.streams_key(run.settings, run.summary.get("numerics_version")) for run in (a, b)}) > 1:
         if seeds[0] != seeds[1]:
             return False, f"independent seeds (seed={seeds[0]} and seed={seeds[1]})"
         if a.summary.get("numerics_version") != b.summary.get("numerics_version"):

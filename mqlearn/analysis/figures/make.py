@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 from mqlearn.analysis.figures import reference, style
 from mqlearn.analysis.statistics.intervals import BANDS
 from mqlearn.checks import choice
-from mqlearn.experiments.settings.old_names import present
 from mqlearn.paths import PACKAGE, outputs_folder
 
 if TYPE_CHECKING:
@@ -52,7 +51,7 @@ class Drawing:
             "figure": self.planned.name,
             "command": self.command,
             "settings": _common(self.planned),
-            "digests": {f"{one.panel} | {one.label}": one.digest for one in cells},
+            "digests": {f"{one.panel} | {one.label}": run.digest for one, run in zip(cells, ended, strict=True)},
             "data_digest": reference.digest(data),
             "versions": dict(versions),
         }
@@ -61,7 +60,7 @@ class Drawing:
             {
                 "panel": one.panel,
                 "curve": one.label,
-                "digest": one.digest,
+                "digest": run.digest,
                 "run_id": run.summary["mlflow_run_id"],
                 "folder": str(run.folder),
                 "status": run.status,
@@ -99,8 +98,8 @@ def drawing(planned: "Plan", command: str, band: str | None = None) -> Drawing:
 
 
 def module_of(spec: Mapping[str, Any]) -> ModuleType:
-    """The module that draws a figure, by the name in its yaml; by a name of before, too."""
-    return importlib.import_module(present(spec["module"]))
+    """The module that draws a figure."""
+    return importlib.import_module(spec["module"])
 
 
 def _common(planned: "Plan") -> dict[str, Any]:
