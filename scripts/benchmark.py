@@ -280,7 +280,7 @@ def asynchronous_table(c: Yardstick) -> Iterator[Row]:
 
 def asynchronous_one_hot(c: Yardstick) -> Iterator[Row]:
     mdp, iterations = mq.frozen_lake("8x8", discount=0.9), 50_000
-    weights = mq.MomentumQ(beta=0.8, lam=1 - 1e-6).with_step_size(mq.Constant(0.1)).weights(0, iterations)
+    weights = mq.MomentumQLinear(beta=0.8, lam=1 - 1e-6).with_step_size(mq.Constant(0.1)).weights(0, iterations)
     features = one_hot(mdp)
     fresh, ours, theirs = (_learner(mdp, mq.Markovian(start="uniform"), features) for _ in range(3))
 
@@ -363,7 +363,7 @@ def _gymnasium(mdp: mq.FiniteMDP, weights: np.ndarray, one_hot_features: bool) -
 def linear_momentum(_: Yardstick) -> Iterator[Row]:
     mdp, iterations, few = mq.frozen_lake_blocks(16, success_rate=0.8, discount=0.99), 200_000, 2_000
     features = aggregation(mdp, tile=4)
-    weights = mq.MomentumQ(beta=0.8, lam=1 - 2.5e-7).with_step_size(mq.Constant(0.1)).weights(0, iterations)
+    weights = mq.MomentumQLinear(beta=0.8, lam=1 - 2.5e-7).with_step_size(mq.Constant(0.1)).weights(0, iterations)
     sampling = mq.Markovian(start="uniform")
     lazy = _learner(mdp, sampling, features, n=2)
     dense = _learner(mdp, sampling, features, mq.Linear(projection=math.inf), n=2)
@@ -390,7 +390,7 @@ def linear_momentum(_: Yardstick) -> Iterator[Row]:
 def box_step(_: Yardstick) -> Iterator[Row]:
     env, iterations = mq.simulator("CartPole-v1", discount=0.99), 20_000
     features = tile_coding(env)
-    weights = mq.MomentumQ(beta=0.8, lam=1 - 2.5e-7).with_step_size(mq.Constant(0.1)).weights(0, iterations)
+    weights = mq.MomentumQLinear(beta=0.8, lam=1 - 2.5e-7).with_step_size(mq.Constant(0.1)).weights(0, iterations)
 
     def ours(behaviour: str) -> None:
         sampling = mq.Markovian(behaviour=behaviour)
