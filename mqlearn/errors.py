@@ -1,7 +1,8 @@
 """The one error that a user can cause, and the nearest valid name that its message offers."""
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 
 class SettingError(ValueError):
@@ -30,3 +31,34 @@ def nearest(name: str, names: Iterable[str]) -> str:
 def _short(value: object, limit: int = 80) -> str:
     text = repr(value) if isinstance(value, str) else str(value)
     return text if len(text) <= limit else text[: limit - 3] + "..."
+
+
+class SettingErrors(SettingError):
+    """Several settings that are not admissible, in one message."""
+
+    def __init__(self, errors: Sequence[SettingError]) -> None:
+        ValueError.__init__(self, "\n".join(map(str, errors)))
+        self.errors = tuple(errors)
+
+    def __reduce__(self) -> tuple:
+        return type(self), (self.errors,)
+
+    @classmethod
+    def one_of(cls, errors: Iterable[SettingError]) -> SettingError:
+        """One error for all of them, each said once."""
+        single = [one for error in errors for one in getattr(error, "errors", [error])]
+        different = list({str(error): error for error in single}.values())
+        return different[0] if len(different) == 1 else cls(different)
+
+    @classmethod
+    def collect(cls, calls: Iterable[Callable[[], Any]]) -> list[Any]:
+        """What the calls return. Raises one SettingError for all that they raise."""
+        values, errors = [], []
+        for call in calls:
+            try:
+                values.append(call())
+            except SettingError as error:
+                errors.append(error)
+        if errors:
+            raise cls.one_of(errors)
+        return values

@@ -42,15 +42,16 @@ from typing import Any
 import numpy as np
 
 import mqlearn as mq
-from mqlearn import compose, config, learners
-from mqlearn.chains import Samples, copied
-from mqlearn.encodings import tile_coding
-from mqlearn.features import aggregation, one_hot
-from mqlearn.learning import kernels
-from mqlearn.metrics import Measure
-from mqlearn.recording import Recorder
-from mqlearn.simulation import SimulatedLearner
-from mqlearn.solvers import optimal
+from mqlearn.experiments.settings import compose
+from mqlearn.experiments.settings.cell import build, run_cells
+from mqlearn.learning import kernels, learners
+from mqlearn.learning.chains import Samples, copied
+from mqlearn.learning.metrics import Measure
+from mqlearn.learning.record import Recorder
+from mqlearn.learning.simulation import SimulatedLearner
+from mqlearn.problems.encodings import tile_coding
+from mqlearn.problems.features import aggregation, one_hot
+from mqlearn.problems.solvers import optimal
 
 SEEDS = np.arange(20, dtype=np.uint32)
 SCRIPTS = Path(__file__).resolve().parent
@@ -519,8 +520,8 @@ def sweep(_: Yardstick) -> Iterator[Row]:
 
         cells(0, 4)  # makes the store
         few, many = cells(4, 24), cells(24, 84)
-        cell = config.build(compose.compose(settings))
-        own = fastest({"cell": lambda: config.run([cell])})["cell"]
+        cell = build(compose.compose(settings))
+        own = fastest({"cell": lambda: run_cells([cell])})["cell"]
         each = (many - few) / 40 - own
         yield Row("sweep_cell", each, "CPU s a cell", f"wanted 0.25 s beyond its run of {own:.2g} s", each / 0.25, 1)
         cells(84, 200)

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from mqlearn import cli, tracking
+from mqlearn.cli.main import main
+from mqlearn.storage import tracking
 
 settings.register_profile("mqlearn", deadline=None)
 settings.load_profile("mqlearn")
@@ -70,7 +71,7 @@ def mqlearn(work, capsys) -> Callable[..., Done]:
         capsys.readouterr()
         code = 0
         try:
-            cli.main([str(argument) for argument in arguments])
+            main([str(argument) for argument in arguments])
         except SystemExit as end:
             code = end.code if isinstance(end.code, int) else 0
         printed = capsys.readouterr()
@@ -84,7 +85,7 @@ def process(work) -> Callable[..., subprocess.Popen[str]]:
     """`process(...)` starts a command line in a process of its own, with `before` executed first."""
 
     def start(*arguments: object, before: str = "", **more) -> subprocess.Popen[str]:
-        code = f"{before}\nimport sys\nfrom mqlearn.cli import main\nsys.argv[0] = 'mqlearn'\nmain()"
+        code = f"{before}\nimport sys\nfrom mqlearn.cli.main import main\nsys.argv[0] = 'mqlearn'\nmain()"
         command = [sys.executable, "-c", code, *map(str, arguments)]
         environment = os.environ | more.pop("env", {})
         pipe = subprocess.PIPE

@@ -3,7 +3,7 @@
 import numpy as np
 from hypothesis import strategies as st
 
-from mqlearn.mdp import FiniteMDP
+from mqlearn.problems.mdp import FiniteMDP
 
 
 def random_mdp(seed: int, n_states: int, n_actions: int, n_successors: int, discount: float, rewards: str) -> FiniteMDP:

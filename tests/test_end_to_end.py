@@ -15,8 +15,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mqlearn import config, lookup, runs, store
-from mqlearn.figures import style
+from mqlearn.analysis.figures import style
+from mqlearn.experiments.settings import identity
+from mqlearn.paths import CONF, PACKAGE
+from mqlearn.storage import lookup, runs, store
 
 SMALL = ("iterations=50", "n_seeds=3", "n_checkpoints=5")
 
@@ -93,6 +95,7 @@ def test_a_tracked_run_reads_back_through_mlflow(mqlearn, outputs, work, stored)
     assert tags == {
         "algorithm": "momentum_q", "env": "frozen_lake_8x8", "sampling": "synchronous", "step_size": "harmonic",
         "digest": run.digest, "status": "finished", "folder": str(run.folder),
+        "digest_version": str(identity.DIGEST_VERSION),
     }  # fmt: skip
     assert logged.data.params["algorithm.m"] == "5"
     assert logged.data.params["discount"] == "0.95"
@@ -233,7 +236,7 @@ n_checkpoints: 6
 experiment:
   name: two curves
 figure:
-  module: mqlearn.figures.error_curves
+  module: mqlearn.analysis.figures.error_curves
   metric: q_error
   grid:
     4x4: [env=frozen_lake_4x4]
@@ -265,7 +268,7 @@ def test_an_experiment_of_the_user(mqlearn, outputs, work, stored, monkeypatch):
     assert mqlearn(*draw, "existing=rerun").code == 0
     assert plain.read_bytes() == before and len(stored_runs(stored, "two curves")) == 6
 
-    from mqlearn.figures import make, reference
+    from mqlearn.analysis.figures import make, reference
 
     paper = work / "paper"
     paper.mkdir()
@@ -356,8 +359,8 @@ def test_read_only_package_and_no_home(process, outputs, work):
     """No cache can be written, neither beside the package nor at home (NB-01)."""
     copy = work / "package"
     ignore = shutil.ignore_patterns("__pycache__")
-    shutil.copytree(config.PACKAGE, copy / "mqlearn", ignore=ignore)
-    shutil.copytree(config.CONF, copy / "mqlearn" / "conf", dirs_exist_ok=True)
+    shutil.copytree(PACKAGE, copy / "mqlearn", ignore=ignore)
+    shutil.copytree(CONF, copy / "mqlearn" / "conf", dirs_exist_ok=True)
     places = [copy, *copy.rglob("*")]
     for place in places:
         place.chmod(place.stat().st_mode & ~(stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from mqlearn import cli
+from mqlearn.cli.main import main
 
 README = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8")
 
@@ -48,5 +48,5 @@ def test_commands_run(line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         arguments += ["hydra/launcher=basic"]
     monkeypatch.setattr("sys.argv", ["mqlearn", *arguments])
     with pytest.raises(SystemExit) as done:
-        cli.main(arguments)
+        main(arguments)
     assert done.value.code == 0

@@ -29,7 +29,7 @@ def test_library_starts_light():
 
 @pytest.mark.parametrize("arguments", [["--help"], ["run", "--help"]])
 def test_help_starts_light(arguments):
-    code = f"import sys; sys.argv[1:] = {arguments}; from mqlearn.cli import main; sys.exit(main())"
+    code = f"import sys; sys.argv[1:] = {arguments}; from mqlearn.cli.main import main; sys.exit(main())"
     modules, printed = imports(code)
     assert "run" in printed
     assert not modules & HEAVY

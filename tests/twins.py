@@ -8,15 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from mqlearn import experiment
-from mqlearn.chains import Chain, Samples
-from mqlearn.learners import Linear, start
-from mqlearn.learning import kernels
-from mqlearn.mdp import FiniteMDP
-from mqlearn.sampling import IID, Replay, alias_table, stationary
+from mqlearn.learning import kernels, loop
+from mqlearn.learning.chains import Chain, Samples
+from mqlearn.learning.learners import Linear, start
+from mqlearn.learning.sampling import IID, Replay, alias_table, stationary
+from mqlearn.problems.mdp import FiniteMDP
 
 WORD = 2**32
-run: Any = experiment.run  # on a model a result has tables: no need to ask each time
+run: Any = loop.run  # on a model a result has tables: no need to ask each time
 _LOW, _HALF = np.uint64(WORD - 1), np.uint64(32)
 
 

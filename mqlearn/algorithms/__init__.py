@@ -1,9 +1,9 @@
 """The rules, each its equation in a file of its own."""
 
-from mqlearn.algorithms.base import Rule, check_rule
 from mqlearn.algorithms.momentum_q import MomentumQ
 from mqlearn.algorithms.nesa import NeSA
 from mqlearn.algorithms.q_learning import QLearning
+from mqlearn.algorithms.rule import Rule, check_rule
 from mqlearn.algorithms.speedy_q import SpeedyQ
 
 __all__ = ["MomentumQ", "NeSA", "QLearning", "Rule", "SpeedyQ", "check_rule"]

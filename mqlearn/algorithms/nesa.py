@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
-from mqlearn.algorithms.base import Rule
+from mqlearn.algorithms.rule import Rule
+from mqlearn.checks import finite_number
 from mqlearn.errors import SettingError
-from mqlearn.mdp import finite_number
 
 
 @dataclass(frozen=True)

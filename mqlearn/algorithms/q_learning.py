@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from mqlearn.algorithms.base import Rule
+from mqlearn.algorithms.rule import Rule
 
 
 @dataclass(frozen=True)

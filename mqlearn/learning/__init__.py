@@ -1,1 +1,1 @@
-"""Learning from samples: the compiled loops, and what they move."""
+"""Learning from samples: where they come from, what learns from them, and what is measured on the way."""

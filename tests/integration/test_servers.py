@@ -18,8 +18,9 @@ import browser
 import numpy as np
 import pytest
 
-from mqlearn import lookup, processes, store
-from mqlearn.sweeps import journal
+from mqlearn.experiments import processes
+from mqlearn.experiments.sweep import journal
+from mqlearn.storage import lookup, store
 
 from . import servers
 
@@ -38,7 +39,7 @@ def needs(*programs: str, modules: tuple[str, ...] = ()) -> None:
 
 
 def start(outputs: Path, *arguments: str, **environment: str) -> subprocess.Popen[str]:
-    command = [sys.executable, "-c", "from mqlearn.cli import main; main()", *arguments]
+    command = [sys.executable, "-c", "from mqlearn.cli.main import main; main()", *arguments]
     private = {key: value for key, value in os.environ.items() if not key.startswith(("MQLEARN_", "MLFLOW_"))}
     private |= {"MQLEARN_OUTPUTS": str(outputs)} | environment
     return subprocess.Popen(
@@ -232,7 +233,7 @@ def test_the_ui_shows_the_algorithms_side_by_side(tmp_path):
     names = {run.name for run in lookup.finished(outputs, "default", store=f"sqlite:///{outputs}/mlflow.db").values()}
     assert len(names) == 3
     port = servers.free_port()
-    with servers.process([sys.executable, "-c", "from mqlearn.cli import main; main()", "ui", f"port={port}"],
+    with servers.process([sys.executable, "-c", "from mqlearn.cli.main import main; main()", "ui", f"port={port}"],
                          tmp_path / "ui.log", MQLEARN_OUTPUTS=str(outputs)):  # fmt: skip
         address = f"http://127.0.0.1:{port}"
         servers.wait(lambda: servers.urllib.request.urlopen(f"{address}/health", timeout=2), "the UI", 180)

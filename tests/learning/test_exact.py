@@ -6,10 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from random_mdps import mdps
 
-from mqlearn.environments import frozen_lake
-from mqlearn.mdp import FiniteMDP, bellman, table_of_pairs
-from mqlearn.metrics import Measure, greedy_policies
-from mqlearn.solvers import optimal, policy_values_at_start
+from mqlearn.learning.metrics import Measure, greedy_policies
+from mqlearn.problems.environments import frozen_lake
+from mqlearn.problems.mdp import FiniteMDP, bellman, table_of_pairs
+from mqlearn.problems.solvers import optimal, policy_values_at_start
 
 
 def check(mdp: FiniteMDP, pairs: np.ndarray) -> None:

@@ -1,0 +1,70 @@
+"""What a rule is: one equation, linear in four numbers a step.
+
+Every scalar-gain rule with one step of memory reads
+
+    Q_{k+1} = p_k Q_k + q_k Q_{k-1} + s_k T_k Q_k + t_k T_k Q_{k-1},      p + q + s + t = 1,
+
+with T_k the sampled Bellman operator, the same sample in both places (the paper, 3.1 and 4.2). A rule states this
+equation once, as plain Python; evaluated on the four unit vectors it yields its weights, and one compiled loop per
+sampling mode runs them all.
+"""
+
+import copy
+from typing import Any
+
+import numpy as np
+
+from mqlearn.algorithms.step_sizes import Harmonic, StepSize
+from mqlearn.errors import SettingError
+
+
+class Rule:
+    """Base of all rules. A new one defines `update`, and uses ``self.step_size(k)`` for alpha_k."""
+
+    step_size: StepSize = Harmonic()
+
+    def update(self, k: np.ndarray, q: Any, q_prev: Any, target: Any, target_prev: Any) -> Any:
+        """Return Q_{k+1} from Q_k, Q_{k-1}, T_k Q_k and T_k Q_{k-1}; k is an array, so write np.where, not if."""
+        raise NotImplementedError
+
+    def warnings(self, discount: float) -> list[str]:
+        """Reasons why this rule lies outside its theory at this discount; shown and recorded, never fatal."""
+        return []
+
+    def with_step_size(self, step_size: StepSize) -> "Rule":
+        """The same rule with another step size."""
+        rule = copy.copy(self)
+        object.__setattr__(rule, "step_size", step_size)
+        return rule
+
+    def weights(self, first: int, stop: int) -> np.ndarray:
+        """The four numbers (p, q, s, t) of iterations first .. stop - 1, shape (stop - first, 4)."""
+        k = np.arange(first, stop, dtype=np.float64)
+        table = np.empty((k.size, 4))
+        for column, unit in enumerate(np.eye(4)):
+            table[:, column] = self.update(k, *unit)
+        return table
+
+
+def check_rule(rule: Rule) -> None:
+    """Refuse a rule whose update is not linear in its four arguments, or that moves away from Q*.
+
+    Raises SettingError. Q* is a fixed point under exact targets exactly when the four numbers sum to 1.
+    """
+    name = type(rule).__name__
+    k = np.concatenate([np.arange(20.0), [1e3, 1e6]])
+    probes = np.array([[0.3, -1.7, 2.9, 0.6], [-0.8, 1.1, -0.4, -2.3]])  # each argument with both signs
+    try:
+        weights = np.stack([np.broadcast_to(rule.update(k, *unit), k.shape) for unit in np.eye(4)], axis=1)
+        values = np.stack([np.broadcast_to(rule.update(k, *probe), k.shape) for probe in probes])
+    except (ValueError, TypeError) as error:
+        if isinstance(error, SettingError):
+            raise
+        raise SettingError("algorithm", name, f"update() must work on an array of k ({error})") from error
+    if not np.isfinite(weights).all():
+        raise SettingError("algorithm", name, f"update() is not finite at k = {k[~np.isfinite(weights).all(1)][0]:g}")
+    scale = np.abs(weights).sum(axis=1)
+    if not (np.abs(probes @ weights.T - values) <= 1e-9 * scale).all():
+        raise SettingError("algorithm", name, "update() must be linear in q, q_prev, target and target_prev")
+    if (np.abs(weights.sum(axis=1) - 1.0) > 1e-9 * scale).any():
+        raise SettingError("algorithm", name, "the weights of update() must sum to 1, so that Q* is a fixed point")

@@ -1,0 +1,130 @@
+"""Step sizes alpha_k for k = 0, 1, 2, ..., on arrays of k.
+
+A step size is a callable from k (float64 array, any shape) to alpha_k (same shape). Any function of that kind will
+do; the classes here check their parameters and print themselves.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from mqlearn.checks import finite_number
+from mqlearn.errors import SettingError
+
+_SUMMED = 100_000  # terms
+
+StepSize = Callable[[np.ndarray], np.ndarray]
+
+
+def _check(name: str, value: float, low: float, high: float = math.inf, *, strict: bool = True) -> None:
+    number = finite_number(value)
+    if number is None or not (low < number < high or (not strict and number == low)):
+        raise SettingError(name, value, f"must be a number in {'(' if strict else '['}{low:g}, {high:g})")
+
+
+def total(step_size: StepSize, iterations: int) -> float:
+    """alpha_0 + ... + alpha_{T-1}: how many whole steps a schedule is worth, its effective horizon.
+
+    Exact for the first 100,000 terms; those that follow by the trapezoidal rule on a logarithmic grid.
+    """
+    exact = min(iterations, _SUMMED)
+    value = float(np.sum(step_size(np.arange(exact, dtype=np.float64)) + np.zeros(exact)))
+    if iterations > exact:
+        k = np.geomspace(exact - 0.5, iterations - 0.5, 10_001)  # a term reaches half an iteration to either side
+        value += float(np.trapezoid(step_size(k) + np.zeros(k.size), k))
+    return value
+
+
+@dataclass(frozen=True)
+class Harmonic:
+    """alpha_k = 1/(k + 1 + offset), offset >= 0 (the paper's Algorithm 1 with offset 0)."""
+
+    offset: float = 0.0
+
+    def __post_init__(self) -> None:
+        _check("step_size.offset", self.offset, 0.0, strict=False)
+
+    def __call__(self, k: np.ndarray) -> np.ndarray:
+        return 1.0 / (k + 1.0 + self.offset)
+
+
+@dataclass(frozen=True)
+class Polynomial:
+    """alpha_k = scale/(k + 1 + offset)^exponent, scale > 0, exponent >= 0 (Even-Dar and Mansour 2003)."""
+
+    exponent: float = 0.7
+    scale: float = 1.0
+    offset: float = 0.0
+
+    def __post_init__(self) -> None:
+        _check("step_size.exponent", self.exponent, 0.0, strict=False)
+        _check("step_size.scale", self.scale, 0.0)
+        _check("step_size.offset", self.offset, 0.0, strict=False)
+
+    def __call__(self, k: np.ndarray) -> np.ndarray:
+        return self.scale / (k + 1.0 + self.offset) ** self.exponent
+
+
+@dataclass(frozen=True)
+class RescaledLinear:
+    """alpha_k = 1/(1 + (1 - discount)(k + 1)) (Wainwright 2019, the strong baseline that the paper leaves out)."""
+
+    discount: float
+
+    def __post_init__(self) -> None:
+        _check("step_size.discount", self.discount, 0.0, 1.0)
+
+    def __call__(self, k: np.ndarray) -> np.ndarray:
+        return 1.0 / (1.0 + (1.0 - self.discount) * (k + 1.0))
+
+
+@dataclass(frozen=True)
+class Constant:
+    """alpha_k = alpha > 0 (Theorem 1 of the paper)."""
+
+    alpha: float = 0.1
+
+    def __post_init__(self) -> None:
+        _check("step_size.alpha", self.alpha, 0.0)
+
+    def __call__(self, k: np.ndarray) -> np.ndarray:
+        return np.full_like(k, self.alpha, dtype=np.float64)
+
+
+@dataclass(frozen=True)
+class InverseSqrt:
+    """alpha_k = alpha sqrt(h/(k + h)); h = 1 is alpha/sqrt(k + 1) (Theorem 2, whose alpha/sqrt(k) is infinite at 0)."""
+
+    alpha: float = 0.1
+    h: float = 1.0
+
+    def __post_init__(self) -> None:
+        _check("step_size.alpha", self.alpha, 0.0)
+        _check("step_size.h", self.h, 0.0)
+
+    def __call__(self, k: np.ndarray) -> np.ndarray:
+        return self.alpha * np.sqrt(self.h / (k + self.h))
+
+
+@dataclass(frozen=True)
+class Matched:
+    """alpha_k = base_k/(1 - beta lam^k): the vanilla schedule that moves as far as momentum beta lam^k with base_k.
+
+    With one-hot or aggregated features one gradient of MomentumQ finally moves theta by a_k/(1 - beta_k) for slowly
+    varying schedules, so a comparison of MomentumQ with vanilla Q-learning has to include this schedule.
+    """
+
+    base: StepSize
+    beta: float = 0.8
+    lam: float = 0.999
+
+    def __post_init__(self) -> None:
+        if not callable(self.base):
+            raise SettingError("step_size.base", self.base, "must be a step size, such as constant or inverse_sqrt")
+        _check("step_size.beta", self.beta, 0.0, 1.0, strict=False)
+        _check("step_size.lam", self.lam, 0.0, 1.0, strict=False)
+
+    def __call__(self, k: np.ndarray) -> np.ndarray:
+        return self.base(k) / (1.0 - self.beta * self.lam**k)

@@ -1,0 +1,1 @@
+"""From finished runs to answers. Nothing here starts a run."""

@@ -1,0 +1,195 @@
+"""Blocks of comparable runs, and labels that say what differs between runs of one block."""
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
+
+from mqlearn.analysis.comparison.selection import EXTENT, SILENT, flat, shown, text_of
+from mqlearn.experiments.settings import identity
+from mqlearn.storage.runs import Run
+
+
+@dataclass(frozen=True, eq=False)
+class Entry:
+    """A run in a comparison. block: text of what it must share with its rivals; label: unique within the block."""
+
+    run: Run
+    label: str
+    block: str = ""
+    names: frozenset[str] = frozenset()  # other names that `against` may use, as `_folded`
+
+    @property
+    def rule(self) -> str:
+        """Name of the algorithm."""
+        node = self.run.settings["algorithm"]
+        return str(node.get("name", node["_target_"]))
+
+
+class Curve(NamedTuple):
+    """What an experiment yaml calls a rule; panel: what its panel says of the rule, if panels differ in that."""
+
+    label: str
+    panel: str = ""
+
+
+def entries(found: Iterable[Run], summary: str = "error", curves: Mapping[str, Curve] | None = None) -> list[Entry]:
+    """The runs with the text of their block and with labels, in the order of `curves` (see `planned`) or sorted.
+
+    A block is what rivals must share: model, discount, reward, Q_0, features and sampling (evaluation too, for a
+    return), and the panel of the experiment yaml, where panels differ in the schedule of steps.
+    """
+    curves = curves or {}
+    order = {signature: number for number, signature in enumerate(curves)}
+    runs_found = sorted(found, key=lambda run: (order.get(identity.rule_key(run.settings), len(order)), run.name))
+    keys = [identity.problem_key(run.settings, summary) for run in runs_found]
+    texts = _block_texts(runs_found, keys)
+    blocks: dict[str, list[Run]] = {}
+    for run, key in zip(runs_found, keys, strict=True):
+        panel = curves.get(identity.rule_key(run.settings), Curve("")).panel
+        blocks.setdefault(f"{texts[key]}, {panel}" if panel else texts[key], []).append(run)
+    labels = {signature: curve.label for signature, curve in curves.items()}
+    return [entry for text, members in blocks.items() for entry in _labelled(members, text, labels)]
+
+
+def planned(name: str, config_dir: str | None = None) -> dict[str, Curve]:
+    """Rule signature -> curve of an experiment yaml, labels without TeX's $; empty if there is no such yaml."""
+    from mqlearn.experiments.plan import expand
+    from mqlearn.experiments.settings import compose
+    from mqlearn.paths import CONF
+
+    folders = [CONF / "experiment", *([Path(config_dir) / "experiment"] if config_dir else [])]
+    if not any((folder / f"{name}.yaml").is_file() for folder in folders):
+        return {}
+    spec = compose.compose([f"experiment={name}"], config_dir).get("figure") or {}
+    if not spec.get("curves"):
+        return {}
+    # Panels that say the same of the rule give the same labels: one of them is enough, at 40 ms a curve.
+    rule = ("algorithm", "step_size", "linear")
+    said = {
+        panel: " ".join(o for o in own if o.startswith(rule)) for panel, own in (spec.get("grid") or {"": []}).items()
+    }
+    panels = {words: panel for panel, words in said.items()}
+    expanded = expand(spec, [f"experiment={name}"])
+    places = [(said[panel], label, one) for panel, label, one in expanded if panels[said[panel]] == panel]
+    composed = compose.compose_all([one for _, _, one in places], config_dir)
+    several = len(panels) > 1
+    return {
+        identity.rule_key(one): Curve(plain_label(label), words if several else "")
+        for one, (words, label, _) in zip(composed, places, strict=True)
+    }
+
+
+def plain_label(label: str) -> str:
+    return re.sub(r"\$|\\(?=[a-z])|\\", "", label)
+
+
+def _labelled(members: Sequence[Run], block: str, labels: dict[str, str]) -> list[Entry]:
+    """Entries of one block. A label names what differs between runs of one algorithm, no more."""
+    own = [str(run.settings["algorithm"].get("name", run.settings["algorithm"]["_target_"])) for run in members]
+    automatic = [
+        _distinguished(run, name, members, own, (*SILENT, *EXTENT)) for run, name in zip(members, own, strict=True)
+    ]
+    texts = [labels.get(identity.rule_key(run.settings), text) for run, text in zip(members, automatic, strict=True)]
+    twice = {text for text, count in Counter(texts).items() if count > 1}
+    again = [
+        _distinguished(run, text, members, texts) if text in twice else text
+        for run, text in zip(members, texts, strict=True)
+    ]
+    made = [
+        Entry(run, label, block, frozenset(map(folded, (label, name, run.digest[:16]))))
+        for run, label, name in zip(members, again, automatic, strict=True)
+    ]
+    counts = Counter(entry.label for entry in made)
+    return [replace(e, label=f"{e.label} {e.run.digest[:8]}") if counts[e.label] > 1 else e for e in made]
+
+
+def _distinguished(
+    run: Run, name: str, members: Sequence[Run], names: Sequence[str], hidden: Sequence[str] = SILENT
+) -> str:
+    """`name` with the settings in which the members of this name differ, but for the hidden ones."""
+    rivals = [other for other, text in zip(members, names, strict=True) if text == name]
+    return ", ".join([name, *differences(run, rivals, hidden)])
+
+
+def differences(run: Run, rivals: Sequence[Run], hidden: Sequence[str] = SILENT) -> list[str]:
+    """What sets a run apart from its rivals of one block: its kind of step size, then other settings that differ.
+
+    The settings of a step size are those in which rivals with the same kind differ.
+    """
+    alike = [rival for rival in rivals if _step(rival) == _step(run)]
+    words = [_step(run)] if len(alike) < len(rivals) else []
+    for key, text in _resolved(run).items():
+        head = key.split(".")[0]
+        among = alike if head == "step_size" else rivals
+        varied = len({_resolved(other).get(key, "null") for other in among}) > 1
+        if varied and head not in (*hidden, "env", "features", "sampling", "evaluation") and "_target_" not in key:
+            words.append(f"{key.removeprefix('algorithm.').removeprefix('step_size.')}={shown(json.loads(text))}")
+    return words
+
+
+_texts: WeakKeyDictionary[Run, dict[str, str]] = WeakKeyDictionary()
+
+
+def _resolved(run: Run) -> dict[str, str]:
+    """Resolved settings by dotted name, as texts: kept, since each run is compared with all its rivals."""
+    if run not in _texts:
+        _texts[run] = {key: text_of(value) for key, value in flat(identity.resolved(run.settings)).items()}
+    return _texts[run]
+
+
+def _step(run: Run) -> str:
+    node = run.settings["step_size"]
+    return str(node.get("name", node["_target_"]))
+
+
+def _block_texts(found: Sequence[Run], keys: Sequence[str]) -> dict[str, str]:
+    """Block key -> text; two blocks that would read alike also say in which settings they differ."""
+    first = dict(zip(reversed(keys), reversed(found), strict=True))
+    texts = {key: _block_text(run.settings) for key, run in first.items()}
+    for text in {text for text, count in Counter(texts.values()).items() if count > 1}:
+        alike = [key for key in texts if texts[key] == text]
+        told = {key: identity.resolved(first[key].settings) for key in alike}
+        flats = {key: flat({group: told[key][group] for group in ("env", "sampling", "features")}) for key in alike}
+        varied = [
+            name
+            for name in dict.fromkeys(name for one in flats.values() for name in one)
+            if len({text_of(one.get(name)) for one in flats.values()}) > 1
+        ]
+        for key in alike:
+            texts[key] += "".join(f", {name}={shown(flats[key].get(name))}" for name in varied)
+    return texts
+
+
+def _block_text(settings: dict[str, Any]) -> str:
+    names = {
+        group: settings[group].get("name", settings[group]["_target_"]) for group in ("env", "features", "sampling")
+    }
+    tabular = identity.is_tabular(settings)
+    initial = f"Q_0 = {settings['q0']}" if tabular else f"theta_0 = {settings['theta0']}"
+    sampling = settings["sampling"]
+    behaviour = f" ({sampling['behaviour']})" if "behaviour" in sampling else ""
+    parts = (
+        names["env"], f"discount {settings['discount']:g}", f"{settings['reward']} reward", initial,
+        f"{names['features']}{' features' if not tabular else ''}", f"{names['sampling']} sampling{behaviour}",
+    )  # fmt: skip
+    return ", ".join(map(str, parts))
+
+
+def named(entries_of_block: Sequence[Entry], name: str) -> list[Entry]:
+    """The entries that `name` means: by label, else by automatic label or digest, else by algorithm."""
+    word = folded(name)
+    for test in (lambda e: folded(e.label) == word, lambda e: word in e.names, lambda e: folded(e.rule) == word):
+        hit = [entry for entry in entries_of_block if test(entry)]
+        if hit:
+            return hit
+    return []
+
+
+def folded(text: str) -> str:
+    """Letters and digits alone, in lower case: SpeedyQ is speedy_q, MomentumQ $m=2$ is momentum_q m=2."""
+    return "".join(c for c in text.lower() if c.isalnum() or c == ".")

@@ -1,0 +1,64 @@
+"""Which runs are compared with which, and the verdicts of all pairs."""
+
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+from mqlearn.errors import SettingError, nearest
+
+
+def answers(wanted: Sequence[tuple[Any, Any]], question: Any) -> list[Any]:
+    """The verdicts of some pairs of entries, corrected together. Raises SettingError."""
+    from mqlearn.analysis.comparison import comparison
+
+    resamples = comparison.resamples_for(len(wanted), question.level)
+    asked = [comparison.ask(a, b, question, resamples=resamples) for a, b in wanted]
+    return comparison.decide(asked, resamples=resamples)
+
+
+def pairs(made: Sequence[Any], against: str | None = None, *, mixed: bool = False) -> list[tuple[Any, Any]]:
+    """Every pair within a block, or of every entry with the one named `against` as b; across blocks only if `mixed`.
+
+    Raises SettingError if nothing can be paired, if a pair would cross blocks, or if `against` is unknown or means
+    several.
+    """
+    from mqlearn.analysis.comparison.labels import named
+
+    blocks = {block: list(group) for block, group in itertools.groupby(made, lambda entry: entry.block)}
+    if against is None:
+        within = [pair for members in blocks.values() for pair in itertools.combinations(members, 2)]
+        wanted = list(itertools.combinations(made, 2)) if mixed else within
+        if wanted:
+            return wanted
+        if len(made) < 2:
+            expected = f"is one run, {made[0].label} in [{made[0].block}]: nothing to compare it with"
+        else:
+            expected = "has no two runs in one block; across blocks only with allow_mixed=true:\n" + _listed(blocks)
+        raise SettingError("selection", f"{len(made)} runs", expected)
+    rivals = {block: named(members, against) for block, members in blocks.items()}
+    for block, several in rivals.items():
+        if len(several) > 1:
+            expected = f"means {len(several)} runs of [{block}]: {'; '.join(entry.label for entry in several)}"
+            raise SettingError("against", against, expected)
+    found = [several[0] for several in rivals.values() if several]
+    if not found:
+        known = list(dict.fromkeys(entry.label for entry in made))
+        expected = f"must be one of: {'; '.join(known)}{nearest(against, known)}"
+        raise SettingError("against", against, expected)
+    lacking = {block: members for block, members in blocks.items() if not rivals[block]}
+    if lacking and not mixed:
+        expected = (
+            f"is not in every block; pairs across blocks only with allow_mixed=true. Missing in:\n{_listed(lacking)}"
+        )
+        raise SettingError("against", against, expected)
+    wanted = []
+    for block, members in blocks.items():
+        for b in rivals[block] or found:
+            wanted += [(a, b) for a in members if a is not b]
+    if not wanted:
+        raise SettingError("against", against, "is the only run that is selected: nothing to compare it with")
+    return wanted
+
+
+def _listed(blocks: dict[str, list[Any]]) -> str:
+    return "\n".join(f"  {'; '.join(e.label for e in members)}  [{block}]" for block, members in blocks.items())

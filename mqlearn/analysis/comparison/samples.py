@@ -1,0 +1,193 @@
+"""What a finished run says to a question: one number a seed, and what becomes of seeds that have diverged."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from mqlearn.analysis.statistics import survival
+from mqlearn.analysis.statistics.intervals import LEVEL, METHODS, Method
+from mqlearn.checks import choice
+from mqlearn.errors import SettingError, nearest
+from mqlearn.learning.metrics import BUILT_IN, MORE_IS_BETTER
+from mqlearn.storage.runs import Run
+
+SUMMARIES = ("error", "area", "time", "return")
+TREATMENTS = ("worst", "censored", "excluded")
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is asked of every pair.
+
+    summary: "error" at iteration `at`; "area", mean error over the iterations up to `at`; "time", first checkpoint with
+    an error of at most `epsilon`, up to `at`; "return" at `at`, where more is better.   metric: of the curve, None is
+    theta_error for linear features and q_error otherwise, for a return return_uniform, return_start or policy_value,
+    the first that both have.   at: None is the last iteration that both have.   level: of the tests, family-wise.
+    interval: bca, percentile or t, at 1 - level, not corrected.   diverged: how a seed that has diverged by then
+    enters; "worst": as the worst finite value of the pair, or the initial one if that is worse, a time as never
+    arrived; "censored": as its last finite value, a time as censored there and left out of the test; "excluded": not.
+    """
+
+    summary: str = "error"
+    metric: str | None = None
+    at: int | None = None
+    epsilon: float | None = None
+    diverged: str = "worst"
+    level: float = round(1 - LEVEL, 12)
+    interval: Method = "bca"
+
+    def __post_init__(self) -> None:
+        choices = (("summary", SUMMARIES), ("diverged", TREATMENTS), ("interval", METHODS))
+        for name, options in choices:
+            choice(name, getattr(self, name), options)
+        if not 0 < self.level < 1:
+            raise SettingError("level", self.level, "must be a number strictly between 0 and 1")
+        if self.at is not None and self.at < 0:
+            raise SettingError("at", self.at, "must be an iteration, at least 0")
+        if self.epsilon is not None and not 0 < self.epsilon < math.inf:
+            raise SettingError("epsilon", self.epsilon, "must be a positive number")
+        if self.summary != "time" and self.epsilon is not None:
+            raise SettingError("epsilon", self.epsilon, "is a setting of summary=time alone")
+        if self.summary == "time" and self.epsilon is None:
+            expected = "must be given for summary=time: the error that counts as arrived, for example epsilon=0.05"
+            raise SettingError("epsilon", None, expected)
+        if self.metric in BUILT_IN and self.less_is_better is (self.metric in MORE_IS_BETTER):
+            expected = "is better the more of it: ask with summary=return"
+            if self.summary == "return":
+                expected = "is better the less of it: ask with summary=error, area or time"
+            raise SettingError("metric", self.metric, expected)
+
+    @property
+    def less_is_better(self) -> bool:
+        return self.summary != "return"
+
+    @property
+    def is_ratio(self) -> bool:
+        """Whether the effect is a ratio a / b, and no difference a - b."""
+        return self.summary == "time"
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """One number a seed: values (n,) f8, as treated; finite (n,): not diverged, and measured; used (n,): in the test.
+
+    centre: mean of the used values; for times the Kaplan-Meier median. For times `values` are logarithms.
+    """
+
+    values: np.ndarray
+    finite: np.ndarray
+    used: np.ndarray
+    centre: float
+    times: survival.Times | None = None
+
+
+def metric_of(question: Question, *compared: Run) -> str:
+    """The metric that a question means for these runs. Raises SettingError if one of them lacks it."""
+    has = set.intersection(*({*run.curves} - {"iteration"} for run in compared))
+    linear = all("theta_error" in run.curves for run in compared)
+    wishes = ("theta_error", "q_error") if linear else ("q_error",)
+    if question.summary == "return":
+        wishes = ("return_uniform", "return_start", "policy_value")
+    name = question.metric or next((wish for wish in wishes if wish in has), wishes[0])
+    if name not in has:
+        lacking = next((run for run in compared if name not in run.curves), compared[0])
+        expected = f"is not measured in {lacking.name}; common to the runs are {', '.join(sorted(has))}"
+        raise SettingError("metric", name, expected + nearest(name, has))
+    return name
+
+
+def common_checkpoint(question: Question, metric: str, *compared: Run) -> int:
+    """The last iteration, at most `at`, at which all of them have measured; for times the horizon itself.
+
+    Raises SettingError if `at` is beyond the end of a run.
+    """
+    shortest = min(compared, key=lambda run: run.curves["iteration"][-1])
+    end = int(shortest.curves["iteration"][-1])
+    if question.at is not None and question.at > end:
+        raise SettingError("at", question.at, f"must be at most {end}, the last iteration of {shortest.name}")
+    at = end if question.at is None else question.at
+    if question.summary == "time":
+        return at
+    common = set.intersection(*({*measured_at(run, metric).tolist()} for run in compared))
+    below = [k for k in common if k <= at]
+    if not below:
+        expected = f"is before the first checkpoint that the runs have in common, {min(common, default='none')}"
+        raise SettingError("at", at, expected)
+    return max(below)
+
+
+def measured_at(run: Run, metric: str) -> np.ndarray:
+    """The iterations at which a metric was measured: some seed is finite there, or all have diverged by then."""
+    iteration, curve = run.curves["iteration"], run.curves[metric]
+    all_gone = np.array([gone_by(run, int(k)).all() for k in iteration])
+    return iteration[np.isfinite(curve).any(axis=0) | all_gone]
+
+
+def gone_by(run: Run, at: int) -> np.ndarray:
+    """(n_seeds,): whether a seed has diverged by iteration `at`."""
+    gone = np.zeros(run.settings["n_seeds"], bool)
+    gone[[seed for seed, step in run.diverged.items() if step <= at]] = True
+    return gone
+
+
+def is_deterministic(run: Run, metric: str) -> bool:
+    """Whether all seeds, two at least, have the same curves: what is learned and the metric do not depend on them."""
+    learned = [name for name in run.curves if name != "iteration" and not name.startswith("return_")]
+    curves = [run.curves[name] for name in {*learned, metric}]
+    return len(curves[0]) > 1 and all(
+        np.array_equal(c, np.broadcast_to(c[:1], c.shape), equal_nan=True) for c in curves
+    )
+
+
+def summarise(question: Question, iteration: np.ndarray, curves: np.ndarray, at: int) -> np.ndarray:
+    """(n,) from curves (n, C): the value at the last checkpoint up to `at`, the mean up to there, or the log time."""
+    upto = iteration <= at
+    if question.summary == "time":
+        return survival.log_times(survival.times_to(iteration[upto], curves[:, upto], question.epsilon or 0), at)
+    if question.summary == "area" and at > iteration[0]:
+        measured = upto & np.isfinite(curves).any(axis=0)
+        if measured.sum() > 1:
+            return survival.area(iteration[measured], curves[:, measured])
+    return curves[:, np.flatnonzero(upto)[-1]].astype(np.float64)
+
+
+def samples(question: Question, metric: str, at: int, a: Run, b: Run, n: int | None = None) -> tuple[Sample, Sample]:
+    """The numbers of both runs up to iteration `at`, of the first n seeds, with diverged seeds treated as asked."""
+    curves = [(run.curves["iteration"], run.curves[metric][:n], gone_by(run, at)[:n]) for run in (a, b)]
+    if question.summary == "time":
+        x, y = (_times(question, *curve, at) for curve in curves)
+        return x, y
+    found = [summarise(question, iteration, curve, at) for iteration, curve, _ in curves]
+    finite = [np.isfinite(values) & ~gone for values, (_, _, gone) in zip(found, curves, strict=True)]
+    pooled = np.concatenate([values[ok] for values, ok in zip(found, finite, strict=True)])
+    known = np.concatenate([pooled, *(curve[np.isfinite(curve[:, 0]), 0] for _, curve, _ in curves)])
+    worst = math.nan if not len(known) else known.max() if question.less_is_better else known.min()
+    made = []
+    for (iteration, curve, _), values, ok in zip(curves, found, finite, strict=True):
+        treated = np.where(ok, values, np.nan)
+        for seed in np.flatnonzero(~ok):
+            if question.diverged == "worst":
+                treated[seed] = worst
+            elif question.diverged == "censored":
+                last = np.flatnonzero(np.isfinite(curve[seed]) & (iteration <= at))
+                own = curve[seed : seed + 1]
+                treated[seed] = (
+                    summarise(question, iteration, own, int(iteration[last[-1]]))[0] if len(last) else np.nan
+                )
+        used = np.isfinite(treated) & (len(pooled) > 0)  # never a test of nothing but stand-ins
+        made.append(Sample(treated, ok, used, float(treated[used].mean()) if used.any() else math.nan))
+    return made[0], made[1]
+
+
+def _times(question: Question, iteration: np.ndarray, curves: np.ndarray, gone: np.ndarray, at: int) -> Sample:
+    upto = iteration <= at
+    times = survival.times_to(iteration[upto], curves[:, upto], question.epsilon or 0)
+    if question.diverged == "worst":
+        times = survival.Times(np.where(gone, at, times.time), times.observed & ~gone)
+        used = np.ones(len(gone), bool)
+        counted = times
+    else:
+        used = ~gone | (times.observed & (question.diverged == "censored"))
+        counted = times if question.diverged == "censored" else survival.Times(times.time[used], times.observed[used])
+    return Sample(survival.log_times(times, at), ~gone, used, survival.median_time(counted), times)

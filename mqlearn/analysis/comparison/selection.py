@@ -1,0 +1,212 @@
+"""Which finished runs a question is about: found on disk, selected by plain overrides, grouped and labelled."""
+
+import contextlib
+import json
+import re
+from collections import Counter
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mqlearn.errors import SettingError, nearest
+from mqlearn.experiments.settings import identity
+from mqlearn.experiments.settings.identity import canonical
+from mqlearn.storage import runs
+from mqlearn.storage.runs import Run
+
+_GROUPS = ("env", "algorithm", "step_size", "sampling", "features", "evaluation")
+# What may differ between two runs of which one contains the other: more seeds, or a longer or finer curve.
+EXTENT = ("n_seeds", "iterations", "n_checkpoints", "checkpoints")
+SILENT = identity.UNSCIENTIFIC
+
+
+@dataclass(frozen=True)
+class Found:
+    """Runs that count, and what must be said about those that do not."""
+
+    runs: tuple[Run, ...]
+    notes: tuple[str, ...] = ()
+
+
+def experiments(outputs: Path) -> list[str]:
+    """Folder names of the experiments that have runs."""
+    parent = outputs / "runs"
+    return sorted(f.name for f in parent.iterdir() if f.is_dir() and f.name[0] != ".") if parent.is_dir() else []
+
+
+def _given_name(experiment: Path) -> str:
+    """The name that an experiment was given, by the record of a run of its folder, which has none of its blanks."""
+    for folder in sorted(experiment.iterdir()):
+        with contextlib.suppress(SettingError, KeyError, TypeError):
+            return str(runs.load(folder).settings["experiment"]["name"])
+    return experiment.name
+
+
+def find(outputs: Path, names: Sequence[str] | None = None) -> Found:
+    """The finished runs on disk of some experiments, or of all: each digest once, the one that finished last.
+
+    Runs that failed, were killed or are damaged do not count, unless the same cell has finished; they are named in
+    the notes. Raises SettingError if an experiment has no folder.
+    """
+    known = experiments(outputs)
+    for name in names or ():
+        if runs.slug(name) not in known:
+            names_given = [_given_name(outputs / "runs" / folder) for folder in known]
+            there = ", ".join(names_given) or "no experiments at all"
+            expected = f"has no runs in {outputs / 'runs'}; there are {there}"
+            raise SettingError("experiment.name", name, expected + nearest(name, names_given))
+    latest: dict[str, Run] = {}
+    repeated: Counter[str] = Counter()
+    broken: dict[str, str] = {}
+    for name in known if names is None else map(runs.slug, names):
+        for folder in sorted(path for path in (outputs / "runs" / name).iterdir() if path.is_dir()):
+            if folder.name.startswith(".") or not (folder / runs.SUMMARY).exists():
+                continue
+            try:
+                run = runs.load(folder)
+                whole = runs.is_complete(folder)
+            except SettingError as error:
+                broken[str(folder)] = f"{folder}: {error.admissible}"
+                continue
+            if not whole:
+                status = run.status if run.status not in runs.DONE else "incomplete"
+                broken[run.digest] = f"{run.name}: {status}, in {folder}"
+                continue
+            repeated[run.digest] += 1
+            ended = run.summary.get("ended") or ""
+            if run.digest not in latest or ended > (latest[run.digest].summary.get("ended") or ""):
+                latest[run.digest] = run
+    notes = [
+        f"{run.name}: {repeated[digest]} finished folders of one digest; the newest counts, once"
+        for digest, run in latest.items()
+        if repeated[digest] > 1
+    ]
+    notes += [f"not counted: {text}" for digest, text in broken.items() if digest not in latest]
+    return Found(tuple(latest.values()), tuple(notes))
+
+
+def select(found: Sequence[Run], overrides: Sequence[str], others: Sequence[str] = ()) -> list[Run]:
+    """The runs whose record has these settings: `group=choice`, `name=value`, with commas for alternatives.
+
+    Raises SettingError for a setting that no run has (the nearest is looked for in `others` too), and, if no run
+    matches, with the nearest selections that exist.
+    """
+    wanted = [(key, _alternatives(text)) for key, _, text in (o.lstrip("+").partition("=") for o in overrides)]
+    both = [settings for run in found for settings in (run.settings, identity.resolved(run.settings))]
+    known = {key for key in {*_GROUPS}.union(*map(flat, both)) if key.split(".")[0] not in SILENT}
+    for key, values in wanted:
+        if key not in known:
+            text = ",".join(map(str, values))
+            meant = nearest(key, [*others, *sorted(known)])
+            raise SettingError(key, text, f"is no setting of these runs to select by{meant}")
+    matched = [(sum(_matches(run, *want) for want in wanted), run) for run in found]
+    chosen = [run for count, run in matched if count == len(wanted)]
+    if chosen or not found:
+        return chosen
+    best = max(count for count, _ in matched)
+    close: Counter[str] = Counter()
+    far: dict[str, float] = {}
+    for count, run in matched:
+        if count == best:
+            words = " ".join(f"{key}={shown(value_of(run.settings, key))}" for key, _ in wanted)
+            close[words] += 1
+            far[words] = sum(_distance(value_of(run.settings, key), values) for key, values in wanted)
+    nearest_first = sorted(close, key=lambda words: (far[words], words))
+    listed = [f"  {words}  ({close[words]} run{'s' * (close[words] > 1)})" for words in nearest_first[:6]]
+    more = [f"  and {len(close) - 6} more"] if len(close) > 6 else []
+    text = " ".join(overrides)
+    raise SettingError("selection", text, "\n".join(["no run matches; the nearest that exist:", *listed, *more]))
+
+
+def standing(found: Sequence[Run], summary: str = "error") -> Found:
+    """One run for each rule, block and seed, where several differ only in their seeds, length or checkpoints.
+
+    It is the one whose extent most of its block has, so that checkpoints coincide; then the one with most seeds, then
+    the longest.
+    """
+    problems = {run: identity.problem_key(run.settings, summary) for run in found}
+    extents = Counter((problems[run], extent(run)) for run in found)
+    alike: dict[str, list[Run]] = {}
+    for run in found:
+        rest = {key: value for key, value in identity.resolved(run.settings).items() if key not in EXTENT}
+        key = [problems[run], rest, run.summary.get("numerics_version")]
+        alike.setdefault(json.dumps(key, sort_keys=True), []).append(run)
+
+    def rank(run: Run) -> tuple:
+        return extents[problems[run], extent(run)], *extent(run), run.summary.get("ended") or ""
+
+    kept = [max(members, key=rank) for members in alike.values()]
+    notes = []
+    for run, members in zip(kept, alike.values(), strict=True):
+        if len(members) > 1:
+            which = f"one with {run.settings['n_seeds']} seeds, {run.settings['iterations']} iterations counts"
+            text = f"runs differ only in seeds or length; the {which} (select by n_seeds= and iterations=)"
+            if len(set(map(extent, members))) == 1:
+                text = "runs of one rule and one length; the newest counts"
+            notes.append(f"{run.name}: {len(members)} {text}")
+    return Found(tuple(kept), tuple(notes))
+
+
+def extent(run: Run) -> tuple:
+    """Seeds, iterations and checkpoints of a run."""
+    return tuple(run.settings[key] for key in EXTENT)
+
+
+# --- settings as texts --------------------------------------------------------------------------------------------
+
+
+def flat(node: dict[str, Any], above: str = "") -> dict[str, Any]:
+    """Leaves of nested settings by their dotted names."""
+    leaves: dict[str, Any] = {}
+    for key, value in node.items():
+        name = f"{above}{key}"
+        leaves |= flat(value, f"{name}.") if isinstance(value, dict) else {name: value}
+    return leaves
+
+
+def value_of(settings: dict[str, Any], key: str) -> Any:
+    value: Any = settings
+    for part in key.split("."):
+        value = value.get(part) if isinstance(value, dict) else None
+    return value.get("name", value.get("_target_")) if isinstance(value, dict) else value
+
+
+def _matches(run: Run, key: str, values: Collection[Any]) -> bool:
+    """Whether a setting has one of these values, as it was written or as it was meant (m=null is m=2)."""
+    told = {text_of(value_of(settings, key)) for settings in (run.settings, identity.resolved(run.settings))}
+    return not told.isdisjoint(map(text_of, values))
+
+
+def _distance(value: Any, wanted: Collection[Any]) -> float:
+    """0 for a match; numbers by how far apart they are; what is not set at all is farthest."""
+    if text_of(value) in {text_of(one) for one in wanted}:
+        return 0.0
+    numbers = [one for one in wanted if isinstance(one, int | float)]
+    if isinstance(value, int | float) and numbers:
+        return min(abs(value - one) / (abs(value) + abs(one) + 1e-300) for one in numbers)
+    return 3.0 if value is None else 2.0
+
+
+def _alternatives(text: str) -> list[Any]:
+    """The values of `a,b` or `[0,1]` or `choice(a,b)`, read as Hydra would read them."""
+    inner = re.fullmatch(r"choice\((.*)\)", text)
+    parts = re.split(r",(?![^\[]*\])", inner[1] if inner else text)
+    return [_read(part.strip()) for part in parts]
+
+
+def _read(text: str) -> Any:
+    import yaml
+
+    try:
+        return float(text) if re.fullmatch(r"[-+]?[0-9.]+e[-+]?[0-9]+", text, re.IGNORECASE) else yaml.safe_load(text)
+    except (ValueError, yaml.YAMLError):
+        return text
+
+
+def text_of(value: Any) -> str:
+    return json.dumps(canonical(value), sort_keys=True, default=str)
+
+
+def shown(value: Any) -> str:
+    return "null" if value is None else str(canonical(value))

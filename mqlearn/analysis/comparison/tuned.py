@@ -1,0 +1,267 @@
+"""Fair tuning: every algorithm the same number of settings on the tuning seeds, the verdict on other seeds."""
+
+import math
+import shlex
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from mqlearn.analysis.comparison.comparison import Verdict
+from mqlearn.analysis.comparison.labels import Entry, differences, entries
+from mqlearn.analysis.comparison.pairing import answers, pairs
+from mqlearn.analysis.comparison.recipes import command_of
+from mqlearn.analysis.comparison.samples import Question, common_checkpoint, gone_by, metric_of, summarise
+from mqlearn.analysis.comparison.selection import EXTENT, SILENT, extent, standing
+from mqlearn.analysis.statistics.intervals import Estimate, bootstrap_interval
+from mqlearn.errors import SettingError
+from mqlearn.experiments.settings import identity
+from mqlearn.storage.runs import Run
+
+VANILLA = "q_learning"
+REPORTING_SEEDS = 20
+
+
+@dataclass(frozen=True, eq=False)
+class Setting:
+    """One setting of an algorithm on the tuning seeds: its words, and one number a seed, infinite if it diverged."""
+
+    run: Run
+    words: str
+    values: np.ndarray
+    interval: Estimate
+
+
+@dataclass(frozen=True, eq=False)
+class Tuned:
+    """An algorithm after tuning. settings: all that were tried, best first to last in `order`; maybe: could be best."""
+
+    algorithm: str
+    settings: tuple[Setting, ...]
+    best: Setting
+    maybe: tuple[Setting, ...]
+
+
+@dataclass
+class Answer:
+    """Verdicts on the reporting seeds, the tables of the tuning, and what must be said."""
+
+    verdicts: list[Verdict] = field(default_factory=list)
+    heads: dict[str, str] = field(default_factory=dict)  # by block
+    notes: list[str] = field(default_factory=list)
+
+
+def tuned(chosen: Sequence[Run], everything: Sequence[Run], question: Question, own: dict[str, Any]) -> Answer:
+    """Choose the setting of every algorithm in each block of `chosen`, then compare runs of `everything` with them.
+
+    Only runs whose seeds are disjoint from those of the tuning report; streams of different `seed` are. Raises
+    SettingError if no run reports, with the commands that make them, or if the tuning is not fair: vanilla
+    Q-learning is not among the rivals.
+    """
+    seed = own.get("tuning_seed")
+    seed = _tuning_seed(chosen) if seed is None else seed
+    searched = standing([run for run in chosen if run.settings["seed"] == seed], question.summary)
+    if not searched.runs:
+        seeds = sorted({run.settings["seed"] for run in chosen})
+        raise SettingError("tuning_seed", seed, f"must be the `seed` of some of the runs: {', '.join(map(str, seeds))}")
+    answer, missing, reporting = Answer(notes=list(searched.notes)), [], []
+    blocks: dict[str, list[Run]] = {}
+    for entry in entries(searched.runs, question.summary):
+        blocks.setdefault(entry.block, []).append(entry.run)
+    for block, members in blocks.items():
+        found, notes = tune(members, question)
+        answer.notes += notes
+        answer.heads[block] = _text(found, question, seed)
+        key = identity.problem_key(members[0].settings, question.summary)
+        others = [run for run in everything if run.settings["seed"] != seed]
+        candidates = [run for run in others if identity.problem_key(run.settings, question.summary) == key]
+        reporting_seed = _reporting_seed(candidates, found, seed)
+        for one in found:
+            reports = _report(one, [run for run in candidates if run.settings["seed"] == reporting_seed])
+            label = f"{one.algorithm} ({one.best.words})" if one.best.words else one.algorithm
+            if reports is not None:
+                reporting.append((Entry(reports, label, block), one))
+                continue
+            settings = {**one.best.run.settings, "seed": reporting_seed, "n_seeds": REPORTING_SEEDS}
+            seeds = [f"seed={reporting_seed}", f"n_seeds={REPORTING_SEEDS}"]
+            missing.append((one.algorithm, f"  {command_of(settings, more=seeds)}"))
+    commands = "\n".join(command for _, command in missing)
+    if len(reporting) < 2 or VANILLA in {algorithm for algorithm, _ in missing}:
+        which = f"{VANILLA} must be among the rivals, but has no finished run"
+        if len(reporting) < 2:
+            which = "fewer than two algorithms have finished runs"
+        problem = f"{which} on seeds that did not choose the settings, as those of seed={seed} did; make them by"
+        shown = [f"[{block}]\n{text}" for block, text in answer.heads.items()]
+        raise SettingError("tuned", True, "\n".join([problem, commands, "", *shown]))
+    if missing:
+        answer.notes.append(f"best settings that no run reports yet, so without a verdict; make them by\n{commands}")
+    made = [entry for entry, _ in reporting]
+    answer.verdicts = answers(pairs(made, own.get("against")), question)
+    about = {(entry.block, entry.label): one for entry, one in reporting}
+    for verdict in answer.verdicts:
+        verdict.tuning = {s: _plain(about[verdict.group, getattr(verdict, s)], seed) for s in ("a", "b")}
+    seeds = sorted({entry.run.settings["seed"] for entry in made})
+    answer.notes.append(f"settings chosen on seed={seed}; verdicts on seed={', '.join(map(str, seeds))} alone")
+    return answer
+
+
+def _report(one: Tuned, candidates: Sequence[Run]) -> Run | None:
+    """The run with the best setting among those on reporting seeds: as long as the tuning, then with most seeds."""
+    signature, length = identity.rule_key(one.best.run.settings), one.best.run.settings["iterations"]
+    usable = [run for run in candidates if identity.rule_key(run.settings) == signature]
+    return max(usable, key=lambda run: (run.settings["iterations"] == length, *extent(run)), default=None)
+
+
+def tune(members: Sequence[Run], question: Question) -> tuple[list[Tuned], list[str]]:
+    """The best setting of each algorithm of one block, each with the same number of settings and of seeds.
+
+    Algorithms with more settings keep those that finished first. Raises SettingError without vanilla Q-learning.
+    """
+    by_algorithm: dict[str, list[Run]] = {}
+    for run in sorted(members, key=lambda run: (run.summary.get("ended") or "", run.digest)):
+        by_algorithm.setdefault(str(run.settings["algorithm"].get("name")), []).append(run)
+    if VANILLA not in by_algorithm:
+        settings = members[0].settings
+        same = {"env": settings["env"].get("name"), "experiment.name": settings["experiment"]["name"]}
+        same |= {key: settings[key] for key in ("discount", "iterations", "n_seeds", "seed")}
+        words = [f"algorithm={VANILLA}", "step_size.offset=0,1,2,5,10,20,50"]
+        words += [f"{key}={value}" for key, value in same.items()]
+        expected = (
+            f"{VANILLA} with its own best step size must be among the rivals of {', '.join(by_algorithm)}; tune it, "
+            f"for example by\n  {shlex.join(['mqlearn', 'run', '-m', *words])}"
+        )
+        raise SettingError("tuned", True, expected)
+    budget = min(map(len, by_algorithm.values()))
+    n_seeds = min(run.settings["n_seeds"] for run in members)
+    notes = [
+        f"{name}: the first {budget} of {len(tried)} settings, so that every algorithm has as many"
+        for name, tried in by_algorithm.items()
+        if len(tried) > budget
+    ]
+    kept = {name: tried[:budget] for name, tried in by_algorithm.items()}
+    everyone = [run for tried in kept.values() for run in tried]
+    metric = metric_of(question, *everyone)
+    at = common_checkpoint(question, metric, *everyone)
+    found = []
+    for name, tried in kept.items():
+        settings = [_setting(run, tried, question, metric, at, n_seeds) for run in tried]
+        sign = 1 if question.less_is_better else -1
+        best = min(settings, key=lambda one: (_mean(sign * one.values), one.words))
+        found.append(Tuned(name, tuple(settings), best, tuple(_could_be_best(settings, sign, question.level))))
+    return found, notes
+
+
+def _setting(run: Run, tried: Sequence[Run], question: Question, metric: str, at: int, n_seeds: int) -> Setting:
+    values = summarise(question, run.curves["iteration"], run.curves[metric], at)[:n_seeds]
+    lost = gone_by(run, at)[:n_seeds] | ~np.isfinite(values)
+    interval = bootstrap_interval(np.where(lost, np.nan, values), "mean", "t", 1 - question.level)
+    worst = math.inf if question.less_is_better else -math.inf
+    words = ", ".join(differences(run, tried, (*SILENT, *EXTENT)))
+    return Setting(run, words, np.where(lost, worst, values), interval)
+
+
+def _could_be_best(settings: Sequence[Setting], sign: int, level: float) -> list[Setting]:
+    """Settings that no other one beats: the best one is among them with probability 1 - level at least.
+
+    A setting is out if another is better by a paired one-sided t test at level / (number of settings - 1); union bound.
+    """
+    from scipy.special import stdtr
+
+    kept = []
+    for one in settings:
+        beaten = not np.isfinite(one.values).all()
+        for other in settings:
+            d = sign * (one.values - other.values)
+            if other is one or beaten or not np.isfinite(d).all() or len(d) < 2:
+                continue
+            error = d.std(ddof=1) / math.sqrt(len(d))
+            p = stdtr(len(d) - 1, -d.mean() / error) if error > 0 else float(d.mean() <= 0)
+            beaten = bool(p <= level / (len(settings) - 1))
+        if not beaten:
+            kept.append(one)
+    return kept
+
+
+def _tuning_seed(chosen: Sequence[Run]) -> int:
+    """The seed of runs of an experiment named tuning, else the one with the most settings. Raises SettingError."""
+    named = {run.settings["seed"] for run in chosen if run.settings["experiment"]["name"] == "tuning"}
+    if len(named) == 1:
+        return named.pop()
+    rules = {(run.settings["seed"], identity.rule_key(run.settings)) for run in chosen}
+    counts = Counter(seed for seed, _ in rules).most_common()
+    if len(counts) > 1 and counts[0][1] == counts[1][1]:
+        listed = ", ".join(f"seed={seed} ({count} settings)" for seed, count in counts)
+        raise SettingError("tuning_seed", None, f"must be given, they are all alike: {listed}")
+    return counts[0][0]
+
+
+def _reporting_seed(candidates: Sequence[Run], found: Sequence[Tuned], tuning_seed: int) -> int:
+    """The seed on which most of the best settings have been run; without any, 0, or 1 if that is the tuning's."""
+    best = {identity.rule_key(one.best.run.settings) for one in found}
+    have = {(run.settings["seed"], identity.rule_key(run.settings)) for run in candidates}
+    counts = Counter(seed for seed, signature in have if signature in best)
+    return min(counts, key=lambda seed: (-counts[seed], seed)) if counts else int(tuning_seed == 0)
+
+
+def _mean(values: np.ndarray) -> float:
+    return float(np.mean(values)) if np.isfinite(values).all() else math.inf
+
+
+def _text(found: Sequence[Tuned], question: Question, seed: int) -> str:
+    first = found[0]
+    metric = metric_of(question, *(one.run for one in first.settings))
+    at = common_checkpoint(question, metric, *(one.run for tuned_one in found for one in tuned_one.settings))
+    n_seeds = len(first.best.values)
+    shown = "geometric mean time" if question.is_ratio else f"mean of {question.summary} ({metric})"
+    lines = [
+        f"Tuning: seed={seed}, {n_seeds} seeds, {len(first.settings)} settings of each algorithm; {shown} at k = {at}, "
+        f"{100 * (1 - question.level):g} % t interval over seeds; * best, o could be best",
+    ]
+    width = max(len(setting.words) for one in found for setting in one.settings)
+    for one in found:
+        could = f"{len(one.maybe)} of {len(one.settings)} could be best"
+        lines.append(f"  {one.algorithm}: best {one.best.words or 'its only setting'}; {could}")
+        for setting in sorted(one.settings, key=lambda s: _sorting(s.words)):
+            mark = "*" if setting is one.best else "o" if setting in one.maybe else " "
+            lines.append(f"    {mark} {setting.words:{width}} {_interval(setting, question)}")
+    return "\n".join(lines)
+
+
+def _interval(setting: Setting, question: Question) -> str:
+    value, low, high, n = setting.interval
+    convert = math.exp if question.is_ratio else float
+    text = f"{convert(value):.4g}" if n else "-"
+    if n and not math.isnan(low):
+        text += f" [{convert(low):.4g}, {convert(high):.4g}]"
+    return text if n == len(setting.values) else f"{text}  {n} of {len(setting.values)} seeds finite: not chosen"
+
+
+def _sorting(words: str) -> list[Any]:
+    """Settings in the order of their numbers."""
+    parts = [word.rpartition("=")[2] for word in words.split(", ")]
+    return [(0, float(p), "") if _is_number(p) else (1, 0.0, p) for p in parts]
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _plain(one: Tuned, seed: int) -> dict[str, Any]:
+    maybe = {id(setting) for setting in one.maybe}
+    return {
+        "tuning_seed": seed,
+        "setting": one.best.words,
+        "budget": len(one.settings),
+        "could_be_best": len(one.maybe),
+        "sensitivity": [
+            {"setting": s.words, "mean": s.interval.value, "low": s.interval.low, "high": s.interval.high,
+             "n_finite": s.interval.n_finite, "could_be_best": id(s) in maybe}
+            for s in sorted(one.settings, key=lambda s: _sorting(s.words))
+        ],
+    }  # fmt: skip

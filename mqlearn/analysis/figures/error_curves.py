@@ -1,0 +1,223 @@
+"""Error against iterations on logarithmic axes, one panel a map: the figure of the tabular rules."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mqlearn.analysis.figures import parts, style
+from mqlearn.analysis.statistics.intervals import Band, Interval, mean_interval
+from mqlearn.errors import SettingError
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from mqlearn.experiments.plan import PlannedCell
+    from mqlearn.storage.runs import Run
+
+ROW_HEIGHT = 2.75  # inches
+
+
+@dataclass(frozen=True, eq=False)
+class Curve:
+    """One rule on one map.
+
+    iteration (C,) increasing; values (n_seeds, C), NaN where absent or after divergence; diverged: seed ->
+    step. family: the algorithm (same family, same hue), by default the label; short: the name at the curve's
+    end.
+    """
+
+    label: str
+    iteration: np.ndarray
+    values: np.ndarray
+    diverged: Mapping[int, int] = field(default_factory=dict)
+    family: str = ""
+    short: str = ""
+
+    def __post_init__(self) -> None:
+        if self.values.ndim != 2 or self.values.shape[1] != len(self.iteration) or not self.values.size:
+            shape = f"values of shape {self.values.shape} at {len(self.iteration)} iterations"
+            raise SettingError("curves", f"{self.label}: {shape}", "an array (n_seeds, iterations)")
+
+    @property
+    def n_seeds(self) -> int:
+        return len(self.values)
+
+    def n_finite(self) -> int:
+        """Seeds that are finite to the end."""
+        counts = np.isfinite(self.values).sum(axis=0)
+        last = int(counts[counts > 0][-1]) if counts.any() else 0
+        return min(last, self.n_seeds - len(self.diverged))
+
+
+@dataclass(frozen=True, eq=False)
+class Panel:
+    """One map: its title and its curves; the same label means the same rule in every panel."""
+
+    title: str
+    curves: Sequence[Curve]
+
+    def __post_init__(self) -> None:
+        _check_unique("curves", [curve.label for curve in self.curves])
+
+
+def _check_unique(setting: str, names: Sequence[str]) -> None:
+    for i, name in enumerate(names):
+        if name in names[:i]:
+            raise SettingError(setting, name, "a name that is given once")
+
+
+def data(panels: Sequence[Panel], band: Band = "ci95") -> dict[str, np.ndarray]:
+    """The numbers that `draw` shows, for digests and comparisons with a reference.
+
+    Keys are ``title | label | name`` with the names iteration (C,), band (3, C): mean, low, high, and
+    n_finite (C,).
+    """
+    _check_unique("panels", [panel.title for panel in panels])
+    numbers: dict[str, np.ndarray] = {}
+    for panel in panels:
+        for curve in panel.curves:
+            interval = mean_interval(curve.values, band)
+            key = f"{panel.title} | {curve.label} | "
+            numbers[key + "iteration"] = np.asarray(curve.iteration)
+            numbers[key + "band"] = np.stack(interval[:3])
+            numbers[key + "n_finite"] = interval.n_finite
+    return numbers
+
+
+def draw(
+    panels: Sequence[Panel],
+    *,
+    band: Band = "ci95",
+    xlabel: str = "iteration $k$",
+    ylabel: str = r"error $\Vert Q_k-Q^*\Vert_\infty$",
+) -> "Figure":
+    """Mean over the seeds with a named band, one panel a map, all on one scale, with one legend.
+
+    Iteration 0, which has no place on a logarithmic axis, is the dotted line "start" (a tick of each curve at
+    the left edge if they do not start from the same error). A mean is over the finite seeds; where a seed
+    diverges the curve has a cross, the legend a dagger and a note the count. Raises SettingError for an
+    unknown band, a text that cannot be typeset, or when there is no curve.
+    """
+    curves = [curve for panel in panels for curve in panel.curves]
+    if not curves:
+        raise SettingError("curves", "[]", "at least one curve")
+    families = {curve.label: curve.family or curve.label for curve in curves}
+    looks = style.looks(families)
+    intervals = {id(curve): mean_interval(curve.values, band) for curve in curves}
+    with style.context():
+        for text in [panel.title for panel in panels] + [t for c in curves for t in (c.label, c.short)]:
+            style.check_text("curves", text)
+        columns = min(len(panels), 2)
+        figure, axes = parts.sheet(-(-len(panels) // columns), columns)
+        xlim, ylim = _limits(curves, intervals)
+        zero = False
+        for i, (panel, one) in enumerate(zip(panels, axes.flat, strict=False)):
+            one.set(xscale="log", yscale="log", xlim=xlim, ylim=ylim, xlabel=xlabel)
+            one.set_title(f"({'abcdefgh'[i % 8]})  {panel.title}" if len(panels) > 1 else panel.title)
+            zero |= _fill(one, panel, looks, intervals)
+        for one in axes[:, 0]:
+            one.set_ylabel(ylabel)
+        for one in axes.flat[len(panels) :]:
+            one.set_visible(False)
+        notes, marked = divergence(panels)
+        if zero:
+            notes.append("A caret on the lower edge: zero from there on, or below the axis.")
+        named = parts.band_name(band, [curve.n_seeds for curve in curves])
+        has_band = any(np.any(interval.high > interval.low) for interval in intervals.values())
+        if not has_band and any(curve.n_seeds > 1 for curve in curves):
+            named += "; the seeds agree"
+        footer = parts.legend(figure, looks, style.groups(families), named, notes, marked, has_band)
+        room = parts.END + 0.05 + parts.text_width(figure, {curve.short for curve in curves})
+        parts.arrange(figure, axes, footer=footer, row_height=ROW_HEIGHT, right=room)
+        for panel, one in zip(panels, axes.flat, strict=False):
+            _name_ends(one, panel, looks, intervals)
+    return figure
+
+
+def _limits(
+    curves: Sequence[Curve], intervals: Mapping[int, Interval]
+) -> tuple[tuple[float, float], tuple[float, float]]:
+    """Limits of k and of the error; curves with diverged seeds count only if there are no others.
+
+    Nothing beyond 10^-200 and 10^200, since tick marks further out must be numbers too.
+    """
+    steady = [curve for curve in curves if not curve.diverged] or curves
+    x = np.concatenate([curve.iteration for curve in curves])
+    shown = [np.stack([intervals[id(c)].mean, intervals[id(c)].high]) for c in steady]
+    y = np.concatenate([rows.ravel() for rows in shown])
+    y = y[np.isfinite(y) & (y > 0)]
+    low, high = np.log10([y.min(), y.max()]).clip(-200, 200) if y.size else (-3.0, 0.0)
+    margin = max(0.04 * (high - low), 0.3 - 0.5 * (high - low))
+    return (1.0, max(10.0, x.max())), (10.0 ** (low - margin), 10.0 ** (high + margin))
+
+
+def _fill(axes: "Axes", panel: Panel, looks: Mapping[str, style.Look], intervals: Mapping[int, Interval]) -> bool:
+    """Draw the curves of a panel and their common start; returns whether a curve reaches zero."""
+    zero = False
+    starts: dict[str, float] = {}
+    for i, curve in enumerate(panel.curves):
+        look, interval = looks[curve.label], intervals[id(curve)]
+        later = curve.iteration > 0
+        if not later[0] and interval.mean[0] > 0:
+            starts[curve.label] = float(interval.mean[0])
+        zero |= parts.curve(
+            axes,
+            look,
+            curve.iteration[later],
+            Interval(*(row[later] for row in interval)),
+            diverged=list(curve.diverged.values()),
+            phase=(0.05 + 0.618 * i) % 1,  # the golden section keeps the marks of any few curves apart
+        )
+    if len(set(starts.values())) == 1:
+        parts.reference_line(axes, next(iter(starts.values())), "start")
+    else:
+        for label, value in starts.items():
+            axes.plot([1], [value], "_", color=looks[label].color, markersize=7, clip_on=False)
+    return zero
+
+
+def _name_ends(axes: "Axes", panel: Panel, looks: Mapping[str, style.Look], intervals: Mapping[int, Interval]) -> None:
+    """Name the curves that reach the right edge."""
+    edge = axes.get_xlim()[1]
+    ends = {
+        curve.label: float(intervals[id(curve)].mean[-1])
+        for curve in panel.curves
+        if curve.iteration[-1] == edge and intervals[id(curve)].n_finite[-1] > 0
+    }
+    parts.end_labels(axes, ends, looks, {curve.label: curve.short for curve in panel.curves})
+
+
+def divergence(panels: Sequence[Panel]) -> tuple[list[str], set[str]]:
+    """A note for each label with seeds that do not stay finite, and these labels."""
+    found: dict[str, list[str]] = {}
+    for panel in panels:
+        for curve in panel.curves:
+            if curve.n_finite() < curve.n_seeds:
+                text = f"{curve.n_finite()} of {curve.n_seeds} seeds finite on {panel.title}"
+                if curve.diverged:
+                    text += f" (first lost at k = {min(curve.diverged.values())})"
+                found.setdefault(curve.label, []).append(text)
+    return [f"† {label}: {', '.join(texts)}." for label, texts in found.items()], set(found)
+
+
+def from_runs(
+    planned: "Sequence[PlannedCell]", finished: "Sequence[Run]", spec: Mapping[str, Any], band: Band
+) -> "tuple[Figure, dict[str, np.ndarray]]":
+    """The figure of an experiment's finished runs, one for each planned cell, and the numbers that it shows."""
+    panels: dict[str, list[Curve]] = {}
+    for one, run in zip(planned, finished, strict=True):
+        algorithm = one.settings["algorithm"]["name"]
+        curve = Curve(
+            label=one.label,
+            iteration=run.curves["iteration"],
+            values=run.curves[spec["metric"]],
+            diverged=run.diverged,
+            family=algorithm,
+            short=(spec.get("short") or {}).get(one.label, ""),
+        )
+        panels.setdefault(one.panel, []).append(curve)
+    ordered = [Panel(title, curves) for title, curves in panels.items()]
+    return draw(ordered, band=band), data(ordered, band)

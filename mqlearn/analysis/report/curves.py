@@ -1,0 +1,216 @@
+"""The figures of a report as inline vectors, each with a table of its numbers and all of them as CSV."""
+
+import base64
+import csv
+import io
+import re
+import warnings
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from mqlearn.analysis.figures import error_curves, make, style
+from mqlearn.analysis.figures.error_curves import Curve, Panel
+from mqlearn.analysis.report.markup import Markup, details, number, plain, section, table, tag
+from mqlearn.analysis.report.subjects import Subject, by_panel
+from mqlearn.analysis.statistics.intervals import mean_interval
+from mqlearn.experiments.plan import Plan, PlannedCell
+from mqlearn.experiments.settings import identity
+from mqlearn.experiments.settings.cell import Cell
+from mqlearn.storage.runs import Run
+
+AXES = {
+    "q_error": r"error $\Vert Q_k-Q^*\Vert_\infty$",
+    "theta_error": r"$\Vert\theta_k-\theta^{*}\Vert\,/\,\Vert\theta^{*}\Vert$",
+    "return_start": "return from the start",
+    "return_uniform": "return from uniform states",
+}
+_COLUMNS = 6  # checkpoints in the table of a figure
+_CURVES = 42  # beyond, looks repeat
+
+
+def of(some: Sequence[Subject], plan: Plan | None = None) -> tuple[Markup, dict[str, np.ndarray]]:
+    """The section, and the numbers that its figures show. What a plan has is drawn as it says."""
+    figures, numbers = [], {}
+    planned = [] if plan is None else _planned(some, plan)
+    done = {one.run.digest for _, one in planned}
+    chosen = _chosen([one for one in some if one.run.digest not in done])
+    todo: list[tuple[str, list[Subject], Any]] = []
+    if planned and plan is not None:
+        metric = plan.spec.get("metric", "")
+        module = make.module_of(plan.spec)
+        finished = [one.run for _, one in planned]
+        drawing = module.from_runs([cell for cell, _ in planned], finished, plan.spec, "ci95")
+        todo.append((metric, [one for _, one in planned], drawing))
+    todo += [(metric, members, _drawn(metric, members[:_CURVES])) for metric, members in chosen.items()]
+    for i, (metric, members, (drawn, data)) in enumerate(todo):
+        numbers |= {f"{i} | {metric} | {name}": array for name, array in data.items()}
+        shown = list(dict.fromkeys(_rows(metric, members)))
+        title = " and ".join(shown) if metric else ", ".join(shown)
+        some_left = len(members) > _CURVES and not (planned and i == 0)
+        left = [tag("p", f"Drawn are {_CURVES} of {len(members)} runs.")] if some_left else []
+        picture = tag("div", Markup(_svg(drawn, f"f{i}-")), class_="paper scroll", tabindex=0, role="group")
+        caption = tag("figcaption", f"Figure {i + 1}. {title}: " + "; ".join(by_panel(members)) + ".")
+        figures.append(tag("figure", picture, caption, left, [_table(name, members) for name in shown]))
+    if not figures:
+        figures = [tag("p", "No run has a curve to draw.")]
+    return section("figures", "Figures", figures), numbers
+
+
+def _planned(some: Sequence[Subject], plan: Plan) -> list[tuple[PlannedCell, Subject]]:
+    """The curves of a plan that are among the runs, each with its run, named as the plan names it."""
+    by_digest = {identity.digest_of(one.run): one for one in some}
+    return [
+        (cell, replace(by_digest[cell.digest], panel=plain(cell.panel), label=plain(cell.label)))
+        for cell in plan.cells
+        if cell.digest in by_digest
+    ]
+
+
+def finals(some: Sequence[Subject]) -> Markup:
+    """Each metric at the last checkpoint: mean and interval over the finite seeds."""
+    blocks = []
+    for panel, members in by_panel(some).items():
+        names = list(dict.fromkeys(name for one in members for name in one.run.curves if name != "iteration"))
+        rows = [[one.label, _seeds(one.run), *[_final(one.run, name) for name in names]] for one in members]
+        ks = sorted({int(one.run.curves["iteration"][-1]) for one in members})
+        caption = (
+            f"{panel}: mean and 95 % interval of the mean over the finite seeds, at k = {', '.join(map(number, ks))}"
+        )
+        blocks.append(table(("run", "seeds finite", *names), rows, caption=caption, class_="numbers"))
+    return section("results", "Last values", blocks)
+
+
+def _seeds(run: Run) -> str:
+    n = run.settings["n_seeds"]
+    return f"{n - len(run.diverged)} of {n}"
+
+
+def _final(run: Run, name: str) -> str:
+    if name not in run.curves:
+        return "–"
+    return _interval(mean_interval(run.curves[name][:, -1:]), 0)
+
+
+def _interval(interval: Any, column: int) -> Any:
+    mean, low, high = (float(row[column]) for row in interval[:3])
+    text = number(mean)
+    return [text, tag("small", f"[{number(low)}, {number(high)}]")] if np.isfinite(low) and low < high else text
+
+
+def _chosen(some: Sequence[Subject]) -> dict[str, list[Subject]]:
+    """Metric -> runs of its figure; "" stands for the learning curves of chains with an exact model."""
+    chosen: dict[str, list[Subject]] = {}
+    for one in some:
+        known = one.run.curves.keys()
+        if one.run.settings["sampling"]["name"] != "synchronous" and "return_uniform" in known and one.mdp is not None:
+            chosen.setdefault("", []).append(one)
+        else:
+            metric = next((name for name in [*AXES, *known] if name in known and name != "iteration"), None)
+            if metric:
+                chosen.setdefault(metric, []).append(one)
+    return chosen
+
+
+def _rows(metric: str, members: Sequence[Subject]) -> list[str]:
+    if metric:
+        return [metric]
+    from mqlearn.analysis.figures.learning_curves import ROWS
+
+    return [name for name in ROWS if any(name in one.run.curves for one in members)]
+
+
+def _drawn(metric: str, members: Sequence[Subject]) -> tuple[Any, dict[str, np.ndarray]]:
+    """The picture, drawn by the modules of the paper's figures, and its numbers."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph .* missing")  # names of users hold any character
+        if not metric:
+            module = make.module_of({"module": "mqlearn.analysis.figures.learning_curves"})
+            planned = [PlannedCell.of(_cell(one), _typeset(one.panel), _typeset(one.label)) for one in members]
+            return module.from_runs(planned, [one.run for one in members], {}, "ci95")
+        panels = [
+            Panel(_typeset(panel), [_curve(one, metric) for one in rivals])
+            for panel, rivals in by_panel(members).items()
+        ]
+        drawn = error_curves.draw(panels, ylabel=AXES.get(metric) or _typeset(metric))
+        return drawn, error_curves.data(panels)
+
+
+def _cell(one: Subject) -> Cell:
+    assert one.cell is not None  # `_chosen` asked for a model
+    return one.cell
+
+
+def _curve(one: Subject, metric: str) -> Curve:
+    family = str(one.run.settings["algorithm"].get("name"))
+    short = one.label if len(one.label) <= 14 else ""
+    iteration, values = one.run.curves["iteration"], one.run.curves[metric]
+    return Curve(_typeset(one.label), iteration, values, one.run.diverged, family, _typeset(short))
+
+
+def _typeset(text: str) -> str:
+    """A text that Matplotlib shows as it is: no mathematics, no leading underscore."""
+    text = text.replace("$", r"\$")
+    return f" {text}" if text.startswith("_") else text
+
+
+def _svg(figure: Any, prefix: str) -> str:
+    """The picture as an element, with ids of its own: several stand in one page."""
+    buffer = io.BytesIO()
+    with style.context(), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph .* missing")
+        figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
+    text = buffer.getvalue().decode()
+    text = text[text.index("<svg") :]
+    text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
+    text = re.sub(r"<!--.*?-->", "", text, flags=re.DOTALL)
+    text = re.sub(r' xmlns(:\w+)?="[^"]*"', "", text)  # not needed within HTML, and no address stays in the page
+    text = text.replace("xlink:href", "href")
+    text = re.sub(r'\bid="', f'id="{prefix}', text)
+    text = re.sub(r'href="#', f'href="#{prefix}', text)
+    text = text.replace("url(#", f"url(#{prefix}")
+    # The picture's numbers follow it as a table, which is what a screen reader gets.
+    return re.sub(r"<svg ", '<svg aria-hidden="true" focusable="false" ', text, count=1)
+
+
+def _table(metric: str, members: Sequence[Subject]) -> Markup:
+    """The figure's numbers at a few checkpoints, and a file of all of them."""
+    blocks = []
+    for panel, rivals in by_panel([one for one in members if metric in one.run.curves]).items():
+        ks = _few(np.unique(np.concatenate([one.run.curves["iteration"] for one in rivals])))
+        rows = []
+        for one in rivals:
+            interval = mean_interval(one.run.curves[metric])
+            where = {int(k): i for i, k in enumerate(one.run.curves["iteration"])}
+            cells = [_interval(interval, where[k]) if k in where else "–" for k in ks]
+            rows.append([one.label, *cells])
+        head = ("run", *[f"k = {number(k)}" for k in ks])
+        blocks.append(table(head, rows, caption=f"{metric}, {panel}", class_="numbers"))
+    file = tag("a", f"all checkpoints of {metric} (CSV)", href=_csv(metric, members), download=f"{plain(metric)}.csv")
+    return details(f"Numbers: {metric}", blocks, tag("p", file, class_="screen"))
+
+
+def _few(iteration: np.ndarray) -> list[int]:
+    """Some checkpoints from first to last: decades where these are, else evenly spread."""
+    last = int(iteration[-1])
+    near = [int(iteration[np.abs(iteration - 10**e).argmin()]) for e in range(1, 16) if 10**e < last]
+    even = [int(iteration[round(i)]) for i in np.linspace(0, len(iteration) - 1, _COLUMNS)]
+    steps = np.diff(iteration)
+    chosen = even if len(steps) == 0 or steps[0] >= 0.5 * steps[-1] else [int(iteration[0]), *near[-_COLUMNS:], last]
+    return sorted(set(chosen))
+
+
+def _csv(metric: str, members: Sequence[Subject]) -> str:
+    file = io.StringIO()
+    writer = csv.writer(file, lineterminator="\n")
+    writer.writerow(["panel", "run", "digest", "k", "mean", "low", "high", "n_finite"])
+    for one in members:
+        if metric in one.run.curves:
+            columns = zip(*mean_interval(one.run.curves[metric]), strict=True)
+            for k, (mean, low, high, n) in zip(one.run.curves["iteration"].tolist(), columns, strict=True):
+                writer.writerow(
+                    [one.panel, one.label, one.run.digest[:16], k, float(mean), float(low), float(high), int(n)]
+                )
+    return "data:text/csv;base64," + base64.b64encode(file.getvalue().encode("utf-8", "replace")).decode()

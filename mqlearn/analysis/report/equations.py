@@ -1,0 +1,108 @@
+"""A card for each algorithm in use: its update as the code has it, where it is from, and what its symbols stand for."""
+
+import inspect
+from collections.abc import Sequence
+from typing import Any
+
+from mqlearn.algorithms import Rule
+from mqlearn.analysis.report.markup import Markup, facts, join, number, section, table, tag
+from mqlearn.analysis.report.subjects import Subject, scientific
+
+CONVENTIONS = (
+    "k counts updates from 0; q is Q_k, q_prev is Q_{k-1}, and at k = 0 both are the initial table. target is T_k Q_k "
+    "and target_prev is T_k Q_{k-1}, the sampled Bellman operator of iteration k with the same sample in both. The "
+    "value that is returned is Q_{k+1}. With linear features the same numbers weigh the gradients."
+)
+_METHODS = ("update", "init", "advance", "estimate", "policy_table", "samples_per_iteration")
+
+
+def of(some: Sequence[Subject]) -> Markup:
+    groups: dict[Any, list[Subject]] = {}
+    for one in some:
+        rule = one.cell.run_arguments["rule"] if one.cell is not None else None
+        groups.setdefault(type(rule) if rule is not None else one.run.settings["algorithm"]["_target_"], []).append(one)
+    cards = [_card(kind, members) for kind, members in groups.items()]
+    return section("equations", "Equations", tag("p", CONVENTIONS), tag("div", cards, class_="cards"))
+
+
+def _card(kind: Any, members: Sequence[Subject]) -> Markup:
+    labels = list(dict.fromkeys(one.label for one in members))
+    head = tag("h3", kind.__name__ if isinstance(kind, type) else kind)
+    used = tag("p", "Used by: " + "; ".join(labels) + ".", class_="quiet")
+    if not isinstance(kind, type):
+        reason = f"Its source is not available here: {members[0].why}."
+        return tag("article", head, used, tag("p", reason), class_="card")
+    codes = [source(getattr(kind, name)) for name in _METHODS if _own(kind, name)]
+    changed = [one.label for one in members if not one.same_code]
+    warning = None
+    if changed:
+        text = f"The code or the numerics version has changed since these runs: {'; '.join(dict.fromkeys(changed))}."
+        warning = tag("p", f"⚠ {text}", class_="warning")
+    return tag(
+        "article",
+        head,
+        facts([("from", f"{kind.__module__}.{kind.__qualname__}"), ("source", _doc(inspect.getmodule(kind)))]),
+        [tag("p", " ".join(part.split())) for part in _doc(kind).split("\n\n")],
+        [tag("pre", tag("code", code), tabindex=0) for code in codes],
+        _numbers(members),
+        _steps(members),
+        warning,
+        used,
+        class_="card",
+    )
+
+
+def source(thing: Any) -> str:
+    """The source text of a function or class, shifted to the left."""
+    try:
+        text = inspect.getsource(thing)
+    except (OSError, TypeError):
+        return "(no source text: not defined in a file)"
+    return inspect.cleandoc("\n" + text)
+
+
+def _own(kind: type, name: str) -> bool:
+    """Whether a class defines a method itself, or inherits it from another rule than the base."""
+    return any(name in vars(base) for base in kind.__mro__ if base is not Rule and base is not object)
+
+
+def _doc(thing: Any) -> str:
+    return inspect.cleandoc(thing.__doc__ or "not given")
+
+
+def _numbers(members: Sequence[Subject]) -> Markup | None:
+    """The four numbers of each variant at some k, computed by the update itself."""
+    rows, seen = [], set()
+    for one in members:
+        assert one.cell is not None
+        rule = one.cell.run_arguments["rule"].with_step_size(one.cell.run_arguments["step_size"])
+        if not _own(type(rule), "update"):
+            return None
+        for k in sorted({0, 10, 1000, max(0, one.run.settings["iterations"] - 1)}):
+            weights = tuple(float(x) for x in rule.weights(k, k + 1)[0])
+            if (one.label, k) not in seen:
+                seen.add((one.label, k))
+                rows.append([one.label, number(k), *[number(x) for x in weights]])
+    head = ("run", "k", "p (Q_k)", "q (Q_k−1)", "s (T_k Q_k)", "t (T_k Q_k−1)")
+    caption = "Q_{k+1} = p Q_k + q Q_{k-1} + s T_k Q_k + t T_k Q_{k-1}, evaluated from the code above"
+    return tag(
+        "details", tag("summary", "The four numbers at some k"), table(head, rows, caption=caption, class_="numbers")
+    )
+
+
+def _steps(members: Sequence[Subject]) -> Markup:
+    """Source of the step sizes in use, each with its settings."""
+    shown: dict[Any, list[str]] = {}
+    for one in members:
+        assert one.cell is not None
+        step = one.cell.run_arguments["step_size"]
+        names = scientific({"step_size": one.run.settings["step_size"]})
+        words = ", ".join(
+            f"{key.removeprefix('step_size.')} {value}" for key, value in names.items() if value != "null"
+        )
+        shown.setdefault(type(step), []).append(words)
+    parts = [
+        join([tag("p", "; ".join(dict.fromkeys(words))), tag("pre", tag("code", source(kind)), tabindex=0)])
+        for kind, words in shown.items()
+    ]
+    return tag("details", tag("summary", "Step sizes alpha_k = self.step_size(k)"), parts)

@@ -1,0 +1,1 @@
+"""Statistics on arrays of one number a seed."""

@@ -1,0 +1,225 @@
+"""Statistics over seeds. The unit is the seed: evaluation episodes of one trained table are not seeds."""
+
+import hashlib
+import warnings
+from collections.abc import Callable
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from mqlearn.checks import choice
+from mqlearn.errors import SettingError, nearest
+
+Band = Literal["ci95", "std"]
+BANDS: tuple[Band, ...] = ("ci95", "std")
+LEVEL = 0.95
+
+
+class Interval(NamedTuple):
+    """One entry a column: mean, low, high (C,) f8 and n_finite (C,) int64."""
+
+    mean: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+    n_finite: np.ndarray
+
+
+def mean_interval(x: np.ndarray, kind: Band = "ci95") -> Interval:
+    """Mean over the seeds of `x` (n_seeds, C), with an interval, from the finite values of each column.
+
+    ``ci95`` is the 95 % t interval of the mean, mean -+ t s / sqrt(n); ``std`` is mean -+ s, the spread of
+    single seeds. s is the sample standard deviation (n - 1 in the denominator), n the finite values of the
+    column. Units are those of `x`. A column with one finite value has a mean and no interval: low and high
+    are NaN; without any, the mean is NaN too. A column does not depend on the others, to the last bit.
+
+    Raises SettingError for another kind, or if `x` is not (n_seeds >= 1, C).
+    """
+    choice("band", kind, BANDS)
+    x = np.asarray(x, dtype=np.float64)
+    if x.ndim != 2 or x.shape[0] == 0:
+        raise SettingError("x", f"array of shape {x.shape}", "(n_seeds, columns), at least one seed")
+    finite = np.isfinite(x)
+    n = finite.sum(axis=0)
+    # Scaled by the power of two below the largest value, so that squares neither overflow nor vanish: exact.
+    largest = np.where(finite, np.abs(x), 0.0).max(axis=0)
+    exponent = np.frexp(largest)[1]
+    scaled = np.ldexp(np.where(finite, x, 0.0), -exponent)
+    centre = np.where(n > 0, _sum(scaled) / np.maximum(n, 1), np.nan)
+    squares = _sum(np.where(finite, scaled - centre, 0.0) ** 2)
+    deviation = np.where(n > 1, np.sqrt(squares / np.maximum(n - 1, 1)), np.nan)
+    half = deviation * _t_quantile(n) / np.sqrt(np.maximum(n, 1)) if kind == "ci95" else deviation
+    with np.errstate(over="ignore"):  # an interval may leave the range of doubles: then it ends at infinity
+        mean, low, high = (np.ldexp(row, exponent) for row in (centre, centre - half, centre + half))
+    return Interval(mean, low, high, n)
+
+
+def _sum(x: np.ndarray) -> np.ndarray:
+    """Sum over axis 0 in the order of the seeds; np.sum regroups the terms when there is one column only."""
+    return np.cumsum(x, axis=0)[-1]
+
+
+def _t_quantile(n: np.ndarray) -> np.ndarray:
+    """Two-sided quantile of Student's t with n - 1 degrees of freedom at LEVEL (n < 2: unused)."""
+    from scipy.special import stdtrit  # 0.1 s of start-up
+
+    values, inverse = np.unique(np.maximum(n - 1, 1), return_inverse=True)
+    return stdtrit(values.astype(np.float64), (1 + LEVEL) / 2)[inverse]
+
+
+# --- intervals by resampling seeds --------------------------------------------------------------------------------
+
+Centre = Literal["mean", "median", "iqm"]
+CENTRES: tuple[Centre, ...] = ("mean", "median", "iqm")
+Method = Literal["bca", "percentile", "t"]
+METHODS: tuple[Method, ...] = ("bca", "percentile", "t")
+RESAMPLES = 9999
+
+
+class Estimate(NamedTuple):
+    """A value with its interval, floats or arrays (C,); low and high are NaN where there is no interval."""
+
+    value: Any
+    low: Any
+    high: Any
+    n_finite: Any
+
+
+def generator(*words: object) -> np.random.Generator:
+    """A counter-based generator whose stream is a function of some words alone: the same question, the same answer."""
+    code = hashlib.sha256("\n".join(map(str, words)).encode()).digest()
+    return np.random.Generator(np.random.Philox(key=int.from_bytes(code[:16], "little")))
+
+
+def centre_of(x: np.ndarray, centre: Centre, axis: int = 0) -> np.ndarray:
+    """Mean, median or interquartile mean (floor(n/4) values cut off at each end) along an axis."""
+    if centre == "mean":
+        return np.mean(x, axis=axis)
+    if centre == "median":
+        return np.median(x, axis=axis)
+    choice("centre", centre, CENTRES)
+    from scipy.stats import trim_mean
+
+    return trim_mean(x, 0.25, axis=axis)
+
+
+def bootstrap_interval(
+    x: np.ndarray, centre: Centre = "mean", method: Method = "bca", level: float = LEVEL, resamples: int = RESAMPLES
+) -> Estimate:
+    """Mean, median or interquartile mean over the seeds of `x` (n_seeds,) or (n_seeds, C), with a bootstrap interval.
+
+    Whole seeds are resampled, the same ones in all columns. ``percentile`` or ``bca`` (bias-corrected and accelerated,
+    Efron 1987; percentile where it is undefined); ``t`` is Student's interval, of the mean only. Only finite values
+    count, n_finite says how many. One finite value: no interval (NaN). All equal: an interval of length 0.
+
+    Raises SettingError for another centre or method.
+    """
+    x = np.asarray(x, dtype=np.float64)
+    columns = x[:, None] if x.ndim == 1 else x
+    if columns.ndim != 2 or len(columns) == 0:
+        raise SettingError("x", f"array of shape {x.shape}", "(n_seeds,) or (n_seeds, columns), at least one seed")
+    if method not in METHODS or (method == "t" and centre != "mean"):
+        expected = f"must be bca or percentile, or t for a mean{nearest(str(method), METHODS)}"
+        raise SettingError("interval", method, expected)
+    value, low, high = (np.full(columns.shape[1], np.nan) for _ in range(3))
+    finite = np.isfinite(columns)
+    patterns, pattern_of = np.unique(finite, axis=1, return_inverse=True)
+    for number, used in enumerate(patterns.T):
+        if used.any():
+            place = pattern_of.ravel() == number
+            some = columns[used][:, place]
+            exponent = np.frexp(np.abs(some).max(axis=0))[1]
+            scaled = np.ldexp(some, -exponent)  # so that products neither overflow nor vanish: exact
+            ends = _ends((scaled,), lambda y, axis=0: centre_of(y, centre, axis), method, level, resamples)
+            parts = (centre_of(scaled, centre), *ends)
+            value[place], low[place], high[place] = (np.ldexp(part, exponent) for part in parts)
+    n_finite = finite.sum(axis=0)
+    if x.ndim == 1:
+        return Estimate(float(value[0]), float(low[0]), float(high[0]), int(n_finite[0]))
+    return Estimate(value, low, high, n_finite)
+
+
+def difference_interval(
+    a: np.ndarray, b: np.ndarray, *, paired: bool, method: Method = "bca", level: float = LEVEL
+) -> Estimate:
+    """Mean of a minus mean of b with its interval; a (n,), b (m,) finite. Paired: of the differences, n = m.
+
+    Unpaired, the seeds of a and b are resampled apart; ``t`` is then Welch's interval. n_finite is n, or n + m.
+    """
+    if paired:
+        return bootstrap_interval(a - b, "mean", method, level)
+    largest = max(np.abs(a).max(), np.abs(b).max())
+    exponent = np.frexp(largest)[1]
+    a, b = np.ldexp(a, -exponent), np.ldexp(b, -exponent)
+
+    def statistic(x: np.ndarray, y: np.ndarray, axis: int = 0) -> np.ndarray:
+        return np.mean(x, axis=axis) - np.mean(y, axis=axis)
+
+    low, high = _ends((a[:, None], b[:, None]), statistic, method, level, RESAMPLES)
+    value, low, high = (float(np.ldexp(end, exponent)) for end in (statistic(a, b), low[0], high[0]))
+    return Estimate(value, low, high, len(a) + len(b))
+
+
+def _ends(
+    samples: tuple[np.ndarray, ...], statistic: Callable, method: Method, level: float, resamples: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Ends of an interval of a statistic of samples (n, C), each (C,)."""
+    from scipy import stats
+
+    value = statistic(*samples)
+    if min(map(len, samples)) < 2:
+        return np.full_like(value, np.nan), np.full_like(value, np.nan)
+    spread = np.max([np.ptp(sample, axis=0) for sample in samples], axis=0) > 0
+    low, high = value.copy(), value.copy()
+    if not spread.any():
+        return low, high
+    varied = tuple(sample[:, spread] for sample in samples)
+    if method == "t":
+        errors = [sample.var(axis=0, ddof=1) / len(sample) for sample in varied]
+        freedom = sum(errors) ** 2 / sum(e**2 / (len(s) - 1) for e, s in zip(errors, samples, strict=True))
+        half = stats.t.ppf((1 + level) / 2, freedom) * np.sqrt(sum(errors))
+        low[spread], high[spread] = value[spread] - half, value[spread] + half
+        return low, high
+    arguments = {"n_resamples": resamples, "axis": 0, "confidence_level": level, "vectorized": True, "batch": 500}
+    kinds = ("BCa", "percentile") if method == "bca" else ("percentile",)
+    ends: list[np.ndarray] = []
+    for kind in kinds:
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")  # a degenerate BCa is NaN, and replaced below
+            found = stats.bootstrap(varied, statistic, method=kind, rng=generator("bootstrap"), **arguments)
+        interval = found.confidence_interval
+        ends = [np.where(np.isfinite(old), old, new) for old, new in zip(ends or interval, interval, strict=True)]
+        if np.isfinite(ends).all():
+            break
+    low[spread], high[spread] = ends
+    return low, high
+
+
+def simultaneous_band(x: np.ndarray, level: float = LEVEL, resamples: int = RESAMPLES) -> Interval:
+    """Mean curve of `x` (n_seeds, C) with a band that holds the whole true curve with probability `level`.
+
+    Bootstrap sup-t: mean -+ c s / sqrt(n), c the quantile over resampled seeds of max_j |t*_j|, each t*_j studentised
+    by its own resample (Montiel Olea and Plagborg-Moller 2019, section 3). Seeds that are not finite throughout are
+    left out and not counted in n_finite; with fewer than three, and in columns without spread, there is no band
+    (low = high = NaN) or a point.
+    """
+    x = np.asarray(x, dtype=np.float64)
+    used = np.isfinite(x).all(axis=1)
+    n = int(used.sum())
+    count = np.full(x.shape[1], n)
+    if n < 3:
+        mean = x[used].mean(axis=0) if n else np.full(x.shape[1], np.nan)
+        return Interval(mean, np.full_like(mean, np.nan), np.full_like(mean, np.nan), count)
+    mean, spread = x[used].mean(axis=0), x[used].std(axis=0, ddof=1)
+    varied = spread > 1e-14 * np.abs(x[used]).max(axis=0)  # what is less is rounding
+    scaled = (x[used] - mean)[:, varied] / spread[varied]
+    drawn = generator("sup-t", n).integers(0, n, (resamples, n))
+    largest = np.zeros(resamples)
+    for start in range(0, resamples, 500):
+        sample = scaled[drawn[start : start + 500]]
+        deviation = sample.std(axis=1, ddof=1)
+        shift = np.abs(sample.mean(axis=1))
+        # A resample without spread, one seed n times, says nothing of its error.
+        t = np.divide(shift, deviation, out=np.full_like(shift, np.inf), where=deviation > 1e-12)
+        largest[start : start + 500] = t.max(axis=1, initial=0.0)
+    half = np.where(varied, np.quantile(largest, level, method="higher") * spread, 0.0)
+    return Interval(mean, mean - half, mean + half, count)

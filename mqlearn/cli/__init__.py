@@ -1,0 +1,1 @@
+"""The command line, `mqlearn VERB`: one file a verb."""

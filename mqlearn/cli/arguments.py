@@ -1,0 +1,92 @@
+"""The arguments of a verb: flags, a folder of configurations, and overrides for Hydra."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from mqlearn import files as on_disk
+from mqlearn.checks import choice, switch
+from mqlearn.errors import SettingError, nearest
+
+CONFIG_DIR = ("--config-dir", "-cd")
+# A step size within a step size is a choice of its group, which Hydra spells with an @.
+_NESTED = re.compile(r"^step_size\.base=(?!null$)(?=[a-z_]+(,[a-z_]+)*$)")
+
+
+@dataclass
+class Options:
+    """Arguments of a verb: flags, files by the flag that names them, --config-dir, and the overrides for Hydra."""
+
+    overrides: list[str] = field(default_factory=list)
+    given: set[str] = field(default_factory=set)
+    files: dict[str, Path] = field(default_factory=dict)
+    config_dir: str | None = None
+
+    @property
+    def multirun(self) -> bool:
+        return bool({"-m", "--multirun"} & self.given)
+
+
+def parse(
+    arguments: Sequence[str],
+    *,
+    flags: Sequence[str] = (),
+    values: Sequence[str] = (),
+    written: Sequence[str] = (),
+    read: Sequence[str] = (),
+) -> Options:
+    """Sort the arguments of a verb: `flags` alone, `values` before a folder of configurations, `written` and `read`
+    before a file, which must be one that can be written.
+
+    Raises SettingError for a flag that the verb does not have.
+    """
+    options = Options()
+    rest = iter(arguments)
+    for argument in rest:
+        name, _, value = argument.partition("=")
+        if name in values:
+            options.config_dir = value or next(rest, "")
+        elif name in (*written, *read):
+            value = value or next(rest, "")
+            if not value or value.startswith("--") or "=" in value:
+                raise SettingError(name, value, f"must be followed by the name of a file, as in {name} FILE")
+            options.files[name] = on_disk.target(name, value) if name in written and value != "-" else Path(value)
+        elif argument in flags:
+            options.given.add(argument)
+        elif argument.startswith("-"):
+            known = [*flags, *written, *read, *values]
+            expected = f"must be one of {', '.join(known)}" if known else "there are no flags here"
+            raise SettingError("flag", argument, expected + nearest(name, known))
+        else:
+            options.overrides.append(_NESTED.sub("step_size@step_size.base=", argument))
+    return options
+
+
+def only(verb: str, overrides: Sequence[str], groups: Sequence[str]) -> None:
+    """Raise SettingError for overrides that a verb would not heed."""
+    for text in overrides:
+        key, _, value = text.partition("=")
+        if key.lstrip("+~").partition(".")[0] not in groups:
+            expected = f"has no effect on `mqlearn {verb}`; only {' and '.join(groups)} can be set"
+            raise SettingError(key, value, expected)
+
+
+def take(options: Options, setting: str) -> str | None:
+    """Take a setting that is no part of a cell out of the overrides; its last value, None if it is not there."""
+    given = [text for text in options.overrides if text.startswith(f"{setting}=")]
+    options.overrides = [text for text in options.overrides if text not in given]
+    return given[-1].partition("=")[2] if given else None
+
+
+def take_existing(options: Options) -> str | None:
+    """Take `existing`: what to do with cells that are finished; None if it is not there. Raises SettingError."""
+    from mqlearn.experiments.plan import EXISTING
+
+    existing = take(options, "existing")
+    return None if existing is None else choice("existing", existing, EXISTING)
+
+
+def take_switch(options: Options, setting: str) -> bool:
+    """Take a truth value, false if it is not there. Raises SettingError."""
+    return switch(setting, take(options, setting) or "false")

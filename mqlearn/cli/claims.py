@@ -1,0 +1,190 @@
+"""`mqlearn claims`: the claims of the paper. What is missing of the runs they need is run, then they are tested."""
+
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from mqlearn.analysis.claims.claim import Answer, Claim, known, load, path_of
+from mqlearn.checks import switch
+from mqlearn.errors import SettingError, nearest
+from mqlearn.experiments.settings import identity
+from mqlearn.paths import outputs_folder
+
+_FILES = ("--json", "--table")
+_FREE = ("seed", "n_seeds", "n_workers", "tracking", "plugins")
+
+
+def claims(arguments: Sequence[str]) -> int:
+    """`mqlearn claims`: 0 whatever the verdicts are."""
+    from mqlearn.analysis.claims.tables import json_text, row, table, terminal
+    from mqlearn.cli.compare import write
+    from mqlearn.experiments.execute import versions
+
+    names, overrides, smoke, files, config_dir = read(arguments)
+    chosen = [load(name, config_dir) for name in names or known(config_dir)]
+    answers = answer(chosen, overrides, smoke=smoke, config_dir=config_dir)
+    command = " ".join(["mqlearn claims", *names, *(["smoke=true"] if smoke else []), *overrides])
+    texts = {
+        "--json": lambda: json_text([row(one, command, versions(), smoke=smoke) for one in answers]),
+        "--table": lambda: table(answers, command, smoke=smoke),
+    }
+    write(files, texts)
+    print(terminal(answers, smoke=smoke))
+    return 0
+
+
+def read(arguments: Sequence[str]) -> tuple[list[str], list[str], bool, dict[str, Path], str | None]:
+    """Names, overrides, whether in small, files by flag, config_dir. Raises SettingError."""
+    from mqlearn.cli.arguments import CONFIG_DIR, parse
+
+    options = parse(arguments, values=CONFIG_DIR, written=_FILES)
+    names, overrides, smoke = [], [], False
+    for text in options.overrides:
+        key, equals, value = text.partition("=")
+        if not equals:
+            names.append(text)
+        elif key == "smoke":
+            smoke = switch("smoke", value)
+        elif key.lstrip("+").partition(".")[0] not in _FREE:
+            expected = (
+                f"is no setting of claims: what a claim needs is written in its yaml; free are {', '.join(_FREE)}"
+            )
+            raise SettingError(key, value, expected + nearest(key, ("smoke", *_FREE)))
+        else:
+            overrides.append(text)
+    for name in names:
+        path_of(name, options.config_dir)
+    return list(dict.fromkeys(names)), overrides, smoke, options.files, options.config_dir
+
+
+# --- runs that it needs -------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Needs:
+    """places: all combinations of levels of the conditions; lists: (place, label) -> overrides of the cell."""
+
+    places: tuple[dict[str, str], ...]
+    lists: dict[tuple[tuple[str, ...], str], list[str]]
+
+
+def needs(claim: Claim, overrides: Sequence[str] = (), *, smoke: bool = False, config_dir: str | None = None) -> Needs:
+    """The cells that the checks of a claim look at. Raises SettingError for a label or a level that there is not."""
+    from mqlearn.analysis.comparison.labels import plain_label
+    from mqlearn.experiments.settings import compose
+
+    small = claim.spec.get("smoke", {}) if smoke else {}
+    spec = {**claim.spec["runs"], **small, "base": [*claim.spec["runs"].get("base", []), *small.get("base", [])]}
+    experiment = spec.get("experiment")
+    start = [f"experiment={experiment}"] if experiment else []
+    figure = (compose.compose(start, config_dir).get("figure") or {}) if experiment else {}
+    own = {plain_label(label): curve for label, curve in (figure.get("curves") or {}).items()} | spec.get("curves", {})
+    factors = {str(name): levels for name, levels in spec["conditions"].items()}
+    places = tuple(dict(zip(factors, map(str, levels), strict=True)) for levels in itertools.product(*factors.values()))
+
+    def of_place(place: Mapping[str, str], label: str) -> list[str]:
+        if label not in own:
+            raise SettingError(
+                "curve", label, f"must be one of {'; '.join(own)}, in claim {claim.name}{nearest(label, own)}"
+            )
+        curve = own[label]
+        if "panel" in spec:
+            panel = spec["panel"].format(**place)
+            grid = figure.get("grid") or {}
+            if panel not in grid:
+                raise SettingError("panel", panel, f"must be one of {'; '.join(grid)}, in claim {claim.name}")
+            return [*grid[panel], *(curve[panel] if isinstance(curve, dict) else curve)]
+        parts = [{str(level): texts for level, texts in factors[name].items()}[level] for name, level in place.items()]
+        return [*itertools.chain.from_iterable(parts), *curve]
+
+    wanted = {}
+    for check in claim.spec["checks"]:
+        labels = list(check.get("of", ()))
+        for rival in (*check.get("a", ()), *check.get("b", ())):
+            labels += rival.get("best_of", []) if isinstance(rival, dict) else [] if rival == "itself" else [rival]
+        for side in ("a_in", "b_in"):
+            for name, level in (check.get(side) or {}).items():
+                if name not in factors or str(level) not in map(str, factors[name]):
+                    raise SettingError(side, f"{name}: {level}", f"is no condition of claim {claim.name}")
+        for place, label in itertools.product(places, labels):
+            cell = [*start, *spec["base"], *of_place(place, label), *overrides]
+            wanted[tuple(place.values()), label] = cell
+    return Needs(places, wanted)
+
+
+def answer(
+    chosen: Sequence[Claim], overrides: Sequence[str] = (), *, smoke: bool = False, config_dir: str | None = None
+) -> list[Answer]:
+    """Run what is missing for some claims, then test each. Raises SettingError."""
+    from mqlearn.analysis.comparison import selection
+    from mqlearn.experiments.plan import Plan, composed
+    from mqlearn.experiments.run_missing import finished
+
+    wanted = [needs(claim, overrides, smoke=smoke, config_dir=config_dir) for claim in chosen]
+    lists = {
+        (str(number), "|".join([*place, label])): cell
+        for number, one in enumerate(wanted)
+        for (place, label), cell in one.lists.items()
+    }
+    unique = {tuple(cell): place for place, cell in lists.items()}  # claims share cells
+    planned = composed({place: list(cell) for cell, place in unique.items()}, config_dir)
+    cells = {cell: one.cell for cell, one in zip(unique, planned, strict=True)}
+    for claim, one in zip(chosen, wanted, strict=True):
+        _enough_seeds(claim, one, min(cells[tuple(cell)].settings["n_seeds"] for cell in one.lists.values()))
+    on_disk = {identity.digest_of(run): run for run in selection.find(outputs_folder()).runs}
+    done = {one.digest: on_disk[one.digest] for one in planned if one.digest in on_disk}
+    by_experiment: dict[str, list[Any]] = {}
+    for one in planned:
+        if one.digest not in done:
+            shown = replace(one, panel=one.label.replace("|", ", "), label="")
+            by_experiment.setdefault(one.experiment, []).append(shown)
+    for name, members in by_experiment.items():
+        done |= finished(Plan(name, members[0].settings, {}, tuple(members), ()))
+    return [_test(claim, one, cells, done) for claim, one in zip(chosen, wanted, strict=True)]
+
+
+def _enough_seeds(claim: Claim, need: Needs, n_seeds: int) -> None:
+    """Raise SettingError if no outcome could be significant, before anything is run."""
+    from mqlearn.analysis.claims.checks import LEVEL, n_pairs
+    from mqlearn.analysis.statistics.significance import smallest_p
+
+    specs = [spec for spec in claim.spec["checks"] if spec["test"] == "pairs"]
+    family = sum(n_pairs(spec, need.places) for spec in specs)
+    halved = any(isinstance(rival, dict) and "best_of" in rival for spec in specs for rival in spec["b"])
+    used = n_seeds // 2 if halved else n_seeds
+    if family and family * smallest_p(used, paired=True) > LEVEL:
+        fewest = next(n for n in itertools.count(1) if family * smallest_p(n, paired=True) <= LEVEL)
+        expected = f"must be at least {fewest * (1 + halved)} for claim {claim.name}: it tests {family} pairs together"
+        raise SettingError("n_seeds", n_seeds, expected)
+
+
+def _test(claim: Claim, need: Needs, cells: Mapping[tuple[str, ...], Any], done: Mapping[str, Any]) -> Answer:
+    import numpy as np
+
+    from mqlearn.analysis.claims import checks as claim_checks
+    from mqlearn.analysis.figures.reference import digest
+
+    used: dict[str, np.ndarray] = {}
+
+    def look(place: Mapping[str, str], label: str) -> Any:
+        ordered = tuple(place[name] for name in need.places[0])
+        cell = cells[tuple(need.lists[ordered, label])]
+        return claim_checks.Seen(done[cell.digest], cell, label)
+
+    checks: list[Any] = []
+    pairs: list[Any] = []
+    for spec in claim.spec["checks"]:
+        if spec["test"] == "pairs":
+            pairs += claim_checks.wanted_pairs(spec, need.places, look)
+        else:
+            test = {"rate": claim_checks.rates, "bound": claim_checks.bounds}[spec["test"]]
+            checks += test(spec, need.places, look)
+    checks = [*claim_checks.decide(pairs), *checks]
+    recorded = {run.digest: run for run in done.values()}
+    for check in checks:
+        for name in check.evidence["digests"]:
+            used[name] = recorded[name].curves[check.evidence["metric"]]
+    where = claim_checks.conditions(checks, claim.spec.get("by", ()))
+    return Answer(claim, tuple(checks), claim_checks.verdict(checks), where, digest(used))

@@ -1,0 +1,97 @@
+"""`mqlearn VERB [overrides]`. Nothing heavy is imported before a verb needs it."""
+
+import importlib
+import os
+import sys
+
+from mqlearn.cli.verbs import VERBS
+from mqlearn.paths import CONF
+
+
+def main(argv: list[str] | None = None) -> None:
+    """The console script: exits with 0, 1 (a difference or a failed run) or 2 (a setting that is not admissible)."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    if not arguments or arguments[0] in ("-h", "--help", "help"):
+        print("usage: mqlearn VERB [overrides]      (mqlearn VERB --help explains)\n")
+        print("\n".join(f"  {name:8} {verb.summary}" for name, verb in VERBS.items()))
+        return
+    verb, *rest = arguments
+    if verb == "--version":
+        from importlib.metadata import version
+
+        print(f"mqlearn {version('mqlearn')}")
+        return
+    if verb in VERBS and ("-h" in rest or "--help" in rest):
+        print(_help(verb))
+        return
+    from mqlearn.errors import SettingError, nearest
+
+    # Runs use the cores side by side themselves, and threads of BLAS would only wait beside them. Set before NumPy is
+    # loaded, inherited by all workers; what a user has set stays.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    given, sys.argv = sys.argv, ["mqlearn", *arguments]  # recorded as the command
+    try:
+        if {"-sc", "--shell-completion"} & {*arguments}:
+            code = _complete([argument for argument in arguments if argument not in VERBS])
+        elif verb in VERBS:
+            code = getattr(importlib.import_module(f"mqlearn.cli.{verb}"), verb)(rest)
+        else:
+            raise SettingError("verb", verb, f"must be one of {', '.join(VERBS)}{nearest(verb, VERBS)}")
+        sys.stdout.flush()
+    except SettingError as error:
+        sys.stderr.write(f"mqlearn: {error}\n")
+        code = 2
+    except RuntimeError as error:
+        from mqlearn.storage.store import TrackingError
+
+        if not isinstance(error, TrackingError):  # a store that is down is no fault of ours
+            raise
+        sys.stderr.write(f"mqlearn: {error}\n")
+        code = 1
+    except KeyboardInterrupt:
+        sys.stderr.write("mqlearn: interrupted; finished runs are kept\n")
+        code = 130
+    except BrokenPipeError:  # the reader of a pipe has gone; keep the interpreter from complaining about it
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = 0
+    finally:
+        sys.argv = given
+    sys.exit(code)
+
+
+def _help(verb: str) -> str:
+    groups = ""
+    for folder in sorted(path for path in CONF.iterdir() if path.is_dir() and path.name not in ("hydra", "claim")):
+        options = sorted(path.stem for path in folder.glob("*.yaml"))
+        groups += f"  {folder.name:11} {' | '.join(options)}\n"
+    lines = (CONF / "config.yaml").read_text(encoding="utf-8").split("\n\n")
+    settings = "".join(
+        f"  {line}\n" for block in lines[1:] if not block.startswith("hydra") for line in block.splitlines()
+    )
+    text = VERBS[verb].usage.replace("{groups}", groups).replace("{settings}", settings)
+    claims = ", ".join(sorted(path.stem for path in (CONF / "claim").glob("*.yaml")))
+    return text.replace("{figures}", ", ".join(_figures())).replace("{claims}", claims)
+
+
+def _complete(arguments: list[str]) -> int:
+    """Hydra's own shell completion, on the command line without its verb."""
+    from mqlearn.errors import SettingError
+
+    commands = ("install", "uninstall", "query")
+    if not any(argument.partition("=")[0] in commands for argument in arguments):
+        value = " ".join(arguments[1:])
+        raise SettingError(arguments[0], value, f"must be {', '.join(commands)} with a shell, as in install=bash")
+    words = os.environ.get("COMP_LINE", "").split(" ")
+    if any(argument.startswith("query=") for argument in arguments):
+        names = [*VERBS] if len(words) <= 2 else _figures() if words[1] == "figure" and len(words) == 3 else []
+        if names:
+            print(" ".join(name for name in names if name.startswith(words[-1])))
+            return 0
+        os.environ["COMP_LINE"] = " ".join([words[0], *words[2:]])
+    from mqlearn.experiments.jobs import hydra_main
+
+    return hydra_main(arguments)
+
+
+def _figures() -> list[str]:
+    return sorted(path.stem for path in (CONF / "experiment").glob("figure*.yaml"))

@@ -1,0 +1,164 @@
+"""`mqlearn report`: the page on the finished runs of an experiment, written whole, then copied to the store."""
+
+import json
+import re
+import shlex
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from mqlearn.analysis.comparison import labels, pairing, selection
+from mqlearn.analysis.comparison.labels import Entry
+from mqlearn.analysis.report import page, verdicts
+from mqlearn.analysis.report.subjects import Subject, subjects
+from mqlearn.cli import compare
+from mqlearn.cli.arguments import CONFIG_DIR, parse
+from mqlearn.errors import SettingError
+from mqlearn.experiments import execute
+from mqlearn.experiments.plan import Plan, plan
+from mqlearn.experiments.settings import compose, identity
+from mqlearn.files import deliver
+from mqlearn.paths import outputs_folder
+from mqlearn.storage import runs
+
+_PLAIN = ("discount", "iterations", "n_seeds", "seed", "checkpoints", "n_checkpoints", "q0", "theta0")
+_FILES = ("--output", "--verdicts")
+_MANY = 500  # pairs: beyond, no one reads them, and the correction leaves nothing
+_KINDS = (".html", ".htm")
+
+
+def report(arguments: Sequence[str]) -> int:
+    """`mqlearn report`: returns 0. Raises SettingError if no run matches, or a file cannot be read or written."""
+    options = parse(arguments, values=CONFIG_DIR, written=("--output",), read=("--verdicts",))
+    files, config_dir, overrides = options.files, options.config_dir, options.overrides
+    tracked = [text for text in overrides if text.startswith(("tracking=", "tracking."))]
+    name = next(
+        (text.partition("=")[2] for text in reversed(overrides) if text.startswith("experiment.name=")), "default"
+    )
+    chosen_by = [text for text in overrides if text not in tracked and not text.startswith("experiment.name=")]
+    name = name.strip("'\"")
+    settings = compose.compose(tracked, config_dir) | {"experiment": {"name": name}}
+    track = execute.tracker(settings)
+    outputs = outputs_folder()
+    output = _target(files.get("--output") or outputs / "reports" / f"{runs.slug(name)}.html")
+    answers = _given(files["--verdicts"]) if "--verdicts" in files else None
+    found = selection.find(outputs, [name])
+    if not found.runs:
+        problem = "\n".join(["has no finished run", *found.notes])
+        raise SettingError("experiment.name", name, problem)
+    chosen = selection.select(found.runs, chosen_by, ("experiment.name", "tracking.uri"))
+    if answers is not None:
+        _refuse_of_others(answers, {run.digest for run in chosen}, files["--verdicts"])
+    stand = selection.standing(chosen)
+    planned = labels.planned(name, config_dir)
+    entries = labels.entries(stand.runs, curves=planned)
+    if not planned:  # m=2 before m=10
+        blocks = list(dict.fromkeys(entry.block for entry in entries))
+        entries.sort(key=lambda entry: (blocks.index(entry.block), _natural(entry.label)))
+    reason = ""
+    if answers is None:
+        answers, reason = verdicts_of(entries)
+    told = [part for flag in _FILES if flag in files for part in (flag, str(files[flag]))]
+    made = subjects(entries)
+    text = page.build(
+        name,
+        made,
+        answers,
+        command=shlex.join(["mqlearn", "report", f"experiment.name={name}", *chosen_by, *told]),
+        versions=execute.versions(),
+        reason=reason,
+        failed=_failed(outputs, name),
+        notes=stand.notes,
+        plan=_plan(name, made, config_dir) if planned else None,
+    )
+    deliver("--output", output, text)
+    print(output)
+    if track.uri is not None:
+        _publish(output, track, text)
+    return 0
+
+
+def verdicts_of(entries: Sequence[Entry]) -> tuple[list[dict[str, Any]], str]:
+    """Every pair within its block by the last error, as plain data; or none, and why. All that is known of compare."""
+    from mqlearn.analysis.comparison import tables
+
+    try:
+        wanted = pairing.pairs(entries)
+        if len(wanted) > _MANY:
+            problem = f"are too many to compare; select fewer runs, or give those of `mqlearn compare` by {_FILES[1]}"
+            raise SettingError("selection", f"{len(wanted)} pairs", problem)
+        return [
+            runs.plain(tables.row(one), finite=True) for one in pairing.answers(wanted, compare.question_of({}))
+        ], ""
+    except SettingError as error:
+        return [], f"No comparison was made: {error}"
+
+
+def _plan(name: str, some: Sequence[Subject], config_dir: str | None) -> Plan | None:
+    """The experiment's plan, under the plain settings that these runs share: a variant is planned as it was run."""
+    first = some[0].run.settings
+    shared = [key for key in _PLAIN if all(one.run.settings[key] == first[key] for one in some)]
+    try:
+        return plan(name, [f"{key}={json.dumps(first[key])}" for key in shared], config_dir)
+    except SettingError:  # the yaml has changed, or has no figure: the runs are drawn all the same
+        return None
+
+
+def _natural(text: str) -> list[tuple[float, str]]:
+    """A key that sorts numbers within texts as numbers."""
+    parts = re.split(r"(\d+(?:\.\d+)?(?:e[-+]?\d+)?)", text)
+    return [(float(part), "") if i % 2 else (-1.0, part) for i, part in enumerate(parts)]
+
+
+def _target(path: Path) -> Path:
+    if path.suffix.lower() not in _KINDS:
+        raise SettingError("--output", path, "must be the name of an .html file")
+    return path
+
+
+def _given(name: Path) -> list[dict[str, Any]]:
+    try:
+        return verdicts.check(json.loads(name.read_text(encoding="utf-8")), str(name))
+    except (OSError, ValueError) as error:
+        if isinstance(error, SettingError):
+            raise
+        raise SettingError("--verdicts", name, f"cannot be read as JSON ({error})") from None
+
+
+def _refuse_of_others(answers: Sequence[dict[str, Any]], here: set[str], name: Path) -> None:
+    """Raise SettingError if a verdict tells its runs and they are not on the page, which would begin with it."""
+    others = [one for one in answers if {one.get("digest_a"), one.get("digest_b")} - here - {None}]
+    if others:
+        said = f"{others[0]['a']} and {others[0]['b']} in [{others[0]['group']}]"
+        expected = (
+            f"{len(others)} of {len(answers)} verdicts are of runs that this report does not show, such as {said}"
+        )
+        raise SettingError("--verdicts", name, f"{expected}; select the same runs for both")
+
+
+def _failed(outputs: Path, name: str) -> list[runs.Run]:
+    """The runs of an experiment that failed or were killed and have not been done since."""
+    ended: dict[str, runs.Run] = {}
+    done = set()
+    for folder in sorted((outputs / "runs" / runs.slug(name)).iterdir()):
+        try:
+            run = runs.load(folder)
+        except SettingError:
+            continue
+        if run.status in runs.DONE:
+            done.add(identity.digest_of(run))
+        else:
+            ended[identity.digest_of(run)] = run
+    return [run for digest, run in sorted(ended.items()) if digest not in done]
+
+
+def _publish(path: Path, track: execute.Tracker, text: str) -> None:
+    """A copy in the store; what the store refuses costs the copy, not the page."""
+    from mqlearn.analysis.report.publish import publish
+    from mqlearn.storage.store import TrackingError
+
+    try:
+        print(f"MLflow run {publish(path, str(track.uri), track.experiment, text)}")
+    except (TrackingError, SettingError) as error:
+        sys.stderr.write(f"mqlearn: the report is written, but not tracked: {error}\n")

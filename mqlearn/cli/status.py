@@ -1,0 +1,132 @@
+"""`mqlearn status`: what was planned, and what has become of it, read from the plans on disk and from the store."""
+
+import json
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from mqlearn.cli.arguments import only, parse
+from mqlearn.errors import SettingError, nearest
+from mqlearn.experiments import execute
+from mqlearn.experiments.settings import compose, identity
+from mqlearn.experiments.sweep import journal
+from mqlearn.files import deliver
+from mqlearn.paths import outputs_folder
+from mqlearn.storage import runs
+from mqlearn.storage.store import TrackingError, recorded
+
+_ORDER = ("planned", "done", "running", "failed", "killed", "missing", "diverged", "not_uploaded")
+
+
+def status(arguments: Sequence[str]) -> int:
+    """`mqlearn status`: print the cells of one experiment, or of all; 1 if a cell has failed. `--json -`: to stdout."""
+    options = parse(arguments, written=("--json",))
+    overrides, target = options.overrides, options.files.get("--json")
+    only("status", overrides, ("experiment", "tracking"))
+    settings = compose.compose(["tracking=mlflow", *overrides])
+    track = execute.tracker(settings)
+    plans = _plans(outputs_folder())
+    named = any(text.startswith("experiment.name=") for text in overrides)
+    names = [track.experiment] if named else sorted({one["experiment"] for plan in plans for one in plan["cells"]})
+    if named and track.experiment not in {one["experiment"] for plan in plans for one in plan["cells"]}:
+        known = sorted({one["experiment"] for plan in plans for one in plan["cells"]})
+        if not recorded(track.uri or "", track.experiment):
+            expected = (
+                f"no sweep has planned it and the store has none of its runs; planned: {', '.join(known) or 'none'}"
+            )
+            raise SettingError("experiment.name", track.experiment, expected + nearest(track.experiment, known))
+    reports = [experiment(track.uri or "", name, plans) for name in names]
+    content = reports[0] if named else {"experiments": reports}
+    text = json.dumps(content, indent=1)
+    if target == Path("-"):
+        print(text)
+    else:
+        print("\n".join(map(_text, reports)) or "no sweep has been planned here")
+        if target is not None:
+            deliver("--json", target, text + "\n")
+    return 1 if any(report["failed"] for report in reports) else 0
+
+
+def experiment(uri: str, name: str, plans: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Counts and cells of an experiment. done counts finished and diverged runs, uploaded or not."""
+    planned: dict[str, dict[str, Any]] = {}
+    present: dict[str, str] = {}  # digests of today, by those of plans of earlier versions
+    for plan in plans:  # oldest first: the newest plan of a cell is the one that counts
+        states = None
+        for one in plan["cells"]:
+            if one["experiment"] == name:
+                states = journal.states(plan["folder"]) if states is None else states
+                earlier = planned.pop(one["digest"], {}).get("state")
+                state = states.get(one["number"]) or (earlier if one["done_before"] else None)
+                planned[one["digest"]] = {**one, "plan": plan, "state": state}
+                present[one.get("recorded_digest", one["digest"])] = one["digest"]
+    try:
+        stored = recorded(uri, name)
+    except TrackingError as error:
+        sys.stderr.write(f"mqlearn: {error}; only what is on disk is shown\n")
+        stored = []
+    in_store: dict[str, Any] = {}
+    for run in sorted(stored, key=lambda run: (run.status == "FINISHED", run.ended)):
+        in_store[present.get(run.digest) or identity.digest_in(run.folder, run.digest)] = run
+    rows = [_row(digest, one, in_store.get(digest)) for digest, one in planned.items()]
+    unplanned = [run for digest, run in in_store.items() if digest not in planned]
+    rows += [_row(run.digest, None, run) for run in unplanned]
+    count = Counter(row["status"] for row in rows)
+    report: dict[str, Any] = {"experiment": name, "planned": len(planned)}
+    report["done"] = count["finished"] + count["diverged"]
+    report |= {key: count[key] for key in ("running", "failed", "killed", "missing", "diverged")}
+    report["not_uploaded"] = sum(row["tracked"] and not row["run_id"] and row["status"] in runs.DONE for row in rows)
+    report["cells"] = rows
+    return report
+
+
+def _row(digest: str, planned: dict[str, Any] | None, run: Any) -> dict[str, Any]:
+    one = planned or {}
+    row = {"digest": digest, "name": one.get("name") or run.name, "status": "missing", "run_id": None}
+    row |= {"folder": one.get("folder") or run.folder, "sweep": one["plan"]["id"] if one else run.sweep or None}
+    row |= {"cell": one.get("cell"), "group": one.get("group"), "command": one.get("command"), "error": None}
+    row |= {"diverged": None, "tracked": one.get("tracked", True)}
+    state = one.get("state") or {}
+    if run is not None and run.status == "FINISHED":
+        return row | {"status": run.outcome or "finished", "run_id": run.run_id, "diverged": run.diverged or None}
+    if planned is not None and state.get("state") == "running":
+        ended = one["plan"].get("ended") or not journal.alive(state)
+        return row | ({"status": "killed", "error": "its process died"} if ended else {"status": "running"})
+    if planned is not None and runs.is_complete(one["folder"], digest, identity.digest_of):
+        kept = runs.load(one["folder"])
+        diverged = "; ".join(f"seed {seed} at iteration {step}" for seed, step in kept.diverged.items())
+        return row | {"status": kept.status, "diverged": diverged or None, "run_id": None}
+    if state.get("state") in ("failed", "killed"):
+        return row | {"status": state["state"], "error": state.get("error")}
+    if run is not None and run.status in ("FAILED", "KILLED"):
+        return row | {"status": run.status.lower(), "error": run.error or None, "run_id": run.run_id}
+    return row  # among these: states that say done, of runs whose files and record are gone
+
+
+def _plans(outputs: Path) -> list[dict[str, Any]]:
+    """All plans, oldest first, each with its folder; a damaged one is said and passed over."""
+    plans = []
+    for path in sorted(journal.sweeps(outputs).glob(f"*/{journal.PLAN}")):
+        try:
+            plans.append(journal.read_plan(path.parent) | {"folder": path.parent})
+        except SettingError as error:
+            sys.stderr.write(f"mqlearn: {error}\n")
+    return sorted(plans, key=lambda plan: plan["started"])
+
+
+def _text(report: dict[str, Any]) -> str:
+    lines = [f"{report['experiment']}: " + ", ".join(f"{report[key]} {key.replace('_', ' ')}" for key in _ORDER)]
+    names = journal.told_apart([(row["name"], row["cell"]) for row in report["cells"]])
+    for row, name in zip(report["cells"], names, strict=True):
+        if row["status"] in ("running", "missing", "failed", "killed"):
+            lines.append(f"  {row['status']}: {name}" + (f": {row['error']}" if row["error"] else ""))
+            if row["command"] and row["status"] in ("failed", "killed"):
+                lines.append(f"    alone: {row['command']}")
+        elif row["diverged"]:
+            lines.append(f"  diverged: {name}: {row['diverged'][:100]}")
+    limit = 60
+    if len(lines) > limit:
+        lines[limit:] = [f"  and {len(lines) - limit} more lines: mqlearn status --json FILE has all"]
+    return "\n".join(lines)

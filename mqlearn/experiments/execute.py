@@ -1,0 +1,244 @@
+"""One cell: run it, write its folder, have it tracked, and say what came of it."""
+
+import contextlib
+import functools
+import os
+import platform
+import shlex
+import subprocess
+import sys
+import warnings
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mqlearn.errors import SettingError
+from mqlearn.experiments.settings import identity
+from mqlearn.experiments.settings.cell import Cell, run_cells, tracking_section
+from mqlearn.paths import PACKAGE, outputs_folder
+
+COMMAND = "MQLEARN_COMMAND"  # environment variable: the command line, for workers
+
+
+@dataclass(frozen=True)
+class Tracker:
+    """Where finished runs are tracked; uri None: nowhere."""
+
+    uri: str | None
+    experiment: str
+    per_seed: bool
+    named: bool = False  # by the setting tracking.uri
+
+    def prepare(self) -> None:
+        from mqlearn.storage import tracking
+
+        if self.uri is not None:
+            tracking.prepare(self.uri, self.experiment, outputs=outputs_folder())
+
+    def log(self, run_done: Any) -> Any:
+        """The run with its id in the store; if the store fails, as it was, and a message says what to do."""
+        from mqlearn.storage.store import shown
+
+        logged, problem = self.deliver(run_done)
+        if problem:
+            uri = f" tracking.uri={shlex.quote(self.uri or '')}" if self.named else ""
+            sys.stderr.write(
+                f"mqlearn: not tracked: {problem}\nThe run is complete in {run_done.folder}; deliver it with\n"
+                f"  mqlearn upload {shlex.quote(str(run_done.folder))}{shown(uri)}\n"
+            )
+        return logged
+
+    def deliver(self, run_done: Any) -> tuple[Any, str | None]:
+        """`log` without the message: the run, and why it is not tracked."""
+        from mqlearn.storage import runs, tracking
+
+        if self.uri is None:
+            return run_done, None
+        try:
+            tracking.log(run_done, self.uri, self.experiment, self.per_seed)
+        except (tracking.TrackingError, SettingError) as error:
+            return runs.load(run_done.folder), str(error)
+        return runs.load(run_done.folder), None
+
+
+UNTRACKED = Tracker(None, "", False)
+
+
+def tracker(settings: dict[str, Any]) -> Tracker:
+    """The tracker that some settings name. Raises SettingError for an address that is no store's."""
+    node, name = tracking_section(settings["tracking"]), settings["experiment"]["name"]
+    if node["name"] == "none":
+        return Tracker(None, name, False)
+    from mqlearn.storage import tracking
+
+    if name == "Default":
+        raise SettingError("experiment.name", name, "is MLflow's own, where stray runs land: choose another name")
+    uri = tracking.resolve_uri(node["uri"], os.environ.get("MLFLOW_TRACKING_URI"), outputs_folder())
+    return Tracker(uri, name, node["per_seed"], node["uri"] is not None)
+
+
+def perform(
+    cell: Cell,
+    folder: Path,
+    track: Tracker,
+    label: str | None = None,
+    known: dict[str, Any] | None = None,
+    *,
+    quiet: bool = False,
+) -> Any:
+    """Run a cell and write its folder; the store is opened while the kernels run, the caller logs the run.
+
+    `known` joins the summary; its warnings have been shown. A quiet run shows neither progress nor warnings.
+    """
+    return perform_together([(cell, folder)], track, label or cell.name, known, quiet=quiet)[0]
+
+
+def perform_together(
+    some: Sequence[tuple[Cell, Path]],
+    track: Tracker,
+    label: str = "",
+    known: dict[str, Any] | None = None,
+    *,
+    quiet: bool = False,
+    progress: Callable[[int, float], None] | None = None,
+) -> list[Any]:
+    """`perform` for cells of the same `Cell.samples_key`, with their folders.   progress: instead of the one shown."""
+    from mqlearn.experiments.progress import Progress
+    from mqlearn.storage import runs
+
+    for cell, folder in some:
+        runs.check_target(folder, cell.digest, identity.digest_of)
+    # Shown when MLflow is imported beside another thread that handles warnings; no proxy is used here.
+    warnings.filterwarnings("ignore", "SOCKS support in urllib3")
+    with ThreadPoolExecutor(1) as pool:
+        ready = pool.submit(quietly, track.prepare)
+        with Progress(label, some[0][0].settings["iterations"]) as shown:
+            results = run_cells([cell for cell, _ in some], progress or (None if quiet else shown))
+        said = [] if quiet else [warning for result in results for warning in result.warnings]
+        for warning in dict.fromkeys(said):
+            sys.stderr.write(f"warning: {warning}\n")
+        written = [
+            runs.write(
+                folder,
+                settings=without_passwords(cell.settings),
+                digest=cell.digest,
+                name=cell.name,
+                result=result,
+                extra=_circumstances(result, known or {}),
+                digest_of=identity.digest_of,
+            )
+            for (cell, folder), result in zip(some, results, strict=True)
+        ]
+        ready.result()
+    return written
+
+
+def estimated_seconds(cell: Cell) -> float:
+    """About how long a cell learns and is evaluated on one core, to a factor of a few."""
+    settings = cell.settings
+    steps = settings["iterations"] * settings["n_seeds"]
+    if settings["sampling"]["name"] == "synchronous":
+        return steps * (len(getattr(cell.mdp, "pairs", ())) or 1) / 5e8 + settings["n_checkpoints"] / 400
+    return steps / 1e7
+
+
+def prospects(cell: Cell) -> dict[str, Any]:
+    """What can be reached at best in a cell's environment, for its summary; nothing without a model."""
+    from mqlearn.problems.mdp import FiniteMDP
+    from mqlearn.problems.prospects import prospects
+
+    if not isinstance(cell.mdp, FiniteMDP):
+        return {}
+    facts, warned = prospects(cell.mdp)
+    return {"optimum": facts, "warnings": warned}
+
+
+def without_passwords(settings: dict[str, Any]) -> dict[str, Any]:
+    """Settings as they may be written down."""
+    from mqlearn.storage.store import shown
+
+    tracked = settings["tracking"]
+    return settings | {"tracking": tracked | {"uri": tracked["uri"] and shown(tracked["uri"])}}
+
+
+def quietly(prepare: Callable[[], None]) -> None:
+    """A store that cannot be opened is met again, and reported, when the run is logged."""
+    from mqlearn.storage.tracking import TrackingError
+
+    with contextlib.suppress(TrackingError, SettingError):
+        prepare()
+
+
+def _circumstances(result: Any, known: dict[str, Any]) -> dict[str, Any]:
+    """What the summary records beside the numbers."""
+    from mqlearn.learning.loop import NUMERICS_VERSION
+
+    return {
+        "reward": result.reward,
+        **known,
+        **result.facts,
+        "warnings": [*known.get("warnings", []), *result.warnings],
+        "numerics_version": NUMERICS_VERSION,
+        "digest_version": identity.DIGEST_VERSION,
+        "versions": versions(),
+        "git_commit": git_commit(),
+        "command": command(),
+    }
+
+
+@functools.cache
+def versions() -> dict[str, str]:
+    """Versions of the interpreter and of what computes the numbers."""
+    from importlib.metadata import version
+
+    names = ("mqlearn", "numpy", "scipy", "numba", "gymnasium")
+    return {"python": platform.python_version(), **{name: version(name) for name in names}}
+
+
+@functools.cache
+def git_commit() -> str | None:
+    """Commit of the clone that this package runs from, with a mark if the tree has changes; None elsewhere."""
+    root = PACKAGE.parent
+    if not (root / ".git").exists():
+        return None
+    try:
+        call = ["git", "-C", str(root), "describe", "--always", "--abbrev=40", "--dirty", "--exclude=*"]
+        return subprocess.run(call, capture_output=True, text=True, timeout=10, check=True).stdout.strip()
+    except (OSError, subprocess.SubprocessError):
+        return None
+
+
+def command() -> str:
+    """The command line that led here, to be typed again; passwords are left out."""
+    from mqlearn.storage.store import shown
+
+    return os.environ.get(COMMAND) or shlex.join(["mqlearn", *map(shown, sys.argv[1:])])
+
+
+def describe(run_done: Any) -> str:
+    """What is printed when a run ends."""
+    summary = run_done.summary
+    outcome = f", {summary['outcome']}" if "outcome" in summary else ""
+    lines = [f"{run_done.name}: {run_done.status}{outcome}, {summary['seconds']:.2f} s of learning"]
+    n_seeds = run_done.settings["n_seeds"]
+    for metric, final in summary["final"].items():
+        if final["mean"] is None:
+            continue
+        interval = "no interval" if final["low"] is None else f"[{final['low']:.4g}, {final['high']:.4g}]"
+        lines.append(f"  {metric:14} {final['mean']:.6g}  {interval}")
+    if summary["final"]:
+        lines.append(f"  at k = {run_done.settings['iterations']}: mean, 95 % interval of the mean, {n_seeds} seeds")
+    if "effective_horizon" in summary:
+        wanted = 1 / (1 - run_done.settings["discount"])
+        horizon = f"{summary['effective_horizon']:.4g} whole steps a pair"
+        lines.append(f"  effective horizon of the step sizes: {horizon}; 1/(1 - discount) = {wanted:.4g}")
+    for seed, step in run_done.diverged.items():
+        lines.append(f"  seed {seed} diverged at step {step}")
+    lines.append(f"  folder {run_done.folder}")
+    if summary["mlflow_run_id"]:
+        uri = run_done.settings["tracking"]["uri"]
+        viewer = shlex.join(["mqlearn", "ui", *([f"tracking.uri={uri}"] if uri else [])])
+        lines.append(f"  MLflow run {summary['mlflow_run_id']}; `{viewer}` shows it")
+    return "\n".join(lines)

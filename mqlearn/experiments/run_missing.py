@@ -1,0 +1,196 @@
+"""Run what is missing of a plan: cells side by side in processes, while the runs that have ended are tracked here."""
+
+import math
+import multiprocessing
+import os
+import signal
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from mqlearn.experiments import execute, processes
+from mqlearn.experiments.plan import Plan, PlannedCell, refuse_finished
+from mqlearn.experiments.progress import Progress
+from mqlearn.experiments.settings import identity
+from mqlearn.experiments.settings.cell import build
+from mqlearn.paths import outputs_folder
+from mqlearn.storage import lookup, runs
+
+Group = Sequence[PlannedCell]  # cells of the same samples, or one cell
+Runs = Iterator[tuple[PlannedCell, runs.Run]]
+
+_WORTH_PROCESSES = 8.0  # estimated seconds of work; a process starts in about two
+_LOOK = 0.5  # seconds between looks at what the processes have done
+_SPAWN = multiprocessing.get_context("spawn")  # threads run here already: a fork could hang
+_counted: Any = None  # in one of the processes: iterations done, by group
+_TOGETHER = 4  # runs that share samples, at most: an interruption loses all that one process is at
+
+
+def finished(planned: Plan, existing: str = "skip") -> dict[str, runs.Run]:
+    """The finished run of every cell by digest; what is missing is run first.
+
+    existing: what to do with cells that are finished: skip | rerun | error, a SettingError before anything runs.
+    """
+    outputs = outputs_folder()
+    track = execute.tracker(planned.settings)
+    by_digest = {one.digest: one for one in planned.cells}
+    done: dict[str, runs.Run] = {}
+    if existing != "rerun":
+        done = lookup.finished(
+            outputs, track.experiment, store=track.uri, digests=list(by_digest), digest_of=identity.digest_of
+        )
+    if existing == "error":
+        refuse_finished(len(done), len(by_digest))
+    missing = [one for digest, one in by_digest.items() if digest not in done]
+    if not missing:
+        return done
+    seconds = _seconds(missing)
+    sys.stderr.write(
+        f"{planned.name}: {len(done)} of {len(by_digest)} runs are finished, {len(missing)} to run, "
+        f"roughly {max(1, round(seconds))} s of one core\n"
+    )
+    started = time.monotonic()
+    with ThreadPoolExecutor(1) as tracking:
+        tracking.submit(execute.quietly, track.prepare)  # MLflow's import takes seconds
+        pending: list[tuple[str, Future[Any]]] = []
+        for number, (one, run) in enumerate(_performed(planned, missing, outputs), 1):
+            pending.append((one.digest, tracking.submit(track.log, run)))
+            _report(started, number, len(missing), f"{planned.name} {number}/{len(missing)} {one.panel}, {one.label}")
+        return done | {digest: logged.result() for digest, logged in pending}
+
+
+def _performed(planned: Plan, missing: Sequence[PlannedCell], outputs: Path) -> Runs:
+    """Cells with their runs as these end: one after the other here, or if it is worth it in a process a core."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    side_by_side = min(cores, len(missing)) if planned.settings["n_workers"] is None else 1
+    groups = _groups(missing, min(_TOGETHER, -(-len(missing) // side_by_side)))
+    folders = {one.digest: outputs / "runs" / one.cell.subfolder for one in missing}
+    with Progress(planned.name, sum(one.settings["iterations"] for one in missing)) as progress:
+        if side_by_side == 1 or _seconds(missing) < _WORTH_PROCESSES:
+            yield from _here(groups, folders, progress)
+        else:
+            yield from _in_processes(groups, folders, progress, side_by_side)
+
+
+def _here(groups: Sequence[Group], folders: Mapping[str, Path], progress: Progress) -> Runs:
+    before = 0
+
+    def perform(some: Group) -> list[runs.Run]:
+        def tell(k: int, error: float) -> None:
+            progress(before + k * len(some), error)
+
+        placed = [(one.cell, folders[one.digest]) for one in some]
+        return execute.perform_together(placed, execute.UNTRACKED, progress=tell)
+
+    for group in groups:
+        yield from _each(group, partial(perform, group), perform)
+        before += sum(one.settings["iterations"] for one in group)
+
+
+def _in_processes(groups: Sequence[Group], folders: Mapping[str, Path], progress: Progress, side_by_side: int) -> Runs:
+    ordered = sorted(groups, key=lambda group: -_seconds(group))  # so that they end together
+    counted = _SPAWN.RawArray("Q", len(ordered))  # iterations done, by group
+    warned: Counter[str] = Counter()
+    with _pool(side_by_side, counted) as pool:
+
+        def submit(some: Group, number: int) -> Future[list[runs.Run]]:
+            # The last ones have a thread a core: each that ends leaves its core to the others.
+            more = {"n_workers": 1 if number < len(ordered) - side_by_side else None}
+            placed = [(one.settings | more, folders[one.digest]) for one in some]
+            return pool.submit(_job, placed, number)
+
+        def perform(some: Group, number: int) -> list[runs.Run]:
+            return submit(some, number).result()
+
+        jobs = {submit(group, number): number for number, group in enumerate(ordered)}
+        running = set(jobs)
+        while running:
+            ended, running = wait(running, timeout=_LOOK, return_when=FIRST_COMPLETED)
+            if done := sum(counted):
+                progress(done, math.nan)
+            for job in ended:
+                for one, run in _each(ordered[jobs[job]], job.result, partial(perform, number=jobs[job])):
+                    warned.update(run.summary["warnings"])
+                    yield one, run
+    for text, number in warned.items():  # said once, not in the midst of other processes' lines
+        sys.stderr.write(f"warning: {text} ({number} of {sum(map(len, groups))} runs)\n")
+
+
+def _each(group: Group, together: Callable[[], list[runs.Run]], perform: Callable[[Group], list[runs.Run]]) -> Runs:
+    """The runs of a group. If it fails, each of them alone: one that fails must not cost the others. Then raises."""
+    try:
+        made = together()
+    except Exception:
+        if len(group) == 1:
+            raise
+    else:
+        yield from zip(group, made, strict=True)
+        return
+    failed: Exception | None = None
+    for one in group:
+        try:
+            (run,) = perform([one])
+        except Exception as error:
+            failed = failed or error
+        else:
+            yield one, run
+    if failed is not None:
+        raise failed
+
+
+def _groups(some: Sequence[PlannedCell], most: int) -> list[Group]:
+    """Cells that learn from the same samples, at most so many together; each other cell alone."""
+    alike: dict[str, list[PlannedCell]] = {}
+    for one in some:
+        alike.setdefault(one.cell.samples_key or one.digest, []).append(one)
+    return [group[i : i + most] for group in alike.values() for i in range(0, len(group), most)]
+
+
+def _seconds(some: Sequence[PlannedCell]) -> float:
+    return sum(one.seconds for one in some)
+
+
+def _job(some: Sequence[tuple[dict[str, Any], Path]], number: int) -> list[runs.Run]:
+    built = [(build(settings), folder) for settings, folder in some]
+
+    def count(k: int, _: float) -> None:
+        _counted[number] = k * len(built)
+
+    return execute.perform_together(built, execute.UNTRACKED, quiet=True, progress=count)
+
+
+def _begin(counted: Any) -> None:
+    """In a new process: only the one that started it is interrupted, and told of iterations."""
+    global _counted
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    _counted = counted
+
+
+@contextmanager
+def _pool(number: int, counted: Any) -> Iterator[ProcessPoolExecutor]:
+    """Processes that end with this one, and at once when it is interrupted."""
+    before = os.environ.get(execute.COMMAND)
+    os.environ[execute.COMMAND] = execute.command()
+    try:
+        with processes.ending_promptly(lambda: None):
+            pool = ProcessPoolExecutor(number, _SPAWN, initializer=_begin, initargs=(counted,))
+            try:
+                yield pool
+            finally:
+                pool.shutdown(wait=False, cancel_futures=True)
+    finally:
+        if before is None:
+            del os.environ[execute.COMMAND]
+
+
+def _report(started: float, number: int, total: int, label: str) -> None:
+    text = f"{label}: done, {time.monotonic() - started:.0f} s elapsed"
+    live = sys.stderr.isatty()
+    sys.stderr.write(f"\r\033[K{text[:150]}{chr(10) if number == total else ''}" if live else f"{text}\n")
+    sys.stderr.flush()

@@ -1,0 +1,1 @@
+"""Settings: composed by Hydra, checked, built into objects, and named by their content."""

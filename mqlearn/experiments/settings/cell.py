@@ -1,0 +1,235 @@
+"""From settings to a cell: compose, validate, build, and name it by its content.
+
+A *cell* is one configuration with all its seeds. Its digest (see `identity`) covers all that decides its numbers: same
+digest, same numbers.
+"""
+
+import functools
+import json
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from mqlearn.checks import choice, finite_number, switch, whole
+from mqlearn.errors import SettingError, SettingErrors, nearest
+from mqlearn.experiments.settings import identity, instantiate
+from mqlearn.experiments.settings import plugins as user_modules
+
+_GROUPS = ("env", "algorithm", "step_size", "sampling", "features", "evaluation")
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A validated configuration, ready to run. settings: plain nested dict, as written to config.yaml."""
+
+    settings: dict[str, Any]
+    digest: str
+    name: str
+    mdp: Any
+    run_arguments: dict[str, Any]
+
+    @property
+    def samples_key(self) -> str | None:
+        """Equal for cells of the same samples that differ in nothing but their rules; None where rules share none."""
+        from mqlearn.learning.learners import can_share
+
+        if not can_share(*(self.run_arguments[name] for name in ("sampling", "features", "linear"))):
+            return None
+        return identity.samples_key(self.settings, self.mdp)
+
+    @property
+    def subfolder(self) -> Path:
+        """Where the run folder lies under the folder of all runs: experiment, then digest."""
+        from mqlearn.storage.runs import slug
+
+        return Path(slug(self.settings["experiment"]["name"])) / self.digest[:16]
+
+
+def run_cells(some: Sequence[Cell], progress: Callable[[int, float], None] | None = None) -> list[Any]:
+    """The `mqlearn.Result` of each of some cells that have the same `samples_key`, or of one."""
+    from mqlearn.learning.loop import run_together
+
+    if len(some) > 1 and (None in (keys := {one.samples_key for one in some}) or len(keys) > 1):
+        raise ValueError("these cells do not share samples")
+    shared = {name: value for name, value in some[0].run_arguments.items() if name not in ("rule", "step_size")}
+    rules = [one.run_arguments["rule"].with_step_size(one.run_arguments["step_size"]) for one in some]
+    return run_together(some[0].mdp, rules, **shared, progress=progress)
+
+
+def build(settings: Mapping[str, Any]) -> Cell:
+    """Validate resolved settings and build what they describe. Raises SettingError, one message for all errors."""
+    from mqlearn.problems.model_files import pinned
+
+    return _build(json.dumps({**settings, "env": pinned(settings.get("env"))}, sort_keys=True))
+
+
+# Cells on equal models share one, and with it what was solved for it.
+_models: weakref.WeakValueDictionary[tuple[str, str], Any] = weakref.WeakValueDictionary()
+
+
+@functools.lru_cache(maxsize=64)
+def _build(text: str) -> Cell:
+    settings = json.loads(text)
+    for plan in ("figure", "tuning"):  # of an experiment, not settings of its cells
+        settings.pop(plan, None)
+    from mqlearn.algorithms import check_rule
+    from mqlearn.learning.loop import check_together, resolve_reward
+    from mqlearn.learning.sampling import Synchronous
+
+    errors: list[SettingError] = []
+
+    def check(function: Callable, *arguments: Any) -> Any:
+        try:
+            return function(*arguments)
+        except SettingError as error:
+            errors.append(error)
+            return None
+
+    known = (*_KINDS, *_GROUPS, "experiment", "linear", "metrics", "plugins", "tracking")
+    errors += [
+        SettingError(name, value, f"there is no such setting{nearest(name, known)}")
+        for name, value in settings.items()
+        if name not in known
+    ]
+    plugins = check(user_modules.load, settings.get("plugins", [])) or {}
+    for name, kind in _KINDS.items():
+        settings[name] = check(kind, name, settings.get(name))
+    settings["experiment"] = check(_experiment, settings.get("experiment"))
+    settings["tracking"] = check(tracking_section, settings.get("tracking"))
+    discount = 0.5 if settings["discount"] is None else settings["discount"]  # to see what else is wrong
+    mdp = check(_environment, settings.get("env"), plugins, discount)
+    rule = check(instantiate.make, "algorithm", settings.get("algorithm"), plugins)
+    step_size = check(instantiate.make, "step_size", settings.get("step_size"), plugins)
+    sampling = check(instantiate.make, "sampling", settings.get("sampling"), plugins)
+    features = None
+    if mdp is not None:
+        features = check(instantiate.make, "features", settings.get("features"), plugins, {"mdp": mdp})
+    evaluation = check(instantiate.make, "evaluation", settings.get("evaluation"), plugins)
+    linear = check(_linear, settings.get("linear"), plugins)
+    metrics = check(instantiate.metrics, settings.get("metrics"), plugins)
+    if rule is not None and step_size is not None:
+        check(check_rule, rule.with_step_size(step_size))
+    if errors:
+        raise SettingErrors.one_of(errors)
+    layout = getattr(mdp, "layout", None)
+    if layout is not None and "map" in settings["env"]:
+        settings["env"]["map"] = list(layout)  # a file is not needed again
+    settings["reward"] = resolve_reward(settings["reward"], isinstance(sampling, Synchronous))
+    check_together(mdp, sampling, features, settings["reward"], metrics)  # type: ignore  # made: there are no errors
+    initial = {name: tuple(value) if isinstance(value := settings[name], list) else value for name in ("q0", "theta0")}
+    arguments = {
+        "rule": rule,
+        "step_size": step_size,
+        "sampling": sampling,
+        "features": features,
+        "evaluation": evaluation,
+        "linear": linear,
+        "metrics": metrics,
+        **initial,
+        **{name: settings[name] for name in _PLAIN},
+    }
+    return Cell(settings, identity.digest(settings, mdp, plugins), _name(settings, plugins), mdp, arguments)
+
+
+def build_environment(settings: Mapping[str, Any]) -> Any:
+    """The model or simulator that resolved settings describe, whatever else they say. Raises SettingError."""
+    plugins = user_modules.load(settings.get("plugins", []))
+    return _environment(settings.get("env"), plugins, _discount("discount", settings.get("discount")))
+
+
+def _environment(node: Any, plugins: Mapping[str, Any], discount: float) -> Any:
+    made = instantiate.make("env", node, plugins, {"discount": discount})
+    made = made if made.discount == discount else made.with_discount(discount)
+    return _models.setdefault((made.name, made.digest()), made)
+
+
+def _linear(node: Any, plugins: Mapping[str, Any]) -> Any:
+    if not isinstance(node, dict | None):
+        raise SettingError("linear", node, "is no group: set linear.previous_gradient, linear.first_gradient, ...")
+    return instantiate.make("linear", {"_target_": "mqlearn.Linear", **(node or {})}, plugins)
+
+
+# --- settings of their own kind -----------------------------------------------------------------------------------
+
+
+def _discount(name: str, value: Any) -> float:
+    number = finite_number(value)
+    if number is None or not 0 < number < 1:
+        raise SettingError(name, value, "must be a number strictly between 0 and 1")
+    return float(number)
+
+
+def _initial(name: str, value: Any) -> Any:
+    from mqlearn.learning.loop import checked_initial
+
+    checked_initial(name, value)
+    return value
+
+
+_KINDS: dict[str, Callable[[str, Any], Any]] = {
+    "discount": _discount,
+    "reward": partial(choice, options=("auto", "mean", "sampled")),
+    "q0": _initial,
+    "theta0": _initial,
+    "iterations": partial(whole, low=0, high=10**15, written=True),
+    "checkpoints": partial(choice, options=("log", "linear")),
+    "n_checkpoints": partial(whole, low=1, high=10**6, written=True),
+    "n_seeds": partial(whole, low=1, high=10**5, written=True),
+    "seed": partial(whole, low=0, high=2**32 - 1, written=True),
+    "n_workers": partial(whole, low=1, null="one thread a core", written=True),
+}
+_PLAIN = tuple(name for name in _KINDS if name not in ("discount", "q0", "theta0"))
+
+
+def _section(setting: str, node: Any, known: Sequence[str]) -> dict[str, Any]:
+    """A mapping that has all the known keys and no others."""
+    node = node if isinstance(node, dict) else {}
+    for key in {*node} - {*known}:
+        raise SettingError(f"{setting}.{key}", node[key], f"there is no such setting{nearest(key, known)}")
+    return {key: node.get(key) for key in known}
+
+
+def _experiment(node: Any) -> dict[str, Any]:
+    name = str(_section("experiment", node, ("name",))["name"]).strip()
+    if not name or not name.isprintable():
+        raise SettingError("experiment.name", name, "must be a text that can be printed, and not be blank")
+    return {"name": name}
+
+
+def tracking_section(node: Any) -> dict[str, Any]:
+    """The section `tracking`, checked; truth values as such. Raises SettingError."""
+    node = _section("tracking", node, ("name", "uri", "per_seed"))
+    choice("tracking", node["name"], ("mlflow", "none"))
+    per_seed = node["name"] == "mlflow" and switch("tracking.per_seed", node["per_seed"])
+    uri = node["uri"]
+    if uri is not None and not (isinstance(uri, str) and uri.strip()):
+        raise SettingError("tracking.uri", uri, "must be the address of a store, or null")
+    return {"name": node["name"], "uri": uri, "per_seed": per_seed}
+
+
+# --- names --------------------------------------------------------------------------------------------------------
+
+
+def _name(settings: Mapping[str, Any], plugins: Mapping[str, Any]) -> str:
+    """Algorithm with its parameters, step size, environment and discount, for people: one name for equal settings."""
+
+    def described(group: str, hidden: tuple[str, ...] = ()) -> str:
+        written = settings[group]
+        shown = [
+            f"{key}={_label(written.get(key), value) if isinstance(value, dict) else value}"
+            for key, value in identity.resolved_node(group, written, plugins).items()
+            if key not in ("_target_", *hidden) and value is not None
+        ]
+        return " ".join([_label(written, written), *shown])
+
+    hidden = ("map", "slippery", "success_rate", "rewards", "kwargs", "content")
+    parts = (described("algorithm"), described("step_size", ("discount",)), described("env", hidden))
+    return ", ".join([*parts, f"discount={settings['discount']:g}"])
+
+
+def _label(written: Any, node: Mapping[str, Any]) -> str:
+    named = written if isinstance(written, dict) else node
+    return str(named.get("name") or named.get("_target_"))

@@ -1,0 +1,177 @@
+"""Hydra at the edge: overrides in, plain settings out, and Hydra's refusals as clear messages, all at once."""
+
+import contextlib
+import functools
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from mqlearn.errors import SettingError, SettingErrors
+from mqlearn.experiments.settings import loader
+from mqlearn.experiments.settings.cell import Cell, build
+from mqlearn.experiments.settings.refusals import diagnose, hydra_errors, parse, refusals
+from mqlearn.paths import CONF, outputs_folder
+
+VERSION_BASE = "1.3"
+
+
+def compose(overrides: Sequence[str], config_dir: str | None = None) -> dict[str, Any]:
+    """The resolved settings of some overrides, without Hydra's own. Raises SettingError for what Hydra refuses."""
+    return compose_all([overrides], config_dir)[0]
+
+
+def check(overrides: Sequence[str], config_dir: str | None = None) -> None:
+    """Raise SettingError for what Hydra refuses; values that are missing or not admissible are let through."""
+    with _hydra(config_dir) as compose_one:
+        try:
+            compose_one(overrides)
+        except refusals() as error:
+            raise diagnose(compose_one, _validate, overrides, error) from None
+
+
+def compose_all(lists: Sequence[Sequence[str]], config_dir: str | None = None) -> list[dict[str, Any]]:
+    """`compose` for many lists of overrides."""
+    with _hydra(config_dir) as compose_one:
+        composed = SettingErrors.collect(functools.partial(_composed, compose_one, one) for one in lists)
+    return [settings for _, settings in composed]
+
+
+@dataclass(frozen=True)
+class Job:
+    """What Hydra is about to run: a cell, the folder that it makes for it, and that of the whole run or sweep.
+
+    config: as Hydra composed it, with the folder as it was resolved.   figure: what the experiment's yaml says of one.
+    """
+
+    overrides: tuple[str, ...]
+    cell: Cell
+    folder: Path
+    root: Path
+    config: Any
+    figure: dict[str, Any]
+
+    def placed(self, folder: Path) -> "Job":
+        """The job of a single run, in another folder."""
+        from omegaconf import OmegaConf
+
+        OmegaConf.update(self.config, "hydra.run.dir", str(folder), force_add=True)
+        return replace(self, folder=folder, root=folder)
+
+
+def sweep(overrides: Sequence[str], config_dir: str | None) -> list[list[str]]:
+    """The overrides of each job of a multirun, in Hydra's order. Raises SettingError."""
+    with _hydra(config_dir):
+        return _sweep(overrides)
+
+
+def jobs(
+    lists: Sequence[Sequence[str]],
+    config_dir: str | None,
+    *,
+    multirun: bool,
+    keep: Callable[[Job], Any] = lambda job: job,
+) -> list[Any]:
+    """What `keep` returns for the job of each list of overrides; none is run. Raises one SettingError for all.
+
+    A job holds its model: a large sweep keeps less than that.
+    """
+    from omegaconf import OmegaConf, open_dict
+
+    keys = ("hydra.sweep.dir", "hydra.sweep.subdir") if multirun else ("hydra.run.dir",)
+
+    def job(number: int, overrides: Sequence[str]) -> Any:
+        config, settings = _composed(compose_one, overrides)
+        cell = build(settings)
+        with open_dict(config), hydra_errors(overrides):
+            config.hydra.job.num, config.hydra.job.id = number, str(number)
+            parts = [str(OmegaConf.select(config, key)) for key in keys]
+            for key, part in zip(keys, parts, strict=True):
+                OmegaConf.update(config, key, part)
+        folder, root = Path.cwd().joinpath(*parts), Path.cwd() / parts[0]
+        return keep(Job(tuple(overrides), cell, folder, root, config, settings.get("figure") or {}))
+
+    with _hydra(config_dir) as compose_one:
+        return SettingErrors.collect(functools.partial(job, number, one) for number, one in enumerate(lists))
+
+
+def plain(config: Any) -> dict[str, Any]:
+    """A composed configuration as resolved plain data."""
+    from omegaconf import OmegaConf
+
+    content = {key: config[key] for key in config if key != "hydra"}
+    return {
+        key: OmegaConf.to_container(value, resolve=True, throw_on_missing=True) if OmegaConf.is_config(value) else value
+        for key, value in content.items()
+    }
+
+
+def _validate(config: Any) -> None:
+    build(plain(config))
+
+
+def register_resolvers() -> None:
+    """The folder names that conf/config.yaml asks for; a cell's own is its digest."""
+    from omegaconf import OmegaConf
+
+    def subfolder(*, _root_: Any) -> str:
+        return str(build(plain(_root_)).subfolder)
+
+    def runs() -> str:
+        return str(outputs_folder() / "runs")
+
+    def folder(*, _root_: Any) -> str:
+        return str(outputs_folder() / "runs" / build(plain(_root_)).subfolder)
+
+    for name, resolver in (("runs", runs), ("subfolder", subfolder), ("folder", folder)):
+        OmegaConf.register_new_resolver(f"mqlearn_{name}", resolver, replace=True)
+
+
+# --- inside Hydra -------------------------------------------------------------------------------------------------
+
+Compose = Callable[[Sequence[str]], Any]
+
+
+@contextlib.contextmanager
+def _hydra(config_dir: str | None) -> Iterator[Compose]:
+    """A function from overrides to Hydra's composed configuration, with what `--config-dir` adds to conf/."""
+    from hydra import compose as hydra_compose
+    from hydra import initialize_config_dir
+    from hydra.core.config_search_path import SearchPathQuery
+    from hydra.core.global_hydra import GlobalHydra
+
+    register_resolvers()
+    folder = None if config_dir is None else Path(config_dir).expanduser().resolve()
+    if folder is not None and not (config_dir and folder.is_dir()):
+        raise SettingError("--config-dir", config_dir, "is not a folder")
+    with initialize_config_dir(str(CONF), version_base=VERSION_BASE, job_name="mqlearn"):
+        own: Any = GlobalHydra.instance().config_loader()
+        if folder is not None:
+            before_schemas = SearchPathQuery(provider="schema")
+            own.get_search_path().prepend("command-line", f"file://{folder}", anchor=before_schemas)
+            own.repository.initialize_sources(own.get_search_path())
+        GlobalHydra.instance().hydra.config_loader = loader.composing_once(own, folder)  # type: ignore  # as set above
+        yield lambda overrides: hydra_compose("config", list(overrides), return_hydra_config=True)
+
+
+def _composed(compose_one: Compose, overrides: Sequence[str]) -> tuple[Any, dict[str, Any]]:
+    """Hydra's configuration and the resolved settings in it. Raises SettingError, for all that Hydra refuses."""
+    SettingErrors.collect(functools.partial(parse, text) for text in overrides if "=[" in text)
+    try:
+        config = compose_one(overrides)
+        return config, plain(config)
+    except refusals() as error:  # of the first thing that Hydra does not like
+        raise diagnose(compose_one, _validate, overrides, error) from None
+
+
+def _sweep(overrides: Sequence[str]) -> list[list[str]]:
+    """The overrides of each job of a multirun, in Hydra's order."""
+    from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
+    from hydra.core.global_hydra import GlobalHydra
+    from hydra.core.override_parser.overrides_parser import OverridesParser
+
+    SettingErrors.collect(functools.partial(parse, text, sweeps=True) for text in overrides)
+    with hydra_errors(overrides):
+        parser = OverridesParser.create(GlobalHydra.instance().config_loader())
+        (batch,) = BasicSweeper.split_arguments(parser.parse_overrides(list(overrides)), max_batch_size=None)
+    return [list(job) for job in batch]

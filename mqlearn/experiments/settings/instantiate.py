@@ -1,0 +1,154 @@
+"""Objects named by `_target_`: what a group of the configuration stands for, built from its settings.
+
+A target lies in mqlearn or in a module of the user's, listed in plugins=[...]; nothing else is called.
+"""
+
+import importlib
+import inspect
+import math
+import types
+import typing
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from mqlearn.checks import TRUTH
+from mqlearn.errors import SettingError, SettingErrors, nearest
+from mqlearn.experiments.settings import old_names
+from mqlearn.experiments.settings import plugins as user_modules
+
+
+def make(group: str, node: Any, plugins: Mapping[str, Any], more: Mapping[str, Any] | None = None) -> Any:
+    """Call the _target_ of a group's node with its other entries (but `name`), and with `more` as far as it takes it.
+
+    Texts that stand for truth values, and whole numbers written as 1e3, are replaced in the node too.
+    Raises SettingError, one message for all entries that do not fit.
+    """
+    if not isinstance(node, dict) or "_target_" not in node:
+        raise SettingError(group, node, "must be chosen from its config group, or be a mapping with _target_")
+    more = more or {}
+    path = node["_target_"]
+    target = locate(f"{group}._target_", path, plugins)
+    parameters = inspect.signature(target).parameters if callable(target) else {}
+    errors: list[SettingError] = []
+    arguments = {key: _value(group, key, node, plugins) for key in node if key not in ("_target_", "name")}
+    takes_any = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values())
+    for key, value in arguments.items():
+        if key in more or not (takes_any or key in parameters):
+            own = [name for name in parameters if name not in more]
+            errors.append(SettingError(f"{group}.{key}", value, f"is no setting of {path}{nearest(key, own)}"))
+    arguments |= {key: value for key, value in more.items() if key in parameters}
+    for key, parameter in parameters.items():
+        optional = parameter.default is not parameter.empty or parameter.kind in (
+            parameter.VAR_POSITIONAL,
+            parameter.VAR_KEYWORD,
+        )
+        if key not in arguments and not optional:
+            errors.append(SettingError(f"{group}.{key}", None, f"must be given: {path} needs it"))
+    if errors:
+        raise SettingErrors.one_of(errors)
+    for key, kinds in _kinds(target).items():
+        if key in node:
+            try:
+                arguments[key] = node[key] = _fitted(f"{group}.{key}", node[key], kinds)
+            except SettingError as error:
+                errors.append(error)
+    try:
+        made = target(**arguments)
+    except (TypeError, ValueError) as error:
+        if isinstance(error, SettingError) and (not errors or error.setting in [one.setting for one in errors]):
+            raise  # it knows more about what is admissible
+        shown = {key: value for key, value in arguments.items() if key not in more}
+        errors = errors or [SettingError(group, shown, f"{path} cannot take these values ({error})")]
+    if errors:
+        raise SettingErrors.one_of(errors)
+    kind = _expected(group)
+    if not isinstance(made, kind):
+        wanted = " or ".join(one.__name__ for one in typing.get_args(kind) or (kind,))
+        raise SettingError(f"{group}._target_", path, f"must give a {wanted}, not a {type(made).__name__}")
+    return made
+
+
+def metrics(node: Any, plugins: Mapping[str, Any]) -> dict[str, Any]:
+    """The functions that the setting `metrics` names. Raises SettingError."""
+    if node is None:
+        return {}
+    if not isinstance(node, dict):
+        raise SettingError("metrics", node, "must map names to functions: metrics={my_error: my_module.my_error}")
+    return {name: locate(f"metrics.{name}", path, plugins) for name, path in node.items()}
+
+
+def locate(setting: str, path: Any, plugins: Mapping[str, Any]) -> Any:
+    """The object of a dotted path, of today or of before, only under mqlearn and the user's plugins."""
+    module_name, _, attribute = old_names.present(str(path)).rpartition(".")
+    if not user_modules.is_own(module_name, plugins):
+        raise SettingError(setting, path, "must lie in mqlearn or in a module listed in plugins=[...]")
+    try:
+        module = importlib.import_module(module_name)
+    except ImportError as error:
+        raise SettingError(setting, path, f"cannot be found ({error})") from None
+    if not callable(getattr(module, attribute, None)):
+        names = [name for name in vars(module) if not name.startswith("_")]
+        raise SettingError(setting, path, f"{module_name} has nothing of this name to call{nearest(attribute, names)}")
+    return getattr(module, attribute)
+
+
+def _value(group: str, key: str, node: dict[str, Any], plugins: Mapping[str, Any]) -> Any:
+    """An entry of a node: made, if it is a node itself; found, if it names something in a plugin."""
+    value = node[key]
+    if isinstance(value, dict) and "_target_" in value:
+        return make(f"{group}.{key}", value, plugins)
+    if isinstance(value, str) and value.lower() in TRUTH:
+        value = node[key] = TRUTH[value.lower()]
+    elif isinstance(value, str) and value.rpartition(".")[0] in plugins:
+        return locate(f"{group}.{key}", value, plugins)
+    return value
+
+
+def _expected(group: str) -> Any:
+    """What the _target_ of a group must return."""
+    from mqlearn.algorithms import Rule
+    from mqlearn.learning.metrics import Evaluation
+    from mqlearn.learning.sampling import IID, Markovian, Replay, Synchronous
+    from mqlearn.problems.encodings import BoxMap
+    from mqlearn.problems.environments.simulator import Simulator
+    from mqlearn.problems.features import Features
+    from mqlearn.problems.mdp import FiniteMDP
+
+    return {
+        "env": FiniteMDP | Simulator,
+        "algorithm": Rule,
+        "step_size": Callable,
+        "sampling": Synchronous | Markovian | Replay | IID,
+        "features": Features | BoxMap | None,
+        "evaluation": Evaluation,
+    }.get(group, object)
+
+
+def _kinds(target: Any) -> dict[str, set[type]]:
+    """The parameters that are annotated with numbers, truth values and None alone."""
+    try:
+        hints = typing.get_type_hints(target.__init__ if isinstance(target, type) else target)
+    except (NameError, TypeError, AttributeError):
+        return {}
+    unions = (typing.Union, types.UnionType)
+    kinds = {
+        name: set(typing.get_args(hint)) if typing.get_origin(hint) in unions else {hint}
+        for name, hint in hints.items()
+        if hint.__hash__ is not None
+    }
+    return {name: kind for name, kind in kinds.items() if kind <= {int, float, bool, types.NoneType}}
+
+
+def _fitted(setting: str, value: Any, kinds: set[type]) -> Any:
+    """The value as one of these kinds; 1e3 is a whole number. Raises SettingError."""
+    if isinstance(value, bool) or value is None:
+        if type(value) in kinds:
+            return value
+    elif isinstance(value, int | float):
+        if float in kinds or (int in kinds and isinstance(value, int)):
+            return value
+        if int in kinds and math.isfinite(value) and value == int(value):
+            return int(value)
+    names = {float: "a number", int: "a whole number", bool: "true or false", types.NoneType: "null"}
+    wanted = [name for kind, name in names.items() if kind in kinds and not (kind is int and float in kinds)]
+    raise SettingError(setting, value, f"must be {' or '.join(wanted)}")

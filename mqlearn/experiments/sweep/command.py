@@ -1,0 +1,221 @@
+"""`mqlearn run -m`: plan all cells, run what is missing, account for every one of them.
+
+Hydra composes, and its launchers run the jobs; this package decides which, and looks at what is on disk when they have
+ended, however they ended.
+"""
+
+import contextlib
+import importlib.util
+import os
+import re
+import secrets
+import shlex
+import sys
+import time
+from collections.abc import Mapping, Sequence
+
+from mqlearn.errors import SettingError
+from mqlearn.experiments import processes
+from mqlearn.experiments.jobs import hydra_main
+from mqlearn.experiments.plan import PlannedCell, refuse_finished
+from mqlearn.experiments.settings import compose, identity
+from mqlearn.experiments.sweep import audit, journal, tuning
+from mqlearn.experiments.sweep.launch import launch
+from mqlearn.experiments.sweep.plan import plan
+from mqlearn.experiments.sweep.preview import preview as preview_of
+from mqlearn.experiments.sweep.sweep import Sweep
+from mqlearn.paths import outputs_folder
+from mqlearn.storage import lookup, runs
+from mqlearn.storage.store import TrackingError, experiment_id, running, shown
+
+_EXTRAS = {
+    "submitit_local": ("slurm", "hydra_plugins.hydra_submitit_launcher"),
+    "submitit_slurm": ("slurm", "hydra_plugins.hydra_submitit_launcher"),
+    "ray": ("ray", "hydra_plugins.hydra_ray_launcher"),
+    "optuna": ("optuna", "hydra_plugins.hydra_optuna_sweeper"),
+}
+
+
+def _finished(experiment: str, uri: str | None, digests: Sequence[str]) -> dict[str, runs.Run]:
+    return lookup.finished(outputs_folder(), experiment, store=uri, digests=digests, digest_of=identity.digest_of)
+
+
+def run(
+    arguments: Sequence[str], overrides: Sequence[str], config_dir: str | None, *, preview: bool, existing: str
+) -> int:
+    """A sweep: 1 if a cell failed, else 0. Raises SettingError before anything is created.
+
+    arguments: for Hydra, the overrides among them.   preview: print what would be done, and create nothing.
+    existing: what to do with cells that are finished (`mqlearn.experiments.plan.EXISTING`).
+    """
+    chosen = {text.partition("=")[0]: text.partition("=")[2] for text in overrides}
+    for setting in ("hydra/launcher", "hydra/sweeper"):
+        extra, module = _EXTRAS.get(chosen.get(setting, ""), ("", ""))
+        if extra and not _installed(module):
+            expected = f"needs the extra {extra}: pip install 'mqlearn[{extra}]'"
+            raise SettingError(setting, chosen[setting], expected)
+    if chosen.get("hydra.launcher.n_jobs") == "0":
+        raise SettingError("hydra.launcher.n_jobs", 0, "must be a number of jobs at once; -1 is one a core")
+    if chosen.get("experiment") and not preview and len(compose.sweep(overrides, config_dir)) == 1:
+        tuned = tuning.settings_of(overrides, config_dir)
+        if tuned is not None:
+            if not _installed(_EXTRAS["optuna"][1]):
+                raise SettingError("experiment", "tuning", "needs the extra optuna: pip install 'mqlearn[optuna]'")
+            return tuning.run(tuned, overrides, config_dir)
+    if chosen.get("hydra/sweeper", "mqlearn") != "mqlearn":  # which decides itself what runs, one result at a time
+        return hydra_main(arguments)
+    added, launcher = _defaults(chosen)
+    name = _new_id()
+    if launcher.startswith("submitit") and "hydra.launcher.submitit_folder" not in chosen:
+        place = journal.sweeps(outputs_folder()) / name / "submitit" / "%j"
+        added.append(f"hydra.launcher.submitit_folder={_quoted(str(place))}")
+    planned = plan(overrides, added, config_dir)
+    command = shlex.join(["mqlearn", "run", *map(shown, arguments)])
+    sweep = Sweep(name, planned, command, launcher, existing, config_dir, added)
+    kept: dict[int, runs.Run] = {}
+    if existing != "rerun" or preview:
+        kept = _find_done(sweep)
+    if existing == "error" and not preview:
+        refuse_finished(len(sweep.done) + len(kept), len(planned))
+    if preview:
+        print(preview_of(sweep, kept, chosen))
+        return 0
+    return _execute(sweep, kept, [*arguments, *added])
+
+
+def _execute(sweep: Sweep, kept: Mapping[int, runs.Run], arguments: Sequence[str]) -> int:
+    interrupted = False
+    with processes.ending_promptly(lambda: _mark_killed(sweep)):
+        try:
+            if sweep.missing:
+                (sweep.folder / "cells").mkdir(parents=True)
+                sweep.write_plan()
+                _prepare_stores(sweep)
+                _end_stale(sweep)
+                _deliver(sweep, kept)
+                with audit.watching(sweep):
+                    launch(sweep, arguments)
+        except KeyboardInterrupt:
+            interrupted = True
+            _mark_killed(sweep)
+        except OSError as error:
+            raise SettingError("MQLEARN_OUTPUTS", sweep.folder, f"the sweep cannot be recorded: {error}") from error
+    states = journal.states(sweep.folder)
+    if sweep.folder.exists():
+        if not interrupted:
+            _end_stale(sweep)
+        sweep.write_plan(ended=journal.now())
+    print(audit.summary(sweep, states, interrupted=interrupted), flush=True)
+    if interrupted:
+        raise KeyboardInterrupt
+    good = len(sweep.done) + sum(state["state"] == "done" for state in states.values())
+    return 0 if good == len(sweep.cells) and not sweep.problems else 1
+
+
+def _defaults(chosen: dict[str, str]) -> tuple[list[str], str]:
+    """Overrides that a multirun adds (joblib where there are cores, one thread a job), and the launcher."""
+    added, launcher = [], chosen.get("hydra/launcher")
+    if launcher is None:
+        named = any(key.lstrip("+").startswith("hydra.launcher.") for key in chosen)
+        launcher = "joblib" if named or (os.cpu_count() or 1) > 1 else "basic"
+        added = [f"hydra/launcher={launcher}"]
+    if launcher != "basic" and "n_workers" not in chosen:
+        threads = chosen.get("hydra.launcher.cpus_per_task", "1")
+        added.append(f"n_workers={threads if threads.isdigit() else 1}")
+    return added, launcher
+
+
+def _installed(module: str) -> bool:
+    try:
+        return importlib.util.find_spec(module) is not None
+    except ModuleNotFoundError:
+        return False
+
+
+def _new_id() -> str:
+    return f"{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(2)}"
+
+
+def _stores(planned: Sequence[PlannedCell]) -> dict[tuple[str | None, str], list[PlannedCell]]:
+    """Cells by store and experiment."""
+    groups: dict[tuple[str | None, str], list[PlannedCell]] = {}
+    for one in planned:
+        groups.setdefault((one.uri, one.experiment), []).append(one)
+    return groups
+
+
+def _find_done(sweep: Sweep) -> dict[int, runs.Run]:
+    """Fill sweep.done from the stores; by number, the runs that are complete on disk and not in their store."""
+    kept: dict[int, runs.Run] = {}
+    for (uri, experiment), members in _stores(sweep.cells).items():
+        try:
+            found = _finished(experiment, uri, [one.digest for one in members])
+        except TrackingError as error:
+            sys.stderr.write(f"mqlearn: {error}; finished runs are looked for on disk alone\n")
+            found = {}
+        left = [one.digest for one in members if one.digest not in found]
+        on_disk = _finished(experiment, None, left) if left and uri is not None else {}
+        for one in members:
+            if one.digest in found:
+                sweep.done[one.number] = found[one.digest]
+            elif run_kept := runs.complete(one.folder, one.digest, identity.digest_of) or on_disk.get(one.digest):
+                (sweep.done if uri is None else kept)[one.number] = run_kept
+    return kept
+
+
+def _quoted(text: str) -> str:
+    """A value for Hydra's grammar, whatever it holds: backslashes are its escapes only where a quote follows."""
+    return "'" + re.sub(r"(\\*)('|$)", lambda found: 2 * found[1] + found[2].replace("'", "\\'"), text) + "'"
+
+
+# --- before and after the jobs ------------------------------------------------------------------------------------
+
+
+def _prepare_stores(sweep: Sweep) -> None:
+    """Make stores, schemas and experiments, once, before any job."""
+    for (uri, experiment), members in _stores(sweep.missing).items():
+        if uri is not None and not experiment_id(uri, experiment):  # else it is there, and MLflow's import is spared
+            try:
+                members[0].track.prepare()
+            except TrackingError as error:
+                sys.stderr.write(f"mqlearn: {error}\nThe runs are kept on disk until they can be delivered.\n")
+
+
+def _deliver(sweep: Sweep, kept: Mapping[int, runs.Run]) -> None:
+    """Upload what is complete on disk and not in its store: it need not run again."""
+    from mqlearn.storage import tracking
+
+    for one in [one for one in sweep.cells if one.number in kept]:
+        folder = kept[one.number].folder
+        tags = journal.tags_of(sweep.id, one.record())
+        try:
+            tracking.upload(folder, one.uri or "", one.experiment, one.track.per_seed, tags=tags)
+            problem = None
+        except TrackingError as error:
+            problem = str(error)
+        run_kept = runs.load(folder)
+        sweep.done[one.number] = run_kept
+        if problem:
+            more = {"not_tracked": problem}
+            journal.mark(sweep.folder, one.record(), "done", **journal.outcome(run_kept), **more)
+            del sweep.done[one.number]
+
+
+def _end_stale(sweep: Sweep) -> None:
+    """End runs of these cells that a killed process left RUNNING in a store."""
+    from mqlearn.storage import tracking
+
+    for (uri, experiment), members in _stores(sweep.cells).items():
+        digests = {one.digest for one in members}
+        with contextlib.suppress(TrackingError):
+            left = [] if uri is None else running(uri, experiment)
+            stale = [one.run_id for one in left if identity.digest_in(one.folder, one.digest) in digests]
+            if uri is not None and stale:
+                tracking.end_killed(uri, stale)
+
+
+def _mark_killed(sweep: Sweep) -> None:
+    states = journal.states(sweep.folder)
+    for one in sweep.missing:
+        if states.get(one.number, {}).get("state") == "running":
+            journal.record_killed(sweep.folder, sweep.record(one))

@@ -1,0 +1,246 @@
+"""The cells of a sweep as files, and one cell's job: what its processes, wherever they run, know of each other.
+
+outputs/sweeps/ID/plan.json is written before any job: the planned cells. Beside it, cells/NUMBER.json says how far a
+cell is: running (process and host), done, failed or killed. A cell without such a file never started.
+"""
+
+import contextlib
+import functools
+import json
+import os
+import socket
+import threading
+import time
+import traceback
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from mqlearn.errors import SettingError
+from mqlearn.experiments.settings import identity
+from mqlearn.files import write_whole
+from mqlearn.storage import runs
+
+# Environment of a job: the folder of its sweep, its number there, and the store's address if a password is in it.
+SWEEP, CELL, STORE = "MQLEARN_SWEEP", "MQLEARN_CELL", "MQLEARN_STORE"
+PLAN = "plan.json"
+
+
+def sweeps(outputs: Path) -> Path:
+    """The folder of all sweeps."""
+    return outputs / "sweeps"
+
+
+def now() -> str:
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
+
+
+def write_json(path: Path, content: Any) -> None:
+    """Replace a file in one step, so that no reader meets half of it."""
+    write_whole(path, json.dumps(content, ensure_ascii=True, indent=1))
+
+
+def read_plan(folder: Path) -> dict[str, Any]:
+    """plan.json of a sweep, its cells by the digests of today. Raises SettingError if it is missing or damaged."""
+    path = folder / PLAN
+    try:
+        plan = json.loads(path.read_text(encoding="utf-8"))
+        if not isinstance(plan["cells"], list):
+            raise TypeError("no list of cells")
+    except (OSError, ValueError, TypeError, KeyError) as error:
+        raise SettingError("sweep", folder.name, f"{path} is missing or damaged ({error})") from None
+    if plan.get("digest_version") != identity.DIGEST_VERSION:
+        for one in plan["cells"]:
+            one["recorded_digest"] = one["digest"]
+            one["digest"] = identity.present_digest(one["digest"], one.get("settings") or {})
+    return plan
+
+
+def mark(folder: Path, planned: Mapping[str, Any], state: str, **more: Any) -> None:
+    """Say how far a cell is: running | done | failed | killed."""
+    content = {
+        "digest": planned["digest"],
+        "state": state,
+        "pid": os.getpid(),
+        "host": socket.gethostname(),
+        "at": now(),
+    }
+    write_json(folder / "cells" / f"{planned['number']}.json", content | more)
+
+
+def states(folder: Path) -> dict[int, dict[str, Any]]:
+    """What `mark` said last of each cell, by number."""
+    found = {}
+    for path in (folder / "cells").glob("[0-9]*.json"):
+        with contextlib.suppress(OSError, ValueError):
+            found[int(path.stem)] = json.loads(path.read_text(encoding="utf-8"))
+    return found
+
+
+def alive(state: Mapping[str, Any]) -> bool:
+    """Whether the process of a running cell lives, as far as this host can tell: elsewhere it is presumed to."""
+    if state.get("state") != "running":
+        return False
+    if state.get("host") != socket.gethostname():
+        return True
+    try:
+        os.kill(state["pid"], 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass
+    with contextlib.suppress(OSError, IndexError):  # a process that has ended, and is not yet reaped
+        return Path(f"/proc/{state['pid']}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    return True
+
+
+@contextlib.contextmanager
+def claimed(outputs: Path, planned: Mapping[str, Any]) -> Iterator[bool]:
+    """Hold a cell, so that two sweeps do not run it at once; yields whether it had to be waited for.
+
+    A byte of one file stands for each cell: such locks hold across machines that share a file system with locks,
+    and end with their process, however it ends.
+    """
+    import fcntl
+
+    place = sweeps(outputs) / ".lock"
+    place.parent.mkdir(parents=True, exist_ok=True)
+    with place.open("a+b") as file:
+        byte = int(sha256(f"{planned['experiment']}/{planned['digest']}".encode()).hexdigest()[:15], 16)
+        waited = False
+        try:
+            fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, byte)
+        except OSError:
+            waited = True
+            fcntl.lockf(file, fcntl.LOCK_EX, 1, byte)
+        yield waited
+
+
+def told_apart(cells: Sequence[tuple[str, str | None]]) -> list[str]:
+    """Names of cells, from (name, what was swept) of each: what was swept is said where several have one name."""
+    names = Counter(name for name, _ in cells)
+    return [name if names[name] == 1 or not swept else f"{name} ({swept})" for name, swept in cells]
+
+
+_busy = threading.Lock()
+
+
+@functools.lru_cache(maxsize=1)
+def _end_with_parent(parent: int) -> None:
+    """A worker whose sweep was killed would wait for work for minutes: it ends after the cell that it is at."""
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(1.0)
+        with _busy:
+            os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+_plan_of = functools.lru_cache(maxsize=2)(read_plan)
+
+
+def job(folder: Path) -> None:
+    """One cell, as it was planned, in whatever process the launcher runs it: nothing that happens stops the others."""
+    sweep = Path(os.environ[SWEEP])
+    plan = _plan_of(sweep)
+    if plan["launcher"] == "joblib" and os.getpid() != plan["pid"]:  # with one job, joblib runs it in the sweep itself
+        _end_with_parent(plan["pid"])
+        if os.getppid() != plan["pid"]:
+            return  # what is left in the pipe of its workers is for the next sweep
+    with _busy:
+        _account(folder, sweep, plan, plan["cells"][int(os.environ[CELL]) - 1])
+
+
+def _account(folder: Path, sweep: Path, plan: Any, planned: Any) -> None:
+    try:
+        with claimed(sweep.parent.parent, planned) as waited:
+            if waited and plan["existing"] != "rerun" and runs.is_complete(folder, planned["digest"]):
+                mark(sweep, planned, "done", **outcome(runs.load(folder)))
+                return
+            mark(sweep, planned, "running", started=now())
+            settings = _settings(planned)
+            try:
+                _run(settings, folder, sweep, planned, plan)
+            except Exception as error:
+                _record_failed(settings, folder, planned, plan, error)
+                raise
+    except Exception as error:
+        mark(sweep, planned, "failed", error=first_line(error), traceback=traceback.format_exc())
+    except BaseException:
+        record_killed(sweep, planned)
+        raise
+
+
+def _settings(planned: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of a cell as they were planned."""
+    settings = planned["settings"]
+    if STORE in os.environ:
+        settings = settings | {"tracking": settings["tracking"] | {"uri": os.environ[STORE]}}
+    return settings
+
+
+def _run(settings: dict[str, Any], folder: Path, sweep: Path, planned: Mapping[str, Any], plan: Any) -> None:
+    from mqlearn.experiments import execute
+    from mqlearn.experiments.settings.cell import build
+
+    digest = planned["digest"]
+    cell = build(settings)
+    if cell.digest != digest:
+        problem = "is not the planned digest: a configuration file, a map or a module has changed since the sweep began"
+        raise SettingError("settings", cell.digest[:16], f"{problem} (planned {digest[:16]}); start the sweep again")
+    track = execute.tracker(cell.settings)
+    known = {"tags": tags_of(plan["id"], planned), "command": planned["command"], **execute.prospects(cell)}
+    logged, problem = track.deliver(execute.perform(cell, folder, track, known=known, quiet=True))
+    mark(sweep, planned, "done", **outcome(logged), **({"not_tracked": problem} if problem else {}))
+
+
+def tags_of(sweep: str, planned: Mapping[str, Any]) -> dict[str, str]:
+    """The tags that a run of a sweep carries: the sweep, the cell's label in it, and what it is compared within."""
+    return {"sweep": sweep, "cell": planned["cell"], "group": planned["group"]}
+
+
+def outcome(run: runs.Run) -> dict[str, Any]:
+    """What the summary of a sweep tells of a finished run."""
+    final = run.summary["final"].get("q_error") or {}
+    return {
+        "seconds": run.summary["seconds"],
+        "diverged": {str(seed): step for seed, step in run.diverged.items()},
+        "q_error": [final.get(key) for key in ("mean", "low", "high")],
+        "warnings": list(run.summary.get("warnings", [])),
+        "run_id": run.summary["mlflow_run_id"],
+    }
+
+
+def first_line(error: BaseException) -> str:
+    """An exception in one line."""
+    text = (str(error).strip() or type(error).__name__).splitlines()[0]
+    return text if isinstance(error, SettingError) else f"{type(error).__name__}: {text}"
+
+
+def record_killed(sweep: Path, planned: Mapping[str, Any]) -> None:
+    """Mark a cell that was begun and not finished: in the sweep, and in its run folder if that holds no run."""
+    folder = Path(planned["folder"])
+    if not runs.is_complete(folder):
+        with contextlib.suppress(SettingError):
+            extra = {"status": "killed", "error": "interrupted", "command": planned["command"]}
+            runs.write(folder, settings={}, digest=planned["digest"], name=planned["name"], result=None, extra=extra)
+    mark(sweep, planned, "killed", error="interrupted")  # last: what is marked is recorded
+
+
+def _record_failed(settings: dict[str, Any], folder: Path, planned: Any, plan: Any, error: Exception) -> None:
+    """A failed cell is a run too, unless a finished one lies there, or nothing can be written."""
+    from mqlearn.experiments import execute
+
+    if runs.is_complete(folder):
+        return
+    extra = {"error": first_line(error), "traceback": traceback.format_exc(), "tags": tags_of(plan["id"], planned)}
+    extra |= {"versions": execute.versions(), "git_commit": execute.git_commit(), "command": planned["command"]}
+    with contextlib.suppress(SettingError):
+        track, hidden = execute.tracker(settings), execute.without_passwords(settings)
+        digest, name = planned["digest"], planned["name"]
+        track.deliver(runs.write(folder, settings=hidden, digest=digest, name=name, result=None, extra=extra))

@@ -1,0 +1,100 @@
+"""Rules side by side: some lanes after others, a block of iterations at a time."""
+
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from mqlearn.algorithms.rule import Rule
+from mqlearn.learning.chains import Samples
+from mqlearn.learning.learners import Learner
+from mqlearn.learning.record import Ended, Recorder
+
+DIVERGED = 1e100  # a parameter beyond this, or not finite, is divergence
+
+
+@dataclass
+class Course:
+    """One rule on its way: what is recorded of it, its warnings, and the seconds that it has learned."""
+
+    rule: Rule
+    recorder: Recorder
+    warnings: list[str]
+    seconds: float = 0.0
+
+
+@dataclass
+class Part:
+    """Some lanes: the samples that rules share there, if they do, and the learner of each rule that has lanes left."""
+
+    samples: Samples | None
+    learners: dict[int, Any]  # by the number of the rule
+
+    def advance(self, k: int, n: int, weights: Sequence[np.ndarray]) -> tuple[dict[int, list[Ended]], np.ndarray]:
+        """Iterations k .. k + n - 1; the lanes that diverged, by rule, and the seconds of drawing and of each rule."""
+        ended, seconds = {}, np.zeros(1 + len(weights))
+        if self.samples is not None and self.learners:
+            started = time.perf_counter()
+            self.samples.draw(n)
+            seconds[0] = time.perf_counter() - started
+        for number, learner in list(self.learners.items()):
+            started = time.perf_counter()
+            ended[number] = _advance(learner, k, n, weights[number])
+            seconds[1 + number] = time.perf_counter() - started
+            if not learner.lanes.size:
+                del self.learners[number]
+        if self.samples is not None:
+            self.samples.forget()
+        return ended, seconds
+
+
+def learners_of(parts: Sequence[Part], number: int) -> list[Any]:
+    """The learners of one rule."""
+    return [part.learners[number] for part in parts if number in part.learners]
+
+
+def advance(pool: ThreadPoolExecutor, parts: Sequence[Part], courses: Sequence[Course], k: int, n: int) -> None:
+    """Iterations k .. k + n - 1 of all rules."""
+    started = time.perf_counter()
+    weights = []
+    for number, course in enumerate(courses):
+        ranges = [learner.rows(k, n) for learner in learners_of(parts, number)]
+        row = min((row for row, _ in ranges), default=0)
+        weights.append(course.rule.weights(row, max((stop for _, stop in ranges), default=0)))
+    busy = np.zeros(1 + len(courses))
+    for ended, seconds in pool.map(partial(Part.advance, k=k, n=n, weights=weights), parts):
+        for number, gone in ended.items():
+            courses[number].recorder.ended += gone
+        busy += seconds
+    elapsed = time.perf_counter() - started
+    for course, own in zip(courses, busy[1:], strict=True):
+        if own > 0:  # what the rule would have taken alone
+            course.seconds += elapsed * float((busy[0] + own) / busy.sum())
+
+
+def _advance(learner: Learner, k: int, n: int, weights: np.ndarray) -> list[Ended]:
+    """Advance, and take out the lanes that diverged; their step is found by replaying the block."""
+    before = learner.copy()
+    learner.advance(k, n, weights)
+    diverged = ~(learner.largest() <= DIVERGED)
+    ended = []
+    for lane in np.flatnonzero(diverged):
+        first = before.copy()
+        first.keep(np.arange(before.lanes.size) == lane)
+        sound, bad, last = 0, n, first
+        while bad - sound > 1:
+            middle = (sound + bad) // 2
+            trial = first.copy()
+            trial.advance(k, middle, weights)
+            if trial.largest()[0] <= DIVERGED:
+                sound, last = middle, trial
+            else:
+                bad = middle
+        ended.append(Ended(int(before.lanes[lane]), k + bad, last, last.chain_state()))
+    if ended:
+        learner.keep(~diverged)
+    return ended

@@ -1,0 +1,234 @@
+"""What is measured at a checkpoint: errors against the exact optimum, exact policy values, greedy episodes."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mqlearn.checks import choice, whole
+from mqlearn.errors import SettingError
+from mqlearn.learning.sampling import alias_table, transition_model
+from mqlearn.problems.mdp import FiniteMDP
+from mqlearn.problems.solvers import Optimum, policy_values_at_start
+
+if TYPE_CHECKING:
+    from mqlearn.learning import kernels
+
+Metric = Callable[[np.ndarray, FiniteMDP], np.ndarray]
+
+BUILT_IN = (
+    "q_error", "q_error_l2", "bellman_error", "policy_value", "value_gap", "theta_error", "theta_error_average",
+    "return_uniform", "return_start", "success_probability", "success_uniform",
+)  # fmt: skip
+MORE_IS_BETTER = ("policy_value", "return_uniform", "return_start", "success_probability", "success_uniform")
+_CACHED = 2**15  # entries of tables that are worked on at a time
+_SMALL = 128  # states: up to here the exact value of every greedy policy is affordable at every checkpoint
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Greedy episodes at every checkpoint, with random numbers of their own: learning never notices them.
+
+    episodes: None is 150 for one sample an iteration, 0 for synchronous tables.   start: "uniform" over non-terminal
+    states, "start" from the MDP's distribution, or "both".   time_limit: moves of an episode, None is 16 times the
+    longer side of a grid map and at least 100.   Equal best actions are chosen uniformly, anew at every visit.
+    """
+
+    episodes: int | None = None
+    start: str = "both"
+    time_limit: int | None = None
+
+    def __post_init__(self) -> None:
+        whole("evaluation.episodes", self.episodes, 0, null="the default")
+        choice("evaluation.start", self.start, ("uniform", "start", "both"))
+        whole("evaluation.time_limit", self.time_limit, 1, of="moves", null="the default")
+
+    def limit(self, mdp: FiniteMDP) -> int:
+        """Moves after which an episode of this MDP is broken off."""
+        if self.time_limit is not None:
+            return self.time_limit
+        side = max(len(mdp.layout), len(mdp.layout[0])) if mdp.layout else int(np.ceil(np.sqrt(mdp.n_states)))
+        return max(100, 16 * side)
+
+    def warnings(self, mdp: FiniteMDP) -> list[str]:
+        """A limit below the shortest path makes the return 0 by force."""
+        from mqlearn.problems.solvers import shortest_path
+
+        path, limit = shortest_path(mdp), self.limit(mdp)
+        if self.episodes and path is not None and limit < path:
+            return [f"evaluation.time_limit={limit} is below the shortest path from the start, {path} moves"]
+        return []
+
+
+class Measure:
+    """Measures learners at checkpoints.
+
+    Over the counted pairs: q_error, sup norm of Q_k - Q*; q_error_l2, its Euclidean norm; bellman_error, sup norm of
+    T Q_k - Q_k, T with exact expectations. At the start (mean over the start distribution): policy_value, the exact
+    discounted value of the greedy policy, which chooses uniformly among equal best actions; value_gap, the optimal
+    value minus that. theta_error: ||theta_k - theta*||/||theta*|| over the columns that are sampled, theta* in `point`,
+    a `FixedPoint`; theta_error_average: of the mean of theta_1, ..., theta_k. return_uniform, return_start: total
+    return of the greedy episodes. success_probability, success_uniform: exact probability of a goal within the step
+    limit, from the start and from uniform non-terminal states. On more than 128 states bellman_error and the exact
+    values are measured at the columns `exact` only, and these probabilities there in any case. More metrics:
+    functions of (tables (n, S, A), mdp) that return (n,).
+    """
+
+    def __init__(
+        self,
+        mdp: FiniteMDP,
+        optimum: Optimum,
+        more: Mapping[str, Metric] | None = None,
+        evaluation: Evaluation | None = None,
+        exact: tuple[int, ...] = (),
+        point: Any = None,
+        seed: int = 0,
+    ) -> None:
+        self.mdp = mdp
+        self.optimum = optimum
+        self.more = dict(more or {})
+        self.evaluation = evaluation
+        self.exact = exact
+        self.point = point
+        self.seed = np.uint32(seed)
+        self._model: Any = None if evaluation is None else transition_model(mdp, mean_reward=False)
+        for name in self.more:
+            if name in BUILT_IN:
+                raise SettingError("metrics", name, "is the name of a built-in metric")
+
+    def __call__(self, column: int, learner: Any) -> dict[str, np.ndarray]:
+        """Metric name -> (lanes,) at checkpoint number `column`."""
+        q = learner.tables()
+        measured = self.errors(q)
+        if self.mdp.n_states <= _SMALL or column in self.exact:
+            values, errors = self.exact_values(q)
+            measured |= {"policy_value": values, "value_gap": self.optimum.start_value - values}
+            measured["bellman_error"] = errors
+        if self.point is not None:
+            used = self.point.used  # the other columns are never sampled and stay at theta_0
+            star = self.point.theta[used]
+            for name, theta in (("theta_error", learner.theta), ("theta_error_average", learner.average)):
+                difference = np.ascontiguousarray(theta[:, used] - star)
+                measured[name] = np.sqrt((difference**2).sum(axis=1) / ((star**2).sum() or 1.0))
+        if self.evaluation is not None:
+            measured |= self.returns(q, learner.lanes)
+            if column in self.exact:
+                measured |= self.success(q)
+        for name, metric in self.more.items():
+            measured[name] = np.asarray(metric(q, self.mdp), dtype=np.float64)
+            if measured[name].shape != (len(q),):
+                raise SettingError("metrics", name, f"must return an array of shape ({len(q)},), one value a seed")
+        return measured
+
+    def errors(self, q: np.ndarray) -> dict[str, np.ndarray]:
+        """Errors of tables q (n, S, A)."""
+        counted, tables = np.flatnonzero(self.mdp.counted), q.reshape(len(q), -1)
+        optimum = self.optimum.q.take(counted)
+        largest, euclidean = np.empty(len(q)), np.empty(len(q))
+        together = max(1, _CACHED // tables.shape[1])
+        for i in range(0, len(q), together):
+            # Seeds as contiguous rows, each summed alone: otherwise the order of a sum depends on how many there are.
+            error = np.abs(tables[i : i + together].take(counted, axis=1) - optimum)
+            with np.errstate(over="ignore"):  # a diverging table is about to be recorded as such
+                largest[i : i + together] = error.max(axis=1)
+                euclidean[i : i + together] = np.sqrt((error**2).sum(axis=1))
+        return {"q_error": largest, "q_error_l2": euclidean}
+
+    def exact_values(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """For tables q (n, S, A): values at the start of their greedy policies (n,), and Bellman errors (n,)."""
+        from mqlearn.learning import kernels
+
+        pairs = self._of_pairs(q)
+        errors = kernels.bellman_errors(pairs, self._expectations)
+        if self.mdp.n_states > _SMALL:
+            return policy_values_at_start(self.mdp, greedy_policies(self.mdp, q)), errors
+        return kernels.policy_values(pairs, self._expectations), errors
+
+    def _of_pairs(self, q: np.ndarray) -> np.ndarray:
+        """Tables (n, S, A) as (n, pairs)."""
+        return q.reshape(len(q), -1).take(self.mdp.places, axis=1)
+
+    @cached_property
+    def _expectations(self) -> "kernels.Expectations":
+        from mqlearn.learning import kernels
+
+        mdp = self.mdp
+        x, u = mdp.pairs.T
+        return kernels.Expectations(
+            offsets=mdp.pair_offsets.astype(np.uint64),
+            successors=mdp.successors[x, u].astype(np.uint32),
+            probabilities=np.ascontiguousarray(mdp.probabilities[x, u]),
+            rewards=np.ascontiguousarray(mdp.mean_rewards[x, u]),
+            counted=mdp.counted[x, u],
+            start=mdp.start.copy(),
+            discount=mdp.discount,
+        )
+
+    def returns(self, q: np.ndarray, lanes: np.ndarray) -> dict[str, np.ndarray]:
+        """Total undiscounted return of `evaluation.episodes` greedy episodes, for tables q (n, S, A)."""
+        from mqlearn.learning import kernels
+
+        evaluation = self.evaluation
+        assert evaluation is not None and evaluation.episodes is not None
+        values = self._of_pairs(q)
+        open_states = ~self.mdp.terminal
+        kinds = {"uniform": open_states / open_states.sum(), "start": self.mdp.start}
+        measured = {}
+        for kind, distribution in kinds.items():
+            if evaluation.start in (kind, "both"):
+                starts = np.flatnonzero(distribution > 0)
+                episodes = kernels.Episodes(
+                    starts, *alias_table(distribution[starts]), self.mdp.goal.astype(np.uint8),
+                    evaluation.episodes, evaluation.limit(self.mdp),
+                )  # fmt: skip
+                stream = np.uint32(kernels.STREAMS[f"evaluation_{kind}"])
+                measured[f"return_{kind}"], _ = kernels.greedy_returns(
+                    values, self._model, episodes, lanes, self.seed, stream
+                )
+        return measured
+
+    def success(self, q: np.ndarray) -> dict[str, np.ndarray]:
+        """Exact probability of a goal within the step limit under the greedy policies of q (n, S, A)."""
+        from mqlearn.learning import kernels
+
+        evaluation = self.evaluation
+        assert evaluation is not None
+        x, u = self.mdp.pairs.T
+        goal, p = self.mdp.goal.astype(np.uint8), np.ascontiguousarray(self.mdp.probabilities[x, u])
+        limit = evaluation.limit(self.mdp)
+        reached = np.stack(
+            [
+                kernels.success_within(policy[x, u], self._model, p, goal, limit)
+                for policy in greedy_policies(self.mdp, q)
+            ]
+        )
+        return {
+            "success_probability": (reached * self.mdp.start).sum(axis=1),
+            "success_uniform": np.ascontiguousarray(reached[:, ~self.mdp.terminal]).mean(axis=1),
+        }
+
+
+def greedy_policies(mdp: FiniteMDP, q: np.ndarray) -> np.ndarray:
+    """Greedy policies as probabilities (..., S, A): uniform among equal best admissible actions, 0 at terminals."""
+    allowed = np.where(mdp.learned, q, -np.inf)
+    best = mdp.learned & (allowed == allowed.max(axis=-1, keepdims=True))
+    return best / np.maximum(best.sum(axis=-1, keepdims=True), 1)
+
+
+class SimulationMeasure:
+    """What can be measured without a model: the return of greedy episodes from the environment's own start.
+
+    Without a time limit that is Gymnasium's own, or 1000 moves where it has none. Raises SettingError for other starts.
+    """
+
+    def __init__(self, evaluation: Evaluation) -> None:
+        if evaluation.start == "uniform":
+            expected = "needs an exact model; use start, the environment's own"
+            raise SettingError("evaluation.start", evaluation.start, expected)
+        self.evaluation = evaluation
+
+    def __call__(self, column: int, learner: Any) -> dict[str, np.ndarray]:
+        """Metric name -> (lanes,)."""
+        return learner.returns(self.evaluation.episodes, self.evaluation.time_limit)

@@ -1,0 +1,137 @@
+"""What a run leaves: the curves of its seeds, and the last finite parameters of each."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from mqlearn.learning.learners import Learner
+from mqlearn.problems.environments.simulator import Simulator
+from mqlearn.problems.mdp import FiniteMDP, table_of_pairs
+
+_ERROR_TABLES, _ERROR_TABLES_LARGE = 20, 5
+_LARGE = 10_000  # pairs: beyond, fewer error tables are kept
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a run measured.
+
+    iteration: (C,) int64 checkpoints, the last is `iterations`.   curves: metric -> (n_seeds, C), NaN after a seed
+    has diverged and where a metric was not measured.   q: (n_seeds, S, A) last finite tables, None without a model.
+    theta, theta_average: (n_seeds, d) with features, else None.   error_iteration, error_tables: up to 20 checkpoints
+    (5 for large tables) and the seed-mean of |Q_k - Q*| there (E, S, A).   visits: (S, A) of all chains, None for
+    synchronous sampling.   diverged: seed index -> first iteration k at which a parameter was not finite or beyond
+    1e100.   seconds: of the learning loop, without metrics; drawing samples that rules share counts for each of them.
+    facts: what else the summary records.   warnings: for people.   reward: as resolved.
+    """
+
+    iteration: np.ndarray
+    curves: dict[str, np.ndarray]
+    q: np.ndarray | None
+    theta: np.ndarray | None
+    theta_average: np.ndarray | None
+    error_iteration: np.ndarray
+    error_tables: np.ndarray | None
+    visits: np.ndarray | None
+    diverged: dict[int, int]
+    seconds: float
+    facts: dict[str, Any]
+    warnings: tuple[str, ...]
+    reward: str
+
+    @property
+    def status(self) -> str:
+        """finished, or diverged when at least one seed did."""
+        return "diverged" if self.diverged else "finished"
+
+
+@dataclass
+class Ended:
+    """A lane that diverged: the first iteration beyond the bound, the learner before it, its `chain_state` there."""
+
+    lane: int
+    step: int
+    learner: Learner
+    chain_state: tuple[np.ndarray, np.ndarray] | None
+
+
+@dataclass
+class Recorder:
+    """Curves that start as NaN, tables that stay when a seed diverges."""
+
+    mdp: FiniteMDP | Simulator
+    optimal_q: np.ndarray | None
+    iteration: np.ndarray
+    n_seeds: int
+    curves: dict[str, np.ndarray] = field(default_factory=dict)
+    ended: list[Ended] = field(default_factory=list)
+    error_tables: list[np.ndarray] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        if self.optimal_q is None:
+            self.error_columns = np.empty(0, int)
+            return
+        most = _ERROR_TABLES if self.optimal_q.size <= _LARGE else _ERROR_TABLES_LARGE
+        kept = np.linspace(0, len(self.iteration) - 1, min(most, len(self.iteration)))
+        self.error_columns = np.unique(np.rint(kept).astype(int))
+
+    def record(self, column: int, learners: list[Learner], measured: list[dict[str, np.ndarray]]) -> None:
+        for learner, metrics in zip(learners, measured, strict=True):
+            for name, values in metrics.items():
+                if name not in self.curves:
+                    self.curves[name] = np.full((self.n_seeds, len(self.iteration)), np.nan)
+                self.curves[name][learner.lanes, column] = values
+        if self.optimal_q is not None and column in self.error_columns:
+            total, n = np.zeros(self.optimal_q.shape), 0
+            for learner in learners:
+                for table in learner.tables():  # one after the other, however the seeds are dealt to workers
+                    total += np.abs(table - self.optimal_q)
+                    n += 1
+            self.error_tables.append(total / n if n else np.full(total.shape, np.nan))
+
+    def mean_error(self, column: int) -> float:
+        """Mean q_error over the seeds that are still finite."""
+        values = self.curves["q_error"][:, column] if "q_error" in self.curves else np.empty(0)
+        values = values[np.isfinite(values)]
+        return float(values.mean()) if values.size else float("nan")
+
+    def result(
+        self,
+        learners: list[Learner],
+        seconds: float,
+        facts: dict[str, Any],
+        warnings: tuple[str, ...],
+        reward: str,
+    ) -> Result:
+        """What was recorded, of learners that have come to the end and of those that diverged."""
+        last: list[Any] = [*learners, *(gone.learner for gone in self.ended)]
+
+        def gather(name: str) -> np.ndarray:
+            every = np.empty((self.n_seeds, *_part(last[0], name).shape[1:]))
+            for learner in last:  # one after the other: what they make is not kept beside the whole
+                every[learner.lanes] = _part(learner, name)
+            return every
+
+        linear = hasattr(last[0], "theta")
+        seen = [part[1].sum(axis=0) for part in (gone.chain_state for gone in self.ended) if part is not None]
+        seen += [part[1].sum(axis=0) for part in (learner.chain_state() for learner in learners) if part is not None]
+        return Result(
+            iteration=self.iteration,
+            curves=self.curves,
+            q=gather("tables") if self.optimal_q is not None else None,
+            theta=gather("theta") if linear else None,
+            theta_average=gather("average") if linear else None,
+            error_iteration=self.iteration[self.error_columns],
+            error_tables=np.stack(self.error_tables) if self.error_tables else None,
+            visits=table_of_pairs(self.mdp, np.sum(seen, axis=0)) if seen and isinstance(self.mdp, FiniteMDP) else None,
+            diverged={gone.lane: gone.step for gone in sorted(self.ended, key=lambda gone: gone.lane)},
+            seconds=seconds,
+            facts=facts,
+            warnings=warnings,
+            reward=reward,
+        )
+
+
+def _part(learner: Any, name: str) -> np.ndarray:
+    return learner.tables() if name == "tables" else getattr(learner, name)

@@ -1,0 +1,1 @@
+"""A decision problem and all that is exact about it: models, optima, stationary distributions, features."""

@@ -1,0 +1,195 @@
+"""FrozenLake on any rectangle: Gymnasium's model, outcome for outcome, built with arrays.
+
+Tiles: S start, F ice, H hole, G goal; holes and goals are terminal. Actions: 0 left, 1 down, 2 right, 3 up.
+On slippery ice action u moves in the directions u-1, u, u+1 (mod 4), in this order, with the probabilities
+(1-success_rate)/2, success_rate, (1-success_rate)/2. The edge of the map is a wall. Source: FrozenLake-v1.
+"""
+
+import hashlib
+import math
+from collections.abc import Iterable, Sequence
+from os import PathLike
+from pathlib import Path
+
+import numpy as np
+
+from mqlearn.checks import finite_number, share, switch, whole
+from mqlearn.errors import SettingError, nearest
+from mqlearn.problems.mdp import FiniteMDP
+
+MAPS = {
+    "4x4": ("SFFF", "FHFH", "FFFH", "HFFG"),
+    "8x8": ("SFFFFFFF", "FFFFFFFF", "FFFHFFFF", "FFFFFHFF", "FFFHFFFF", "FHHFFFHF", "FHFFHFHF", "FFFHFFFG"),
+}
+Map = str | PathLike | Iterable[str]
+_ROW_STEP, _COLUMN_STEP = np.array([0, 1, 0, -1]), np.array([-1, 0, 1, 0])  # left, down, right, up
+_LARGEST = 1024  # tiles a side of a generated map: 4 million pairs
+
+
+def frozen_lake(
+    map: Map = "4x4",
+    *,
+    discount: float = 0.9,
+    slippery: bool = True,
+    success_rate: float = 1 / 3,
+    rewards: Sequence[float] = (1, 0, 0),
+) -> FiniteMDP:
+    """FrozenLake on the map "4x4" or "8x8", on a list of rows, or on the rows of a text file (.txt).
+
+    rewards: for entering a goal, a hole, ice (start tiles are ice). The first state is uniform over the
+    start tiles. Raises SettingError, also for a map on which no start tile leads to a goal.
+    """
+    rows = _read_map(map)
+    label = map if isinstance(map, str) and map in MAPS else _describe(rows, "map")
+    return _lake(rows, label, discount, slippery, success_rate, rewards)
+
+
+def frozen_lake_random(
+    size: int = 8,
+    frozen: float = 0.8,
+    map_seed: int = 0,
+    *,
+    discount: float = 0.9,
+    slippery: bool = True,
+    success_rate: float = 1 / 3,
+    rewards: Sequence[float] = (1, 0, 0),
+    max_tries: int = 10_000,
+) -> FiniteMDP:
+    """FrozenLake on the map that Gymnasium's generate_random_map(size, frozen, map_seed) returns.
+
+    frozen: share of ice. Gymnasium draws maps until one can be crossed, for ever if need be; here at most
+    `max_tries`. Raises SettingError when none of them can be crossed.
+    """
+    rows = random_map(size, frozen, map_seed, max_tries=max_tries)
+    label = f"random {size}x{size} frozen={frozen:g} map_seed={map_seed}"
+    return _lake(rows, label, discount, slippery, success_rate, rewards)
+
+
+def frozen_lake_blocks(
+    repeat: int = 16,
+    base: Map = "8x8",
+    *,
+    discount: float = 0.99,
+    slippery: bool = True,
+    success_rate: float = 0.8,
+    rewards: Sequence[float] = (1, 0, 0),
+) -> FiniteMDP:
+    """FrozenLake on a map of which every tile becomes a block of `repeat` x `repeat` tiles (16: 128x128)."""
+    repeat = whole("env.repeat", repeat, 1, _LARGEST)
+    small = _read_map(base, "env.base")
+    if repeat * max(len(small), len(small[0])) > _LARGEST:
+        raise SettingError("env.repeat", repeat, f"the map would be larger than {_LARGEST} tiles a side")
+    rows = tuple("".join(tile * repeat for tile in row) for row in small for _ in range(repeat))
+    return _lake(rows, _describe(rows, "blocks"), discount, slippery, success_rate, rewards)
+
+
+def random_map(size: int, frozen: float, map_seed: int, *, max_tries: int = 10_000) -> tuple[str, ...]:
+    """Rows of Gymnasium's generate_random_map(size, frozen, map_seed): the same generator, the same draws."""
+    from scipy.ndimage import label
+
+    size = whole("env.size", size, 2, _LARGEST)
+    map_seed = whole("env.map_seed", map_seed, 0)
+    frozen = share("env.frozen", frozen)
+    generator = np.random.default_rng(map_seed)
+    regions = np.empty((size, size), np.int32)
+    for _ in range(max_tries):
+        tiles = generator.choice(["F", "H"], (size, size), p=[frozen, 1 - frozen])
+        tiles[0, 0], tiles[-1, -1] = "S", "G"
+        label(tiles != "H", output=regions)  # joined by sides, as the moves are
+        if regions[0, 0] == regions[-1, -1]:
+            return tuple("".join(row) for row in tiles)
+    raise SettingError("env.frozen", frozen, f"none of {max_tries} maps of size {size} can be crossed; use more ice")
+
+
+def _lake(
+    rows: tuple[str, ...],
+    label: str,
+    discount: float,
+    slippery: bool,
+    success_rate: float,
+    rewards: Sequence[float],
+) -> FiniteMDP:
+    slippery = switch("env.slippery", slippery)
+    success_rate = share("env.success_rate", success_rate)
+    schedule = _reward_schedule(rewards)
+    tiles = np.array([list(row) for row in rows])
+    n_rows, n_columns = tiles.shape
+    row, column = np.divmod(np.arange(tiles.size)[:, None], n_columns)
+    row, column = np.clip(row + _ROW_STEP, 0, n_rows - 1), np.clip(column + _COLUMN_STEP, 0, n_columns - 1)
+    entered = row * n_columns + column  # (S, 4), by direction
+    if slippery:
+        directions = (np.arange(4)[:, None] + [-1, 0, 1]) % 4
+        slip = (1 - success_rate) / 2
+        # Gymnasium's (1 - 1/3) / 2 is one bit above 1/3; the samplers want outcomes that are equally likely.
+        odds = [1 / 3] * 3 if math.isclose(success_rate, 1 / 3, abs_tol=1e-12) else [slip, success_rate, slip]
+        label += "" if odds[1] == 1 / 3 else f" success_rate={success_rate:g}"
+    else:
+        directions, odds = np.arange(4)[:, None], [1.0]
+        label += " not slippery"
+    tile = tiles.ravel()
+    goal, hole = tile == "G", tile == "H"
+    terminal = goal | hole
+    closed = terminal[:, None, None]
+    successors = np.where(closed, np.arange(tile.size)[:, None, None], entered[:, directions])
+    paid = np.select([goal, hole], schedule[:2], schedule[2])[successors]
+    mdp = FiniteMDP(
+        successors=successors,
+        probabilities=np.where(closed, np.eye(len(odds))[0], odds) + np.zeros(successors.shape),
+        rewards=np.where(closed, 0.0, paid),
+        terminal=terminal,
+        admissible=np.ones((tile.size, 4), bool),
+        start=(tile == "S") / max(1, np.count_nonzero(tile == "S")),
+        discount=discount,
+        goal=goal,
+        name=f"FrozenLake {label}",
+        layout=rows,
+    )
+    if not (mdp.reachable & goal).any():
+        raise SettingError("env.map", " / ".join(rows), "no goal tile G can be reached from a start tile S")
+    return mdp
+
+
+def _read_map(given: Map, setting: str = "env.map") -> tuple[str, ...]:
+    """The rows of a map, checked: a rectangle of known tiles with a start and a goal."""
+    if isinstance(given, str) and given in MAPS:
+        return MAPS[given]
+    if isinstance(given, PathLike) or (isinstance(given, str) and given.lower().endswith(".txt")):
+        try:
+            lines = Path(given).read_text(encoding="utf-8-sig").splitlines()
+            rows = [line.strip() for line in lines if line.strip()]
+        except (OSError, UnicodeDecodeError) as error:
+            reason = getattr(error, "strerror", None) or "not a text file"
+            raise SettingError(setting, str(given), f"cannot be read as a map file ({reason})") from None
+    elif isinstance(given, str) or not isinstance(given, Iterable):
+        hint = nearest(given, MAPS) if isinstance(given, str) else ""
+        expected = "must be '4x4', '8x8', a list of rows such as [SFFF,FHFH,FFFH,HFFG], or a path that ends in .txt"
+        raise SettingError(setting, given, expected + hint)
+    else:
+        rows = list(given)
+    shown = " / ".join(map(str, rows))
+    if not rows or not all(isinstance(row, str) and row for row in rows):
+        raise SettingError(setting, shown, "must have at least one row, and each row must be a text of tiles")
+    for number, row in enumerate(rows, start=1):
+        if len(row) != len(rows[0]):
+            unequal = f"row {number} ({row}) has {len(row)} tiles but row 1 ({rows[0]}) has {len(rows[0])}"
+            raise SettingError(setting, shown, unequal)
+        for place, tile in enumerate(row, start=1):
+            if tile not in "SFHG":
+                unknown = f"row {number}, tile {place} is {tile!r}; tiles are S start, F ice, H hole, G goal"
+                raise SettingError(setting, shown, unknown)
+    for tile, meaning in (("S", "start"), ("G", "goal")):
+        if tile not in shown:
+            raise SettingError(setting, shown, f"the map has no {meaning} tile {tile}")
+    return tuple(rows)
+
+
+def _reward_schedule(rewards: object) -> list[float]:
+    numbers = list(rewards) if isinstance(rewards, Iterable) and not isinstance(rewards, str) else []
+    schedule = [number for number in map(finite_number, numbers) if number is not None]
+    if not len(schedule) == len(numbers) == 3:
+        raise SettingError("env.rewards", rewards, "must be three finite numbers, for entering a goal, a hole, ice")
+    return schedule
+
+
+def _describe(rows: tuple[str, ...], kind: str) -> str:
+    return f"{len(rows)}x{len(rows[0])} {kind} {hashlib.sha256(' '.join(rows).encode()).hexdigest()[:6]}"

@@ -1,0 +1,248 @@
+"""Exact solutions of a FiniteMDP: Q*, values of policies, probabilities of success, each checked.
+
+A policy is an array (S,) of actions or (S, A) of probabilities. scipy costs start-up time, so it is imported
+inside the functions.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from mqlearn.checks import are_distributions
+from mqlearn.errors import SettingError
+from mqlearn.problems.mdp import FiniteMDP, backup, bellman, greedy, state_values
+
+_EPS = float(np.finfo(float).eps)
+_SWEEPS = 20  # evaluations of a policy between two improvements
+_IMPROVEMENTS = 3000
+_SOLVES = 100
+
+
+class ConvergenceError(RuntimeError):
+    """An exact quantity could not be computed to a certified accuracy."""
+
+
+@dataclass(frozen=True, eq=False)
+class Optimum:
+    """Q* as q (S, A) and its maximum v (S,), both wrong by at most `error_bound` in the sup norm.
+
+    iterations: improvements of the first method plus solves of the second. start_value: mean of v over the
+    start distribution.
+    """
+
+    q: np.ndarray
+    v: np.ndarray
+    error_bound: float
+    iterations: int
+    start_value: float
+
+
+_optima: WeakKeyDictionary[FiniteMDP, Optimum] = WeakKeyDictionary()
+
+
+def optimal(mdp: FiniteMDP) -> Optimum:
+    """Q* by modified policy iteration (Puterman and Shin 1978), then by policy iteration with sparse LU
+    solves.
+
+    The two tables must agree within their certified errors; the second is returned. Where the rewards have
+    one sign nothing cancels, and even values of 1e-60 are right to many digits although the bound is
+    absolute. Computed once for each object. Raises ConvergenceError, and SettingError for a discount so near
+    1 that the bound says nothing.
+    """
+    if mdp not in _optima:
+        _optima[mdp] = _solve_optimum(mdp)
+    return _optima[mdp]
+
+
+def _solve_optimum(mdp: FiniteMDP) -> Optimum:
+    first, improvements = _modified_policy_iteration(mdp)
+    second, solves = _policy_iteration(mdp, first)
+    first_bound, bound = certified_error(mdp, first), certified_error(mdp, second)
+    distance = float(np.abs(first - second).max())
+    if not distance <= first_bound + bound:
+        raise ConvergenceError(f"two solutions of {mdp.name} differ by {distance:.3g}, beyond their certified errors")
+    if not bound <= 1e-6 * max(np.abs(second).max(), np.abs(mdp.rewards).max()):
+        reason = f"is too near 1 for double precision: Q* would only be known to within {bound:.3g}"
+        raise SettingError("discount", mdp.discount, reason)
+    v = state_values(mdp, second)
+    for array in (second, v):
+        array.flags.writeable = False
+    return Optimum(second, v, bound, improvements + solves, float(mdp.start @ v))
+
+
+def certified_error(mdp: FiniteMDP, q: np.ndarray) -> float:
+    """A bound on max |q - Q*| over the learned pairs that holds for any table q (S, A), rounding included.
+
+    Banach's fixed point theorem: ||q - Q*|| <= ||Tq - q|| / (1 - g), with g the discount times the largest
+    sum of probabilities as they are stored.
+    """
+    size = np.abs(mdp.rewards) + mdp.discount * np.abs(state_values(mdp, q))[mdp.successors]
+    rounding = (2 * mdp.n_successors + 6) * _EPS * (mdp.probabilities * size).sum(2)
+    wrong = np.where(mdp.learned, np.abs(bellman(mdp, q) - q) + rounding, 0.0).max()
+    sums = np.where(mdp.learned, mdp.probabilities.sum(2), 1.0)
+    contraction = mdp.discount * sums.max() * (1 + (mdp.n_successors + 2) * _EPS)
+    return float(wrong / (1 - contraction)) if contraction < 1 else np.inf
+
+
+def optimal_actions(mdp: FiniteMDP, tolerance: float | None = None) -> int:
+    """Number of counted pairs whose Q* is the largest of their state to within `tolerance`.
+
+    The default, four times the certified error, misses no optimal action.
+    """
+    optimum = optimal(mdp)
+    tolerance = 4 * optimum.error_bound if tolerance is None else tolerance
+    return int((mdp.counted & (optimum.q >= optimum.v[:, None] - tolerance)).sum())
+
+
+def policy_value(mdp: FiniteMDP, policy: np.ndarray) -> np.ndarray:
+    """v (S,) of a policy: the solution of (I - discount * P) v = r by sparse LU, its residual checked."""
+    p, r = _chain(mdp, policy)
+    v = _factor(p, mdp.discount).solve(r)
+    ahead = mdp.discount * (p @ v)
+    if not np.all(np.abs(r + ahead - v) <= 1e-10 * (np.abs(r).max() + np.abs(v).max())):
+        raise ConvergenceError(f"the linear system of a policy on {mdp.name} was not solved")
+    return v
+
+
+def policy_values_at_start(mdp: FiniteMDP, policies: np.ndarray) -> np.ndarray:
+    """(n,): the values of the policies (n, S, A), probabilities, as means over the start distribution."""
+    return np.array([mdp.start @ policy_value(mdp, policy) for policy in policies])
+
+
+def success_probability(mdp: FiniteMDP) -> np.ndarray:
+    """(S,): the largest undiscounted probability of ever reaching a goal.
+
+    Policy iteration that starts from shortest ways, under which all states with a way to a goal are
+    transient, and switches only on strict improvement, which keeps them so: I - P stays regular. Raises
+    ConvergenceError.
+    """
+    hopeful, policy = _towards_goal(mdp)
+    states = np.arange(mdp.n_states)
+    arrives = np.where(mdp.learned, (mdp.probabilities * mdp.goal[mdp.successors]).sum(2), 0.0)
+    stays = np.where(hopeful[:, None, None] & hopeful[mdp.successors], mdp.probabilities, 0.0)
+    for _ in range(1000):
+        chain = _matrix(stays[states, policy], mdp.successors[states, policy])
+        v = _factor(chain, 1.0).solve(np.where(hopeful, arrives[states, policy], 0.0))
+        gain = np.where(mdp.learned, arrives + (stays * v[mdp.successors]).sum(2), -np.inf)
+        better = hopeful & (gain.max(1) > v * (1 + 1e-11))
+        if not better.any():
+            return np.where(mdp.goal, 1.0, np.clip(v, 0.0, 1.0))
+        policy = np.where(better, gain.argmax(1), policy)
+    raise ConvergenceError(f"the best success probability on {mdp.name} was not found in 1000 improvements")
+
+
+def shortest_path(mdp: FiniteMDP) -> int | None:
+    """Fewest moves from a possible first state to a goal, counting any outcome; None without a way."""
+    moves = mdp.distances[mdp.goal & mdp.reachable]
+    return int(moves.min()) if moves.size else None
+
+
+def _modified_policy_iteration(mdp: FiniteMDP) -> tuple[np.ndarray, int]:
+    """A table (S, A) and the number of improvements.
+
+    It starts from the value of shortest ways, because a reward at the goal would travel one move an
+    improvement; it ends on relative changes where the signs allow it, because an absolute tolerance would
+    end before it arrives.
+    """
+    possible = mdp.rewards[(mdp.probabilities > 0) & mdp.learned[:, :, None]]
+    one_sign = possible.min(initial=0) >= 0 or possible.max(initial=0) <= 0
+    v = policy_value(mdp, _towards_goal(mdp)[1])
+    improvements = 0
+    while True:
+        q = backup(mdp, v)
+        best = state_values(mdp, q)
+        scale = np.abs(best) if one_sign else np.abs(best).max()
+        if improvements == _IMPROVEMENTS or np.all(np.abs(best - v) <= 1e-13 * scale):
+            return q, improvements  # the certificate says what they are worth
+        improvements += 1
+        p, r = _chain(mdp, greedy(mdp, q))
+        p, v = mdp.discount * p, best
+        for _ in range(_SWEEPS):
+            v = r + p @ v
+
+
+def _policy_iteration(mdp: FiniteMDP, q: np.ndarray) -> tuple[np.ndarray, int]:
+    """The table of least certified error in a policy iteration from the greedy policy of q, and the solves.
+
+    An action is kept where it is as good as any up to rounding: without that, ties would make it cycle.
+    """
+    states = np.arange(mdp.n_states)
+    policy, least, table = greedy(mdp, q), np.inf, q
+    for solve in range(1, _SOLVES + 1):
+        v = policy_value(mdp, policy)
+        new = backup(mdp, v)
+        error = certified_error(mdp, new)
+        if error < least:
+            least, table = error, new
+        size = (mdp.probabilities * (np.abs(mdp.rewards) + np.abs(v)[mdp.successors])).sum(2).max(1)
+        better = ~mdp.terminal & (state_values(mdp, new) > new[states, policy] + 64 * _EPS * size)
+        if not better.any():
+            return table, solve
+        policy = np.where(better, greedy(mdp, new), policy)
+    return table, _SOLVES
+
+
+def _towards_goal(mdp: FiniteMDP) -> tuple[np.ndarray, np.ndarray]:
+    """The states (S,) bool that are no goal but have a way to one, and a policy (S,) of shortest ways.
+
+    The other states get their first admissible action.
+    """
+    from scipy import sparse
+    from scipy.sparse.csgraph import dijkstra
+
+    possible = (mdp.probabilities > 0) & mdp.learned[:, :, None] & ~mdp.goal[:, None, None]
+    moves = np.full(mdp.n_states, np.inf)
+    if mdp.goal.any():
+        x, u, b = np.nonzero(possible)
+        backwards = (np.ones(len(x)), (mdp.successors[x, u, b], x))
+        graph = sparse.csr_array(backwards, shape=(mdp.n_states, mdp.n_states))
+        moves = dijkstra(graph, indices=np.flatnonzero(mdp.goal), unweighted=True, min_only=True)
+    ahead = np.where(possible, moves[mdp.successors], np.inf).min(2)
+    hopeful = np.isfinite(ahead.min(1))
+    return hopeful, np.where(hopeful, ahead.argmin(1), mdp.admissible.argmax(1))
+
+
+def _chain(mdp: FiniteMDP, policy: np.ndarray) -> tuple[Any, np.ndarray]:
+    """Transition matrix (S, S), sparse, with empty rows at terminal states, and mean rewards (S,)."""
+    policy, states = np.asarray(policy), np.arange(mdp.n_states)
+    if policy.shape == (mdp.n_states,) and policy.dtype.kind in "iu":
+        valid = (policy >= 0) & (policy < mdp.n_actions)
+        at = states, np.where(valid, policy, 0)
+        valid &= mdp.learned[at]
+        p, y, r = mdp.probabilities[at], mdp.successors[at], mdp.mean_rewards[at]
+    elif policy.shape == (mdp.n_states, mdp.n_actions):
+        share = np.where(mdp.learned, policy, 0.0)
+        valid = are_distributions(share)
+        p = (share[:, :, None] * mdp.probabilities).reshape(mdp.n_states, -1)
+        y, r = mdp.successors.reshape(mdp.n_states, -1), (share * mdp.mean_rewards).sum(1)
+    else:
+        expected = f"must be {mdp.n_states} actions or a row of {mdp.n_actions} probabilities for each state"
+        raise SettingError("policy", f"array of {policy.dtype} of shape {policy.shape}", expected)
+    if not (valid | mdp.terminal).all():
+        x = int((valid | mdp.terminal).argmin())
+        expected = "must be an admissible action, or probabilities of admissible actions that sum to 1"
+        raise SettingError(f"policy[{x}]", policy[x], expected)
+    return _matrix(np.where(mdp.terminal[:, None], 0.0, p), y), r
+
+
+def _matrix(p: np.ndarray, y: np.ndarray) -> Any:
+    """Sparse (S, S) with the probabilities p (S, n) of the successors y (S, n)."""
+    from scipy import sparse
+
+    # A copy of the indices: scipy may sort them in place.
+    return sparse.csr_array((p.ravel(), y.flatten(), np.arange(len(p) + 1) * p.shape[1]), shape=(len(p), len(p)))
+
+
+def _factor(p: Any, discount: float) -> Any:
+    """LU of I - discount * p, pivots on the diagonal.
+
+    For such a matrix (an M-matrix) nothing then cancels off the diagonal, so that solutions for
+    right-hand sides of one sign are right in their smallest entries too.
+    """
+    from scipy import sparse
+    from scipy.sparse.linalg import splu
+
+    system = (sparse.eye_array(p.shape[0]) - discount * p).tocsc()
+    return splu(system, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True})

@@ -1,0 +1,1 @@
+"""Where a run is kept and found again: its folder, and its copy in MLflow."""

@@ -1,0 +1,138 @@
+"""Two sets of named arrays, bit by bit: the same, close enough, or where they first differ.
+
+Numbers travel as a dict of names to arrays; the last axis of an array is the checkpoint, where it has one, and a
+leading axis lists the components of one quantity (seeds; mean, low, high).
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from mqlearn.storage.runs import Run
+
+Numbers = Mapping[str, np.ndarray]
+Place = Callable[[str, tuple[int, ...]], tuple[str, int | None]]  # of an entry: what it is called, and its iteration
+_OF_SEEDS = ("q", "theta", "theta_average")  # tables whose first axis is the seed
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """same: equal bits; compatible: within a tolerance; different: neither. `difference` names the first one, which
+    is the earliest where iterations are known; `names` are the arrays that differ.
+    """
+
+    verdict: Literal["same", "compatible", "different"]
+    difference: str = ""
+    names: tuple[str, ...] = ()
+
+
+def _by_index(name: str, index: tuple[int, ...]) -> tuple[str, int | None]:
+    return f"{name}{list(index)}", None
+
+
+def compare(
+    new: Numbers,
+    old: Numbers,
+    *,
+    within: float = 0.0,
+    sides: tuple[str, str] = ("the first", "the second"),
+    place: Place = _by_index,
+) -> Comparison:
+    """How `new` differs from `old`; `sides` is what the two are called.
+
+    Whole numbers must be equal; others may differ by `within` times the largest component at that checkpoint, so that
+    the ends of a narrow band are judged by the size of what they enclose. All NaN are equal.
+    """
+    alone = sorted(new.keys() ^ old.keys())
+    if alone:
+        holder = sides[0] if alone[0] in new else sides[1]
+        return Comparison("different", f"{alone[0]}: only in {holder}", tuple(alone))
+    beyond: list[tuple[float, str, str]] = []
+    near: list[tuple[float, str, str]] = []
+    for name in sorted(new):
+        a, b = canonical(new[name]), canonical(old[name])
+        if a.shape != b.shape:
+            beyond.append((-1, f"{name}: shape {a.shape}, {sides[1]} {b.shape}", name))
+            continue
+        differs = _bits_differ(a, b)
+        wrong = differs & ~_close(a, b, within) if within else differs
+        if wrong.any():
+            beyond.append((*_describe(name, a, b, wrong, sides[1], place), name))
+        elif differs.any():
+            near.append((*_describe(name, a, b, differs, sides[1], place), name))
+        elif a.dtype != b.dtype:
+            (near if within else beyond).append((np.inf, f"{name}: {a.dtype}, {sides[1]} {b.dtype}", name))
+    found = beyond or near
+    if not found:
+        return Comparison("same")
+    _, text, _ = min(found, key=lambda one: one[0])
+    return Comparison("different" if beyond else "compatible", text, tuple(name for *_, name in found))
+
+
+def of_run(run: "Run", n_seeds: int | None = None) -> dict[str, np.ndarray]:
+    """All arrays of a run; with `n_seeds`, those of its first seeds, without what sums over the seeds."""
+    if n_seeds is None:
+        curves, tables = dict(run.curves), dict(run.tables)
+    else:
+        curves = {name: curve if name == "iteration" else curve[:n_seeds] for name, curve in run.curves.items()}
+        tables = {name: run.tables[name][:n_seeds] for name in _OF_SEEDS if name in run.tables}
+    named = {f"curve {name}": array for name, array in curves.items()}
+    return named | {f"table {name}": array for name, array in tables.items()}
+
+
+def place_in(run: "Run") -> Place:
+    """The entries of `of_run` by seed and iteration."""
+    iteration = run.curves["iteration"]
+
+    def place(name: str, index: tuple[int, ...]) -> tuple[str, int | None]:
+        kind, _, what = name.partition(" ")
+        if kind == "curve" and what != "iteration":
+            return f"{name}, seed {index[0]}", int(iteration[index[1]])
+        if what in _OF_SEEDS:
+            return f"{name}, seed {index[0]}, entry {list(index[1:])}", None
+        return f"{name}, entry {list(index)}", None
+
+    return place
+
+
+def canonical(array: np.ndarray) -> np.ndarray:
+    """Contiguous little-endian f8, int64 or bool with one NaN."""
+    array = np.asarray(array)
+    kind = {"f": "<f8", "i": "<i8", "u": "<i8", "b": "|b1"}[array.dtype.kind]
+    array = np.array(array, dtype=kind, order="C")
+    if kind == "<f8":
+        array[np.isnan(array)] = np.nan
+    return array
+
+
+def _bits_differ(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    if a.dtype == b.dtype and a.dtype.kind == "f":
+        return a.view(np.int64) != b.view(np.int64)
+    return np.asarray(a != b)
+
+
+def _close(a: np.ndarray, b: np.ndarray, within: float) -> np.ndarray:
+    if a.dtype.kind != "f" or b.dtype.kind != "f":
+        return np.zeros(a.shape, dtype=bool)
+    size = np.fmax(np.abs(a), np.abs(b))
+    size = np.where(np.isfinite(size), size, 0.0)
+    if size.ndim > 1:
+        size = size.max(axis=tuple(range(size.ndim - 1)), keepdims=True)
+    with np.errstate(invalid="ignore", over="ignore"):
+        return np.abs(a - b) <= within * size
+
+
+def _describe(
+    name: str, a: np.ndarray, b: np.ndarray, where: np.ndarray, other: str, place: Place
+) -> tuple[float, str]:
+    """Iteration (infinite if there is none) and text of the first entry, the earliest checkpoint first."""
+    index = tuple(int(i) for i in np.argwhere(where.T)[0][::-1])
+    text, k = place(name, index)
+    one, two = a[index].item(), b[index].item()
+    largest = max(abs(one), abs(two))
+    relative = abs(one - two) / largest if largest and np.isfinite(largest) else 0.0 if largest == 0 else np.inf
+    at = "" if k is None else f"k = {k}, "
+    return np.inf if k is None else k, f"{text}: {one!r}, {other} {two!r} ({at}relative difference {relative:.2g})"

@@ -1,0 +1,1 @@
+"""What theorems say in numbers."""

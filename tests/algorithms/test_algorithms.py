@@ -1,0 +1,437 @@
+"""One contract for every rule of conf/algorithm, and the rules against the equations of the papers.
+
+Equations are checked in fractions, so that they hold exactly and not to some tolerance.
+"""
+
+import importlib
+import inspect
+import math
+import pickle
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import twins
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from random_mdps import random_mdp
+from twins import run
+
+from mqlearn.algorithms import MomentumQ, NeSA, QLearning, Rule, SpeedyQ, check_rule
+from mqlearn.algorithms.step_sizes import Constant, Harmonic, InverseSqrt, Matched, Polynomial, RescaledLinear
+from mqlearn.errors import SettingError
+from mqlearn.learning.sampling import Synchronous
+from mqlearn.paths import CONF
+from mqlearn.problems.environments import frozen_lake
+from mqlearn.problems.mdp import bellman
+from mqlearn.problems.solvers import optimal
+
+FILES = sorted((CONF / "algorithm").glob("*.yaml"))
+
+# More choices of a file's settings, for the same contract.
+VARIANTS: dict[str, list[dict]] = {
+    "speedy_q": [{"form": "printed"}],
+    "nesa": [{"zeta": 1}, {"zeta": 1e-3}],
+    "momentum_q": [
+        *({"m": m} for m in (0, -3, 1.5, 10, 11, 100)),
+        {"m": 5, "shift": "on"},
+        {"m": 50, "shift": "off"},
+        {"beta": 0, "lam": 0},
+        {"beta": 0.9, "phi": 1},
+        {"beta": 0.999, "phi": 0, "lam": 0.5},
+    ],
+}
+STEP_SIZES = [
+    Harmonic(),
+    Harmonic(7.5),
+    Polynomial(),
+    RescaledLinear(0.9),
+    Constant(0.1),
+    InverseSqrt(0.5, 10),
+    Matched(Constant(0.1)),
+]
+
+
+def build(file: Path, **settings) -> Rule:
+    """The rule of a yaml, with other settings."""
+    node = yaml.safe_load(file.read_text())
+    module, _, name = node.pop("_target_").rpartition(".")
+    assert node.pop("name") == file.stem
+    return getattr(importlib.import_module(module), name)(**(node | settings))
+
+
+CASES = [(file, {}) for file in FILES]
+CASES += [(file, settings) for file in FILES for settings in VARIANTS.get(file.stem, [])]
+every_rule = pytest.mark.parametrize(
+    "rule", [build(file, **s) for file, s in CASES], ids=[f"{file.stem} {s or ''}".strip() for file, s in CASES]
+)
+every_step_size = pytest.mark.parametrize("step_size", STEP_SIZES, ids=repr)
+
+
+# --- the contract -----------------------------------------------------------------------------------------------------
+
+
+def test_the_contract_covers_the_files():
+    assert {"q_learning", "speedy_q", "nesa", "momentum_q"} <= {file.stem for file in FILES}
+    assert VARIANTS.keys() <= {file.stem for file in FILES}
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+def test_a_file_writes_out_every_setting_and_its_default(file):
+    node = yaml.safe_load(file.read_text())
+    module, _, name = node["_target_"].rpartition(".")
+    parameters = inspect.signature(getattr(importlib.import_module(module), name)).parameters
+    defaults = {key: p.default for key, p in parameters.items()}
+    assert {key: value for key, value in node.items() if key not in ("_target_", "name")} == defaults
+
+
+@every_rule
+@every_step_size
+def test_weights_are_finite_and_sum_to_one(rule, step_size):
+    rule = rule.with_step_size(step_size)
+    for first, stop in ((0, 300), (10**7, 10**7 + 3)):
+        weights = rule.weights(first, stop)
+        assert weights.shape == (stop - first, 4)
+        assert np.isfinite(weights).all()
+        error = np.abs(weights.sum(axis=1) - 1)
+        assert (error <= 1e-12 * np.abs(weights).sum(axis=1)).all()
+
+
+@every_rule
+def test_weights_of_a_range_are_those_of_the_whole(rule):
+    np.testing.assert_array_equal(rule.weights(0, 50)[17:41], rule.weights(17, 41))
+    assert rule.weights(5, 5).shape == (0, 4)
+
+
+@every_rule
+def test_update_is_linear(rule):
+    check_rule(rule)
+    rng = np.random.default_rng(0)
+    a, b = rng.normal(size=(2, 4, 3))
+    k = np.array([4.0])
+    both = rule.update(k, *(2 * a - 3 * b))
+    apart = 2 * rule.update(k, *a) - 3 * rule.update(k, *b)
+    np.testing.assert_allclose(both, apart, rtol=0, atol=1e-12 * (1 + np.abs(rule.weights(4, 5)).sum()))
+
+
+@every_rule
+@every_step_size
+def test_the_optimum_is_a_fixed_point_under_exact_targets(rule, step_size):
+    mdp = random_mdp(4, 6, 3, 3, 0.9, "mixed")
+    q_star = optimal(mdp).q
+    target = bellman(mdp, q_star)
+    rule = rule.with_step_size(step_size)
+    for k in (0.0, 1.0, 2.0, 30.0, 1e6):
+        new = rule.update(np.array([k]), *(table.ravel() for table in (q_star, q_star, target, target)))
+        scale = np.abs(rule.weights(int(k), int(k) + 1)).sum()
+        np.testing.assert_allclose(new, q_star.ravel(), rtol=0, atol=1e-13 * scale * np.abs(q_star).max())
+
+
+@every_rule
+def test_the_compiled_loop_stays_at_the_optimum(rule):
+    """With deterministic moves every sampled target is exact."""
+    mdp = frozen_lake("4x4", slippery=False)
+    x, u = mdp.pairs.T
+    learner = twins.learner(mdp, Synchronous(), [0])
+    q_star = optimal(mdp).q[x, u][:, None]
+    learner.q[:] = learner.q_prev[:] = q_star
+    twins.advance(learner, rule, 1, 30)
+    scale = np.abs(rule.weights(0, 31)).sum(axis=1).max()
+    np.testing.assert_allclose(learner.q, q_star, rtol=0, atol=1e-11 * scale)
+
+
+@every_rule
+def test_pickles_and_compares_by_value(rule):
+    again = pickle.loads(pickle.dumps(rule.with_step_size(Polynomial(0.6))))
+    assert again == rule
+    np.testing.assert_array_equal(again.weights(0, 9), rule.with_step_size(Polynomial(0.6)).weights(0, 9))
+
+
+@every_rule
+def test_a_new_step_size_makes_a_new_rule(rule):
+    before = rule.weights(0, 9)
+    other = rule.with_step_size(Constant(0.25))
+    assert type(other) is type(rule)
+    assert other.step_size == Constant(0.25)
+    np.testing.assert_array_equal(rule.weights(0, 9), before)
+    assert (other.weights(5, 9) != before[5:9]).any()
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+def test_bad_settings_are_refused_by_name(file):
+    node = yaml.safe_load(file.read_text())
+    for key in set(node) - {"_target_", "name"}:
+        for value in (math.nan, math.inf, -math.inf, "nonsense" if isinstance(node[key], str) else -1e400):
+            with pytest.raises(SettingError, match=rf"^algorithm\.{key}="):
+                build(file, **{key: value})
+
+
+@pytest.mark.parametrize(
+    ("settings", "setting"),
+    [
+        ({"beta": 1}, "beta"),
+        ({"beta": -0.1}, "beta"),
+        ({"beta": 0.5, "lam": 1}, "lam"),
+        ({"beta": 0.5, "phi": 1.1}, "phi"),
+        ({"beta": 0.5, "m": 2}, "m"),
+        ({"m": -1, "shift": "on"}, "m"),
+        ({"shift": "maybe"}, "shift"),
+    ],
+)
+def test_momentum_q_refuses(settings, setting):
+    with pytest.raises(SettingError, match=rf"^algorithm\.{setting}="):
+        MomentumQ(**settings)
+
+
+@pytest.mark.parametrize("zeta", [0, -1, math.nan])
+def test_nesa_refuses(zeta):
+    with pytest.raises(SettingError, match=r"^algorithm\.zeta="):
+        NeSA(zeta)
+
+
+@every_rule
+def test_the_run_of_every_rule_repeats_itself(rule):
+    mdp = frozen_lake("4x4")
+    one, other = (run(mdp, rule, iterations=40, n_seeds=3, n_checkpoints=5) for _ in range(2))
+    np.testing.assert_array_equal(one.q, other.q)
+    assert np.isfinite(one.q).all()
+    assert not one.diverged
+
+
+# --- rules of one's own -----------------------------------------------------------------------------------------------
+
+
+class _Own(Rule):
+    def __init__(self, function) -> None:
+        self.function = function
+
+    def update(self, k, q, q_prev, target, target_prev):
+        return self.function(self.step_size(k), q, q_prev, target, target_prev)
+
+
+def test_a_rule_of_ones_own_is_accepted():
+    check_rule(_Own(lambda a, q, q_prev, target, target_prev: (1 - a) * q + a * (2 * target - target_prev)))
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        (lambda a, q, q_prev, target, target_prev: (1 - a) * q + a * np.abs(target), "linear"),
+        (lambda a, q, q_prev, target, target_prev: (1 - a) * q + a * np.sqrt(target), "linear"),
+        (lambda a, q, q_prev, target, target_prev: (1 - a) * q + a * target + 1e-6, "linear"),
+        (lambda a, q, q_prev, target, target_prev: (1 - a) * q + 0.9 * a * target, "sum to 1"),
+        (lambda a, q, q_prev, target, target_prev: q + (target - q) / (1 / a - 1), "finite"),
+        (lambda a, q, q_prev, target, target_prev: q if a > 0.5 else target, "array of k"),
+    ],
+    ids=["absolute", "root", "affine", "shrinking", "infinite at 0", "scalar k"],
+)
+def test_a_rule_that_breaks_the_form_is_refused(function, message):
+    with np.errstate(divide="ignore", invalid="ignore"), pytest.raises(SettingError, match=message):
+        check_rule(_Own(function))
+
+
+# --- the template of the paper (3.1), in fractions --------------------------------------------------------------------
+
+
+def harmonic(offset: int = 0):
+    return lambda k: Fraction(1, 1) / (k + 1 + offset)
+
+
+def scheduled(a: Fraction):
+    return lambda _: a
+
+
+def template(a, b, c, q, q_prev, target, target_prev):
+    """S_k, P_k and Q_{k+1}, line for line."""
+    s = (1 - a) * q_prev + a * target_prev
+    p = (1 - a) * q + a * target
+    return p + b * (p - s) + c * (q - q_prev)
+
+
+def member(rule: Rule, k: int, al: Fraction) -> tuple:
+    """a_k, b_k, c_k of a rule, al its step size (the table of the rules' members of the template)."""
+    if isinstance(rule, QLearning):
+        return al, 0, 0
+    if isinstance(rule, SpeedyQ):
+        b = 1 / al - (2 if rule.form == "azar" else 1)
+        return al, b, -b * (1 - al)
+    if isinstance(rule, NeSA):
+        return rule.zeta * al, 1 / al, 1 - 1 / al
+    assert isinstance(rule, MomentumQ)
+    if rule.beta is not None:
+        momentum = rule.beta * rule.lam**k
+        return al, rule.phi * momentum, (1 - rule.phi) * momentum
+    b = 1 / al - rule.order - 2
+    return al, b, al - b * (1 - al)
+
+
+fractions = st.fractions(min_value=-3, max_value=3, max_denominator=50)
+step_fractions = st.fractions(min_value=Fraction(1, 1000), max_value=1, max_denominator=1000)
+rules = st.one_of(
+    st.just(QLearning()),
+    st.sampled_from([SpeedyQ("azar"), SpeedyQ("printed")]),
+    st.builds(NeSA, zeta=st.fractions(min_value=Fraction(1, 99), max_value=2, max_denominator=99)),
+    st.builds(MomentumQ, m=st.fractions(min_value=-5, max_value=120, max_denominator=6), shift=st.just("off")),
+    st.builds(
+        MomentumQ,
+        beta=st.fractions(min_value=0, max_value=Fraction(98, 99), max_denominator=99),
+        lam=st.fractions(min_value=0, max_value=Fraction(98, 99), max_denominator=99),
+        phi=st.fractions(min_value=0, max_value=1, max_denominator=99),
+    ),
+)
+
+
+@settings(deadline=None, max_examples=150)
+@given(rules, st.integers(0, 40), step_fractions, st.tuples(*[fractions] * 4))
+def test_rules_are_members_of_the_template(rule, k, al, values):
+    rule = rule.with_step_size(scheduled(al))
+    assert rule.update(k, *values) == template(*member(rule, k, al), *values)
+
+
+@settings(deadline=None, max_examples=100)
+@given(st.integers(-3, 60), st.integers(0, 5000), st.tuples(*[fractions] * 4))
+def test_momentum_q_is_algorithm_1_as_printed(m, k, values):
+    a, b, c = Fraction(1, k + 1), k - m - 1, Fraction(-(k**2) + (m + 1) * k + 1, k + 1)
+    rule = MomentumQ(m=m, shift="off").with_step_size(harmonic())
+    assert rule.update(k, *values) == template(a, b, c, *values)
+
+
+@settings(deadline=None, max_examples=100)
+@given(st.integers(0, 100), st.integers(0, 5000), st.tuples(*[fractions] * 4))
+def test_the_shift_replaces_k_by_k_plus_m_everywhere(m, k, values):
+    j = k + m
+    a, b, c = Fraction(1, j + 1), j - m - 1, Fraction(-(j**2) + (m + 1) * j + 1, j + 1)
+    rule = MomentumQ(m=m, shift="on").with_step_size(harmonic())
+    assert rule.update(k, *values) == template(a, b, c, *values)
+    assert b == k - 1
+    offset = MomentumQ(m=m, shift="off").with_step_size(harmonic(m))
+    assert rule.update(k, *values) == offset.update(k, *values)
+
+
+@pytest.mark.parametrize(
+    ("m", "shifted"), [(None, False), (2, False), (10, False), (10.5, True), (11, True), (100, True)]
+)
+def test_auto_shifts_above_ten(m, shifted):
+    assert MomentumQ(m=m).shifted is shifted
+    expected = MomentumQ(m=m, shift="on" if shifted else "off")
+    np.testing.assert_array_equal(MomentumQ(m=m).weights(0, 20), expected.weights(0, 20))
+
+
+def test_an_offset_adds_to_the_shift():
+    shifted = MomentumQ(m=20).with_step_size(Harmonic(5))
+    np.testing.assert_array_equal(
+        shifted.weights(0, 20), MomentumQ(m=20, shift="off").with_step_size(Harmonic(25)).weights(0, 20)
+    )
+
+
+def test_momentum_q_without_momentum_is_q_learning():
+    np.testing.assert_array_equal(MomentumQ(beta=0.0).weights(0, 50), QLearning().weights(0, 50))
+
+
+# --- Algorithm 1, line for line, with the same draws ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("m", "shift", "n"), [(2, "off", 20_000), (5, "off", 2000), (20, "on", 2000)])
+@pytest.mark.parametrize("mean_reward", [True, False])
+def test_algorithm_1_in_three_lines(m, shift, n, mean_reward):
+    mdp, lanes, seed = random_mdp(3, 5, 2, 3, 0.9, "mixed"), np.array([0, 2], np.uint32), 1
+    learner = twins.learner(mdp, Synchronous(), lanes, seed=seed, initial=0.25, mean_reward=mean_reward)
+    twins.advance(learner, MomentumQ(m=m, shift=shift), n // 3, n - n // 3)
+    q = q_prev = np.full((len(mdp.pairs), len(lanes)), 0.25)
+    for i, outcomes in enumerate(twins.synchronous_outcomes(mdp, seed, lanes, n)):
+        k = i + m if shift == "on" else i
+        a, b, c = 1 / (k + 1), k - m - 1, (-(k**2) + (m + 1) * k + 1) / (k + 1)
+        s = (1 - a) * q_prev + a * twins.sampled_operator(mdp, q_prev, outcomes, mean_reward)
+        p = (1 - a) * q + a * twins.sampled_operator(mdp, q, outcomes, mean_reward)
+        q, q_prev = p + b * (p - s) + c * (q - q_prev), q
+    x, u = mdp.pairs.T
+    table = learner.tables()[:, x, u].T
+    assert np.abs(table - q).max() <= 1e-6 * np.abs(q).max()
+    assert np.abs(table - 0.25).max() > 0.1
+
+
+# --- telescoped identities, the noise from the model ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["azar", "printed", "m=2", "m=7", "shifted m=20"])
+def test_telescoped_identity(name):
+    mdp, lanes = frozen_lake("4x4"), np.array([0, 1], np.uint32)
+    m = int(name.split("=")[1]) if "=" in name else 0
+    rule = MomentumQ(m=m) if "=" in name else SpeedyQ("azar" if name == "azar" else "printed")
+    b_of = {"azar": lambda j: j - 1, "printed": lambda j: j}.get(name, lambda j: j - 1 if m > 10 else j - m - 1)
+    learner = twins.learner(mdp, Synchronous(), lanes, initial=(-1.0, 1.0))
+    x, u = mdp.pairs.T
+    q0 = q = q_prev = learner.tables()[:, x, u].T
+    noise = np.zeros_like(q)
+    t_q0 = twins.exact_operator(mdp, q0)
+    for k, outcomes in enumerate(twins.synchronous_outcomes(mdp, 0, lanes, 200)):
+        b = b_of(k)
+        drawn, drawn_prev = (twins.sampled_operator(mdp, table, outcomes, mean_reward=False) for table in (q, q_prev))
+        exact, exact_prev = (twins.exact_operator(mdp, table) for table in (q, q_prev))
+        noise += (1 + b) * exact - b * exact_prev - ((1 + b) * drawn - b * drawn_prev)
+        learner.advance(k, 1, rule.weights(k, k + 1))
+        q, q_prev = learner.tables()[:, x, u].T, q
+        j, t_prev = k + 1, exact  # now q is Q_j and q_prev Q_{j-1}
+        left, right = {
+            "azar": (j * q, t_q0 + (j - 1) * t_prev - noise),
+            "printed": (j * q, j * t_prev - noise),
+            "shifted m=20": ((j + m) * q, q_prev + (j - 1) * t_prev + (m - 1) * q0 + t_q0 - noise),
+        }.get(name, (j * q, q_prev - q0 + (j - m - 1) * t_prev + (m + 1) * t_q0 - noise))
+        np.testing.assert_allclose(left, right, rtol=0, atol=1e-11 * (j + m) * max(1, np.abs(q).max()))
+    assert np.abs(noise).max() > 1
+
+
+# --- exact values -----------------------------------------------------------------------------------------------------
+
+
+def errors(rule: Rule, iterations: int) -> float:
+    """Sup error after some iterations on deterministic ice, discount 0.9, zero start."""
+    mdp = frozen_lake("4x4", slippery=False, discount=0.9)
+    result = run(mdp, rule, iterations=iterations, n_seeds=2, n_checkpoints=5)
+    first, second = result.curves["q_error"][:, -1]
+    assert first == second
+    return float(first)
+
+
+@pytest.mark.parametrize(
+    ("rule", "error"),
+    [
+        (QLearning(), 0.40843),
+        (SpeedyQ(), 0.0318865),
+        (MomentumQ(m=2), 0.0577535),
+        (MomentumQ(m=10), 0.252944),
+    ],
+    ids=repr,
+)
+def test_deterministic_ice_after_100_iterations(rule, error):
+    assert errors(rule, 100) == pytest.approx(error, rel=1e-5)
+
+
+def test_the_two_forms_of_speedy_q():
+    """With exact targets the printed form is value iteration, which ends in 6 moves; the original is not."""
+    assert errors(SpeedyQ("printed"), 10) < 1e-13
+    assert errors(SpeedyQ("azar"), 10) == pytest.approx(0.318865, rel=2e-6)
+    assert errors(SpeedyQ("azar"), 100) == pytest.approx(0.0318865, rel=2e-6)
+
+
+@pytest.mark.parametrize(("m", "outside"), [(1, True), (0, True), (-3, True), (1.5, False), (2, False), (10, False)])
+def test_m_below_the_theorem_runs_with_a_warning(m, outside):
+    result = run(frozen_lake("4x4", discount=0.9), MomentumQ(m=m), iterations=50, n_seeds=2)
+    assert result.status == "finished"
+    assert np.isfinite(result.curves["q_error"]).all()
+    assert any("outside the theorem" in text for text in result.warnings) is outside
+
+
+@pytest.mark.parametrize("wrong", [{"m": "2"}, {"beta": "x"}, {"beta": 0.5, "lam": None}, {"phi": "1"}, {"m": True}])
+def test_momentum_q_refuses_what_is_no_number(wrong):
+    with pytest.raises(SettingError, match=f"algorithm.{list(wrong)[-1]}="):
+        MomentumQ(**dict[str, Any](wrong))
+
+
+@pytest.mark.parametrize("zeta", ["0.1", None, [0.1], math.inf])
+def test_nesa_refuses_what_is_no_number(zeta):
+    with pytest.raises(SettingError, match=r"algorithm\.zeta="):
+        NeSA(zeta=zeta)

@@ -1,0 +1,126 @@
+"""Step sizes against their formulas, at k = 0 and far out, and what they refuse."""
+
+import math
+import pickle
+
+import numpy as np
+import pytest
+
+from mqlearn.algorithms.step_sizes import Constant, Harmonic, InverseSqrt, Matched, Polynomial, RescaledLinear, total
+from mqlearn.errors import SettingError
+
+K = np.array([0.0, 1.0, 2.0, 9.0, 1e3, 1e7])
+SOME = [
+    Harmonic(),
+    Harmonic(2.5),
+    Polynomial(0.7, 2.0, 3.0),
+    RescaledLinear(0.9),
+    Constant(0.3),
+    InverseSqrt(0.12, 50.0),
+    Matched(Harmonic(), 0.8, 0.99),
+]
+
+
+@pytest.mark.parametrize(
+    ("step_size", "formula"),
+    [
+        (Harmonic(), lambda k: 1 / (k + 1)),
+        (Harmonic(2.5), lambda k: 1 / (k + 3.5)),
+        (Polynomial(0.7, 2.0, 3.0), lambda k: 2 / math.pow(k + 4, 0.7)),
+        (Polynomial(1.0), lambda k: 1 / (k + 1)),
+        (RescaledLinear(0.9), lambda k: 1 / (1 + 0.1 * (k + 1))),
+        (Constant(0.3), lambda _: 0.3),
+        (InverseSqrt(0.5), lambda k: 0.5 / math.sqrt(k + 1)),
+        (InverseSqrt(0.12, 50.0), lambda k: 0.12 * math.sqrt(50 / (k + 50))),
+        (Matched(Constant(0.1), 0.8, 0.99), lambda k: 0.1 / (1 - 0.8 * math.pow(0.99, k))),
+    ],
+)
+def test_formula(step_size, formula):
+    assert step_size(K) == pytest.approx([formula(k) for k in K], rel=1e-14)
+
+
+@pytest.mark.parametrize("step_size", SOME, ids=repr)
+def test_positive_finite_and_of_the_shape_of_k(step_size):
+    alpha = step_size(K.reshape(2, 3))
+    assert alpha.shape == (2, 3)
+    assert alpha.dtype == np.float64
+    assert (alpha > 0).all() and np.isfinite(alpha).all()
+
+
+@pytest.mark.parametrize("step_size", SOME, ids=repr)
+def test_pickles_and_compares_by_value(step_size):
+    assert pickle.loads(pickle.dumps(step_size)) == step_size
+
+
+@pytest.mark.parametrize("step_size", [s for s in SOME if not isinstance(s, Constant)], ids=repr)
+def test_never_increases_with_k(step_size):
+    alpha = step_size(np.arange(5000.0))
+    assert (np.diff(alpha) <= 0).all() and alpha[-1] < alpha[0]
+
+
+def test_inverse_sqrt_does_not_start_at_infinity():
+    assert InverseSqrt(0.1, 1.0)(np.zeros(1))[0] == 0.1  # the printed alpha / sqrt(k) divides by 0
+
+
+def test_matched_is_the_sum_of_the_momentum_of_one_gradient():
+    """A constant beta moves a gradient's step on by beta, beta^2, ...: in all 1/(1 - beta) times its first move."""
+    beta = 0.75
+    assert Matched(Constant(0.1), beta, 1 - 1e-15)(np.zeros(1))[0] == pytest.approx(
+        0.1 * sum(beta**i for i in range(300))
+    )
+
+
+@pytest.mark.parametrize(
+    ("make", "setting"),
+    [
+        (lambda v: Harmonic(v), "step_size.offset"),
+        (lambda v: Polynomial(exponent=v), "step_size.exponent"),
+        (lambda v: Polynomial(offset=v), "step_size.offset"),
+    ],
+)
+@pytest.mark.parametrize("value", [-1.0, math.nan, math.inf])
+def test_refuses_what_is_not_a_number_from_zero_on(make, setting, value):
+    with pytest.raises(SettingError, match=setting.replace(".", r"\.")):
+        make(value)
+
+
+@pytest.mark.parametrize(
+    ("make", "setting"),
+    [
+        (lambda v: Polynomial(scale=v), "step_size.scale"),
+        (lambda v: Constant(v), "step_size.alpha"),
+        (lambda v: InverseSqrt(v), "step_size.alpha"),
+        (lambda v: InverseSqrt(0.1, v), "step_size.h"),
+    ],
+)
+@pytest.mark.parametrize("value", [0.0, -0.1, math.nan, math.inf])
+def test_refuses_what_is_not_a_positive_number(make, setting, value):
+    with pytest.raises(SettingError, match=setting.replace(".", r"\.")):
+        make(value)
+
+
+@pytest.mark.parametrize("value", [0.0, 1.0, -0.5, math.nan])
+def test_rescaled_linear_refuses_a_discount_outside_the_open_interval(value):
+    with pytest.raises(SettingError, match=r"step_size\.discount"):
+        RescaledLinear(value)
+
+
+@pytest.mark.parametrize("value", [1.0, -0.1, math.nan])
+@pytest.mark.parametrize("name", ["beta", "lam"])
+def test_matched_refuses_beta_and_lam_outside_the_half_open_interval(name, value):
+    with pytest.raises(SettingError, match=rf"step_size\.{name}"):
+        Matched(Constant(), **{name: value})
+
+
+@pytest.mark.parametrize("step_size", [Harmonic(), Polynomial(), InverseSqrt(0.1, 2e6), Constant(0.3)], ids=str)
+def test_total_is_the_sum_of_all_terms(step_size):
+    for iterations in (0, 1, 1000, 1_500_000):
+        terms = step_size(np.arange(iterations, dtype=float))
+        assert total(step_size, iterations) == pytest.approx(terms.sum(), rel=1e-7)
+
+
+@pytest.mark.parametrize("value", ["0.1", None, [1.0], math.nan])
+def test_refuses_what_is_no_number(value):
+    for make, setting in ((Constant, "alpha"), (Harmonic, "offset"), (Polynomial, "exponent"), (Matched, "base")):
+        with pytest.raises(SettingError, match=f"step_size.{setting}="):
+            make(value)

@@ -1,0 +1,418 @@
+"""Figures: same bytes each time, no display, nothing hidden, readable without colour; references."""
+
+import hashlib
+import json
+import os
+import re
+import subprocess
+import sys
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import mqlearn
+from mqlearn.analysis.figures import error_curves, parts, reference, style
+from mqlearn.analysis.figures.error_curves import Curve, Panel
+from mqlearn.analysis.statistics.intervals import mean_interval
+from mqlearn.errors import SettingError
+
+PROVENANCE = {
+    "digest": "ab(12)",
+    "label": 'a \\ b) "c" × ‖Q‖\nnew',
+    "settings": {"discount": 0.99},
+    "n": [1, None],
+}
+RIVALS = {
+    "Q-learning, harmonic": "q_learning",
+    "Q-learning, rescaled": "q_learning",
+    "SpeedyQ, azar": "speedy_q",
+    "SpeedyQ, printed": "speedy_q",
+    r"NeSA, $\zeta=0.1$": "nesa",
+}
+FAMILIES = RIVALS | {f"MomentumQ, $m={m}$": "momentum_q" for m in (2, 5, 10, 20, 50, 100)}
+
+
+def curve(label: str = "Q-learning", *, n_seeds: int = 20, last: int = 10_000, start: float = 1.0, **more) -> Curve:
+    iteration = np.unique(np.round(np.geomspace(1, last, 40))).astype(np.int64)
+    iteration = np.append(0, iteration)
+    rng = np.random.default_rng(len(label))
+    spread = np.exp(0.1 * rng.normal(size=(n_seeds, len(iteration))))
+    spread[:, 0] = 1
+    return Curve(label, iteration, start * spread / np.sqrt(1 + iteration), **more)
+
+
+def figure1() -> list[Panel]:
+    curves = [curve(label, family=family, short=label.split(", ")[1]) for label, family in FAMILIES.items()]
+    return [Panel("FrozenLake 4×4", curves), Panel("FrozenLake 8×8", curves)]
+
+
+def lines(axes) -> list[tuple[Any, np.ndarray, np.ndarray]]:
+    """Marker, x and y of the lines of `axes`."""
+    return [(line.get_marker(), np.asarray(line.get_xdata()), np.asarray(line.get_ydata())) for line in axes.lines]
+
+
+def texts(figure) -> str:
+    from matplotlib.text import Text
+
+    return "\n".join(text.get_text() for text in figure.findobj(Text) if text.get_visible())
+
+
+DRAW = """
+import json, sys
+from pathlib import Path
+import numpy as np
+from mqlearn.analysis.figures import style
+from mqlearn.analysis.figures.error_curves import Curve, Panel, draw
+k = np.arange(50)
+values = np.random.default_rng(0).random((20, 50))
+curves = [Curve(f"rule, $m={i}$", k, values * i, {1: 9} if i == 3 else {}, "rule", f"{i}") for i in (1, 2, 3)]
+figure = draw([Panel("4×4", curves), Panel("8×8", curves[:2])])
+style.save(figure, Path(sys.argv[1]), json.loads(sys.argv[2]))
+assert not {"matplotlib.pyplot", "tkinter"} & sys.modules.keys(), "pyplot or a window system was imported"
+"""
+
+
+def test_bytes_are_the_same_in_other_processes_whatever_the_environment(tmp_path):  # PL-01, PL-03
+    rc = tmp_path / "matplotlibrc"
+    rc.write_text("lines.linewidth: 9\nfont.family: monospace\nsvg.fonttype: none\nsavefig.bbox: tight\n")
+    interactive = {"MPLBACKEND": "tkagg", "DISPLAY": ":99", "PYTHONHASHSEED": "1", "TZ": "Asia/Tokyo"}
+    headless = {"MPLBACKEND": "qtagg", "DISPLAY": "", "PYTHONHASHSEED": "2", "SOURCE_DATE_EPOCH": "9"}
+    environments = [interactive, headless | {"MATPLOTLIBRC": str(rc)}]
+    code = [sys.executable, "-W", "error", "-c", DRAW]
+    processes = [
+        subprocess.Popen([*code, str(tmp_path / str(i) / "figure"), json.dumps(PROVENANCE)], env=os.environ | more)
+        for i, more in enumerate(environments)
+    ]
+    assert [process.wait() for process in processes] == [0, 0]
+    first, second = ({p.name: p.read_bytes() for p in (tmp_path / str(i)).iterdir()} for i in (0, 1))
+    assert sorted(first) == ["figure.pdf", "figure.png", "figure.svg"]
+    assert first == second
+
+
+def test_an_unknown_back_end_in_the_environment_is_one_clear_message():
+    code = "from mqlearn.analysis.figures import style\nwith style.context(): pass"
+    environment = os.environ | {"MPLBACKEND": "nonsense"}
+    result = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True)
+    assert "SettingError: MPLBACKEND='nonsense': unset" in result.stderr
+
+
+def test_the_package_never_imports_pyplot():
+    for source in Path(str(mqlearn.__file__)).parent.rglob("*.py"):
+        assert not re.search(r"^\s*(import|from) .*pyplot|import_module\(.*pyplot", source.read_text(), re.M), source
+
+
+def test_provenance_is_read_from_the_file_alone_and_there_are_no_dates(tmp_path):
+    figure = error_curves.draw([Panel("4×4", [curve()])])
+    files = style.save(figure, tmp_path / "figure1_discount=0.99", PROVENANCE)
+    assert [path.name for path in files] == [f"figure1_discount=0.99.{kind}" for kind in ("png", "pdf", "svg")]
+    assert sorted(tmp_path.iterdir()) == sorted(files)  # nothing partial is left
+    for path in files:
+        assert style.read_provenance(path) == PROVENANCE
+        assert not re.search(rb"CreationDate|ModDate|tIME|dc:date|20\d\d-\d\d-\d\d", path.read_bytes())
+
+
+@pytest.mark.parametrize("name", ["a.png", "a.pdf", "a.svg", "a.txt", "missing.svg"])
+def test_other_files_have_no_provenance(tmp_path, name):
+    path = tmp_path / name
+    if "missing" not in name:
+        path.write_text("<svg/>" if name.endswith("svg") else "%PDF-1.4 nothing")
+    with pytest.raises(SettingError, match="that mqlearn drew"):
+        style.read_provenance(path)
+
+
+@pytest.mark.parametrize(
+    ("band", "seeds", "words"),
+    [
+        ("ci95", [20], ["20 seeds", "95 %", "confidence interval"]),
+        ("std", [20], ["20 seeds", "standard deviation"]),
+        ("ci95", [20, 5], ["5 to 20 seeds"]),
+        ("ci95", [1], ["one seed", "no band", "at least two seeds"]),
+    ],
+)
+def test_the_legend_names_the_band(band, seeds, words):  # ST-01, ST-06
+    figure = error_curves.draw([Panel("map", [curve(f"rule {n}", n_seeds=n) for n in seeds])], band=band)
+    assert all(word in texts(figure) for word in words)
+    assert len(figure.axes[0].collections) == sum(n > 1 for n in seeds)
+
+
+def test_diverged_seeds_are_marked_counted_and_leave_the_mean_of_the_others():
+    whole = curve("MomentumQ", family="momentum_q")
+    values = whole.values.copy()
+    values[3, 20:] = np.nan
+    values[9, 25:] = np.nan
+    values[9, 20:25] = 1e300
+    steps = {3: int(whole.iteration[20]), 9: int(whole.iteration[25])}
+    broken = Curve("MomentumQ", whole.iteration, values, steps, "momentum_q")
+    figure = error_curves.draw([Panel("4×4", [broken, curve()]), Panel("8×8", [whole])])
+    words = texts(figure)
+    assert "MomentumQ †" in words and "Q-learning †" not in words
+    assert f"18 of 20 seeds finite on 4×4 (first lost at k = {steps[3]})" in words
+    axes = figure.axes[0]
+    crosses = [list(x) for mark, x, _ in lines(axes) if mark == "x"]
+    assert crosses == [sorted(steps.values())]
+    assert axes.get_ylim()[1] < 10  # the blow-up of one seed does not squash the other curves
+    drawn = next(y for mark, x, y in lines(axes) if mark == "None" and np.size(x) == np.size(whole.iteration) - 1)
+    keep = [i for i in range(20) if i not in (3, 9)]
+    np.testing.assert_allclose(drawn[-10:], values[keep][:, -10:].mean(axis=0), rtol=1e-12)
+
+
+def test_what_has_no_place_on_a_logarithmic_axis_is_drawn_and_named(tmp_path):
+    base = curve()
+    zero = Curve("to zero", base.iteration, np.where(base.iteration > 100, 0.0, base.values))
+    gone = Curve("never finite", base.iteration, base.values * np.nan)
+    lost = Curve(
+        "all lost",
+        base.iteration,
+        np.where(base.iteration > 50, np.nan, base.values),
+        dict.fromkeys(range(20), 51),
+    )
+    huge = Curve("huge", base.iteration, base.values * np.linspace(1, 1e307, 20)[:, None])
+    same = Curve("same seeds", base.iteration, np.repeat(base.values[:1], 3, axis=0))
+    figure = error_curves.draw([Panel("map", [base, zero, gone, lost, huge, same])], band="std")
+    words = texts(figure)
+    assert "zero from there on" in words
+    assert "never finite: 0 of 20 seeds finite" in words and "all lost: 0 of 20 seeds finite" in words
+    style.save(figure, tmp_path / "edge", {})
+    assert "start" in texts(error_curves.draw([Panel("map", [base, zero])]))
+
+
+@pytest.mark.parametrize("value", [0.0, 1.0, 5e-324, 1e308, np.nan])
+def test_a_run_of_no_iterations_and_constant_curves_are_figures_too(value):
+    for iteration in ([0], [0, 1], [1], [0, 1, 2, 3]):
+        values = np.full((2, len(iteration)), value)
+        figure = error_curves.draw([Panel("map", [Curve("rule", np.array(iteration), values)])])
+        figure.canvas.draw()
+        if not np.isnan(value):
+            assert "the seeds agree" in texts(figure)
+
+
+def test_different_starts_are_ticks_not_one_line():
+    figure = error_curves.draw([Panel("map", [curve("a"), curve("b", start=2.0)])])
+    ticks = [y[0] for mark, _, y in lines(figure.axes[0]) if mark == "_"]
+    assert ticks == [1.0, 2.0]
+    assert "start" not in texts(figure)
+
+
+@pytest.mark.parametrize("last", [30, 100_000])
+@pytest.mark.parametrize("n_panels", [1, 2, 3])
+def test_no_text_sticks_out_of_the_page_and_none_of_the_legend_is_lost(last, n_panels):
+    curves = [curve(label, family=family, short="m = 100", last=last) for label, family in FAMILIES.items()]
+    figure = error_curves.draw([Panel(f"map {i}", curves) for i in range(n_panels)])
+    figure.canvas.draw()
+    page = figure.bbox
+    lowests = []
+    for axes in figure.axes:
+        if axes.get_visible():
+            box = axes.get_tightbbox()
+            assert box is not None
+            lowests.append(box.y0)
+            assert page.x0 <= box.x0 and box.x1 <= page.x1 + 1 and page.y0 <= box.y0 and box.y1 <= page.y1
+    for legend in figure.legends:
+        box = legend.get_window_extent()
+        assert page.x0 <= box.x0 and box.x1 <= page.x1
+        assert all(box.y1 < lowest for lowest in lowests)
+    shown = [text.get_text() for text in figure.legends[-1].get_texts() if text.get_text()]
+    assert sorted(shown) == sorted(FAMILIES)
+
+
+def test_the_ends_are_named_in_the_order_of_the_errors():
+    curves = [curve(f"rule {s}", start=s, short=f"s{s}") for s in (3.0, 1.0, 2.0)]
+    figure = error_curves.draw([Panel("map", curves)])
+    places = {t.get_text(): t.get_position()[1] for t in figure.axes[0].texts}
+    assert places["s1.0"] < places["s2.0"] < places["s3.0"]
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=30).map(sorted), st.floats(0.001, 0.2))
+def test_end_labels_keep_their_order_and_distance_and_move_only_if_they_must(places, step):
+    before = np.array(places)
+    after = parts._spread(before, step)
+    step = min(step, 1 / max(len(before) - 1, 1))
+    assert np.all(np.diff(after) >= step - 1e-12)
+    assert after.min() >= -1e-12 and after.max() <= 1 + 1e-12
+    if np.all(np.diff(before) >= step):
+        np.testing.assert_allclose(after, before, atol=1e-9)
+
+
+@given(st.lists(st.integers(1, 8), min_size=1, max_size=6), st.integers(1, 9))
+def test_legend_columns_hold_every_label_once_in_order_and_split_no_small_group(sizes, rows):
+    groups = [[f"{i}.{j}" for j in range(size)] for i, size in enumerate(sizes)]
+    columns = parts._pack(groups, rows)
+    assert [label for column in columns for label in column] == [label for group in groups for label in group]
+    assert all(0 < len(column) <= rows for column in columns)
+    for group in groups:
+        assert len(group) > rows or any(set(group) <= set(column) for column in columns)
+
+
+def _lab(color: str, deficiency: str = "") -> np.ndarray:
+    """CIELAB of a colour as seen with a full deficiency (matrices: Machado et al., 2009)."""
+    matrices = {
+        "": np.eye(3),
+        "protan": [
+            [0.152286, 1.052583, -0.204868],
+            [0.114503, 0.786281, 0.099216],
+            [-0.003882, -0.048116, 1.051998],
+        ],
+        "deutan": [
+            [0.367322, 0.860646, -0.227968],
+            [0.280085, 0.672501, 0.047413],
+            [-0.011820, 0.042940, 0.968881],
+        ],
+        "tritan": [
+            [1.255528, -0.076749, -0.178779],
+            [-0.078411, 0.930809, 0.147602],
+            [0.004733, 0.691367, 0.303900],
+        ],
+    }
+    rgb = np.array([int(color[i : i + 2], 16) for i in (1, 3, 5)]) / 255
+    linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
+    linear = np.clip(np.array(matrices[deficiency]) @ linear, 0, 1)
+    to_xyz = [
+        [0.4124564, 0.3575761, 0.1804375],
+        [0.2126729, 0.7151522, 0.0721750],
+        [0.0193339, 0.1191920, 0.9503041],
+    ]
+    x, y, z = np.cbrt(np.array(to_xyz) @ linear / [0.95047, 1, 1.08883])
+    return np.array([116 * y - 16, 500 * (x - y), 200 * (y - z)])
+
+
+@pytest.mark.parametrize("deficiency", ["", "protan", "deutan", "tritan"])
+def test_colours_are_told_apart_by_any_eye(deficiency):
+    looks = style.looks(FAMILIES)
+    seen = {label: _lab(look.color, deficiency) for label, look in looks.items()}
+    for a, b in combinations(RIVALS, 2):
+        assert np.linalg.norm(seen[a] - seen[b]) > 20, (a, b)
+    ramp = [seen[label] for label in FAMILIES if label not in RIVALS]
+    assert np.all(np.diff([lab[0] for lab in ramp]) < -4)  # darker with each m
+
+
+def test_every_curve_is_told_apart_without_colour():
+    looks = style.looks(FAMILIES | {f"more {i}": f"family {i}" for i in range(12)})
+    assert len({(look.dashes, look.marker, look.filled) for look in looks.values()}) == len(looks)
+    assert all(look.filled == (look.dashes is None) for look in looks.values())
+    assert style.looks({"MomentumQ": "momentum_q"})["MomentumQ"].filled  # alone too: one scheme for all figures
+
+
+@pytest.mark.parametrize(
+    ("panels", "message"),
+    [
+        ([], "at least one curve"),
+        ([Panel("map", [curve(r"$\nonsense{$")])], "valid mathematics"),
+        ([Panel("$x_{$", [curve()])], "valid mathematics"),
+        ([Panel("map", [curve("_hidden")])], "underscore"),
+    ],
+)
+def test_what_cannot_be_drawn_is_one_clear_message(panels, message):
+    with pytest.raises(SettingError, match=message):
+        error_curves.draw(panels)
+
+
+def test_names_that_are_given_twice_hide_nothing():
+    with pytest.raises(SettingError, match="given once"):
+        Panel("map", [curve("a"), curve("a")])
+    with pytest.raises(SettingError, match="given once"):
+        error_curves.data([Panel("map", [curve("a")]), Panel("map", [curve("b")])])
+
+
+def test_wrong_shapes_and_bands_are_one_clear_message():
+    with pytest.raises(SettingError, match="n_seeds, iterations"):
+        Curve("rule", np.arange(3), np.ones((2, 4)))
+    with pytest.raises(SettingError, match="did you mean 'std'"):
+        error_curves.draw([Panel("map", [curve()])], band="sdt")  # type: ignore[arg-type]  # on purpose
+
+
+def test_the_parts_serve_linear_axes_reference_lines_and_sparse_checkpoints():
+    x = np.linspace(0, 12e6, 41)
+    values = np.full((20, 41), np.nan)
+    values[:, [10, 20, 40]] = np.random.default_rng(0).normal(size=(20, 3))
+    with style.context():
+        figure, axes = parts.sheet(3, 2)
+        look = style.looks({"vanilla": "q_learning"})["vanilla"]
+        for one in axes.flat:
+            one.set(xlim=(0, 12e6), ylim=(-3, 3))
+            assert not parts.curve(one, look, x, mean_interval(values))
+            parts.reference_line(one, 2.0, "policy of $Q^*$")
+        line, marks = lines(axes[0, 0])[:2]
+        assert list(line[1]) == list(marks[1]) == [3e6, 6e6, 12e6]
+        name = parts.band_name("ci95", [20])
+        height = parts.legend(figure, {"vanilla": look}, [["vanilla"]], name, ["A note."])
+        parts.arrange(figure, axes, footer=height, row_height=1.5)
+    boxes = [one.get_window_extent() for one in axes.flat]
+    assert not any(a.overlaps(b) for a, b in combinations(boxes, 2))
+
+
+def test_a_comparison_is_same_compatible_or_different(tmp_path):
+    path = tmp_path / "paper" / "figure1.npz"
+    numbers = error_curves.data(figure1())
+    reference.write_reference(path, numbers)
+    first = path.read_bytes()
+    reference.write_reference(path, dict(reversed(numbers.items())))
+    assert path.read_bytes() == first
+    assert reference.compare(numbers, path) == reference.Comparison("same")
+
+    key = "FrozenLake 8×8 | SpeedyQ, azar | "
+    nudged = numbers | {key + "band": numbers[key + "band"] * (1 + 1e-9)}
+    outcome = reference.compare(nudged, path)
+    assert outcome.verdict == "compatible" and outcome.difference.startswith(f"{key}band[0, 0]: ")
+    assert reference.digest(nudged) != reference.digest(numbers)
+
+    moved = numbers[key + "band"].copy()
+    moved[0, 7] *= 1 + 1e-5
+    outcome = reference.compare(numbers | {key + "band": moved}, path)
+    assert outcome.verdict == "different" and f"{key}band[0, 7]: " in outcome.difference
+
+    for name, change in {"n_finite": -1, "iteration": 1}.items():
+        outcome = reference.compare(numbers | {key + name: numbers[key + name] + change}, path)
+        assert outcome.verdict == "different" and key + name in outcome.difference
+
+    fewer = {name: array for name, array in numbers.items() if not name.startswith(key)}
+    assert "only in the reference" in reference.compare(fewer, path).difference
+    assert "only in this figure" in reference.compare(numbers | {"new": np.ones(2)}, path).difference
+    shorter = numbers | {key + "iteration": numbers[key + "iteration"][:-1]}
+    assert "shape" in reference.compare(shorter, path).difference
+
+
+def test_nan_and_infinity_compare_as_values_and_band_ends_by_the_size_of_the_band(tmp_path):
+    path = tmp_path / "r.npz"
+    band = np.array([[1.0, 2.0, np.inf], [1e-12, np.nan, 1.0], [2.0, np.nan, 1.0]])
+    reference.write_reference(path, {"x": band})
+    assert reference.compare({"x": band + 0.0}, path).verdict == "same"
+    other_nan = band.copy()
+    other_nan.view(np.uint64)[1, 1] |= 1
+    assert reference.compare({"x": other_nan}, path).verdict == "same"
+    assert reference.digest({"x": other_nan}) == reference.digest({"x": band})
+    low = band.copy()
+    low[1, 0] = -1e-12  # cancellation: nothing beside a mean of 1
+    assert reference.compare({"x": low}, path).verdict == "compatible"
+    for place, value in {(1, 1): 2.0, (0, 2): 1e300, (0, 0): np.nan}.items():
+        wrong = band.copy()
+        wrong[place] = value
+        assert reference.compare({"x": wrong}, path).verdict == "different"
+
+
+def test_missing_and_damaged_references_are_one_clear_message(tmp_path):
+    path = tmp_path / "r.npz"
+    with pytest.raises(SettingError, match="no reference data"):
+        reference.compare({}, path)
+    reference.write_reference(path, {"x": np.ones(1000)})
+    path.write_bytes(path.read_bytes()[:-40])
+    with pytest.raises(SettingError, match=r"complete \.npz file"):
+        reference.compare({}, path)
+
+
+def test_the_sidecar_records_runs_pictures_and_the_digest_of_the_data(tmp_path):
+    panels = [Panel("map", [curve()])]
+    pictures = style.save(error_curves.draw(panels), tmp_path / "figure", PROVENANCE)
+    runs = [{"panel": "map", "label": "Q-learning", "digest": "d", "run_id": "r", "folder": "runs/d"}]
+    path = tmp_path / "figure.json"
+    reference.write_sidecar(path, data=error_curves.data(panels), runs=runs, pictures=pictures, provenance=PROVENANCE)
+    record = json.loads(path.read_text())
+    assert record["runs"] == runs and record["settings"] == PROVENANCE["settings"]
+    assert record["data_digest"] == reference.digest(error_curves.data(panels))
+    assert record["pictures"] == {p.name: hashlib.sha256(p.read_bytes()).hexdigest() for p in pictures}
+    assert b"runs/d" not in b"".join(p.read_bytes() for p in pictures)
