@@ -7,7 +7,7 @@ Each lane is added, multiplied and compared by itself, so the numbers are those 
     load(array, at)         eight numbers from place `at` (uint64) of an array of one axis: float64, or uint32 words
     store(array, at, x)     eight floats
     all_lanes(x)            one number in all lanes
-    x + y, x * y            lane by lane; of words modulo 2^32
+    x + y, x - y, x * y, x / y   lane by lane; of words x * y alone, modulo 2^32
     larger(x, y)            y where y > x, else x
     choose(u, edge, x, y)   x where u >= edge, else y; u and edge are words
     aligned(n)              n zeros that begin at a line of memory: a vector that crosses two takes twice the time
@@ -18,13 +18,15 @@ from typing import Any
 
 import numpy as np
 from llvmlite import ir
+from numba import extending as numba_extending
 from numba import types
-from numba.core.typing.templates import ConcreteTemplate, infer_global, signature
-from numba.extending import intrinsic, lower_builtin, models, register_model
+from numba.core.typing import templates
 
 from mqlearn.jit import compiled
 
 EIGHT = 8  # lanes of a vector
+
+extending: Any = numba_extending  # type checkers would ask for the context, which numba gives
 _NUMBER = ir.IntType(32)
 
 
@@ -39,69 +41,68 @@ class _Words(types.Type):
 FLOATS, WORDS = _Floats(name="eight floats"), _Words(name="eight words")
 
 
-@register_model(_Floats)
-@register_model(_Words)
-class _Model(models.PrimitiveModel):
+class _Model(extending.models.PrimitiveModel):
     def __init__(self, manager: Any, kind: Any) -> None:
         super().__init__(manager, kind, kind.vector)
 
 
-@infer_global(operator.add)
-class _Add(ConcreteTemplate):
-    cases = (signature(FLOATS, FLOATS, FLOATS),)
+for _kind in (_Floats, _Words):
+    extending.register_model(_kind)(_Model)
 
 
-@infer_global(operator.mul)
-class _Multiply(ConcreteTemplate):
-    cases = (signature(FLOATS, FLOATS, FLOATS), signature(WORDS, WORDS, WORDS))
+def _operator(symbol: Any, kind: Any, instruction: str) -> None:
+    """`x symbol y` for two vectors of a kind is one instruction of LLVM."""
+
+    class Template(templates.ConcreteTemplate):
+        cases = (templates.signature(kind, kind, kind),)
+
+    templates.infer_global(symbol)(Template)  # pyright: ignore[reportOptionalCall] it says that it returns nothing
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return getattr(builder, instruction)(*arguments)
+
+    extending.lower_builtin(symbol, type(kind), type(kind))(generate)
 
 
-@lower_builtin(operator.add, _Floats, _Floats)
-def _add(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-    return builder.fadd(*arguments)
+_operator(operator.add, FLOATS, "fadd")
+_operator(operator.sub, FLOATS, "fsub")
+_operator(operator.mul, FLOATS, "fmul")
+_operator(operator.truediv, FLOATS, "fdiv")
+_operator(operator.mul, WORDS, "mul")
 
 
-@lower_builtin(operator.mul, _Floats, _Floats)
-def _multiply(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-    return builder.fmul(*arguments)
+def _place(context: Any, builder: Any, signature: Any, arguments: Any, vector: Any) -> Any:
+    """Where place `at` of an array is, the first two arguments, as a pointer to a vector."""
+    data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
+    return builder.bitcast(builder.gep(data, [arguments[1]]), vector.as_pointer())
 
 
-@lower_builtin(operator.mul, _Words, _Words)
-def _multiply_words(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-    return builder.mul(*arguments)
-
-
-def _place(context: Any, builder: Any, kind: Any, array: Any, at: Any, vector: Any) -> Any:
-    data = context.make_array(kind)(context, builder, array).data
-    return builder.bitcast(builder.gep(data, [at]), vector.as_pointer())
-
-
-@intrinsic
+@extending.intrinsic
 def load(context: Any, array: Any, at: Any) -> Any:
     """Eight numbers from place `at` of an array."""
     kind = WORDS if array.dtype == types.uint32 else FLOATS
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        value = builder.load(_place(context, builder, signature.args[0], *arguments, kind.vector))
+        value = builder.load(_place(context, builder, signature, arguments, kind.vector))
         value.align = array.dtype.bitwidth // 8
         return value
 
     return kind(array, types.uint64), generate
 
 
-@intrinsic
+@extending.intrinsic
 def store(context: Any, array: Any, at: Any, value: Any) -> Any:
     """Eight floats to place `at` of an array."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        place = _place(context, builder, signature.args[0], *arguments[:2], FLOATS.vector)
+        place = _place(context, builder, signature, arguments, FLOATS.vector)
         builder.store(arguments[2], place).align = array.dtype.bitwidth // 8
         return context.get_dummy_value()
 
     return types.void(array, types.uint64, FLOATS), generate
 
 
-@intrinsic
+@extending.intrinsic
 def all_lanes(context: Any, number: Any) -> Any:
     """One float64 or uint32 in all lanes."""
     kind = WORDS if number == types.uint32 else FLOATS
@@ -114,7 +115,7 @@ def all_lanes(context: Any, number: Any) -> Any:
     return kind(types.uint32 if kind is WORDS else types.float64), generate
 
 
-@intrinsic
+@extending.intrinsic
 def larger(context: Any, x: Any, y: Any) -> Any:
     """y where y > x, else x."""
 
@@ -125,7 +126,7 @@ def larger(context: Any, x: Any, y: Any) -> Any:
     return FLOATS(FLOATS, FLOATS), generate
 
 
-@intrinsic
+@extending.intrinsic
 def choose(context: Any, u: Any, edge: Any, x: Any, y: Any) -> Any:
     """x where u >= edge, else y."""
 
