@@ -135,7 +135,7 @@ def test_the_compiled_loop_stays_at_the_optimum(rule):
     mdp = frozen_lake("4x4", slippery=False)
     x, u = mdp.pairs.T
     learner = twins.learner(mdp, Synchronous(), [0])
-    q_star = optimal(mdp).q[x, u][:, None]
+    q_star = optimal(mdp).q[x, u][None]
     learner.q[:] = learner.q_prev[:] = q_star
     twins.advance(learner, rule, 1, 30)
     scale = np.abs(rule.weights(0, 31)).sum(axis=1).max()

@@ -33,7 +33,7 @@ from mqlearn.learning.kernels.exact import Expectations, bellman_errors, policy_
 from mqlearn.learning.kernels.linear import linear_adaptive, linear_dense, linear_from_samples
 from mqlearn.learning.kernels.momentum import Features, Options, Parameters
 from mqlearn.learning.kernels.random import CHUNK, STREAMS, ChainStreams, lane_words, philox_counters
-from mqlearn.learning.kernels.simulated import momentum_plan, simulated_linear, tile_columns
+from mqlearn.learning.kernels.simulated import momentum_plan, simulated_linear
 from mqlearn.learning.kernels.synchronous import AllPairs, synchronous
 
 __all__ = [
@@ -72,5 +72,4 @@ __all__ = [
     "simulated_linear",
     "success_within",
     "synchronous",
-    "tile_columns",
 ]
