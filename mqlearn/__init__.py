@@ -1,8 +1,9 @@
 """mqlearn: a bench on which Q-learning rules are compared against the exact optimum."""
 
-from mqlearn.algorithms import MomentumQ, NeSA, QLearning, Rule, SpeedyQ, Stateful
+from mqlearn.algorithms import MomentumQ, MomentumQLinear, NeSA, QLearning, Rule, SpeedyQ, Stateful
 from mqlearn.algorithms.step_sizes import Constant, Harmonic, InverseSqrt, Matched, Polynomial, RescaledLinear
 from mqlearn.errors import SettingError
+from mqlearn.experiments.settings import old_names
 from mqlearn.learning.learners import Linear
 from mqlearn.learning.loop import Result, run, run_together
 from mqlearn.learning.metrics import Evaluation
@@ -45,6 +46,8 @@ from mqlearn.problems.mdp import FiniteMDP
 from mqlearn.problems.model_files import from_file
 from mqlearn.problems.solvers import optimal
 
+old_names.let_import()
+
 __all__ = [
     "IID",
     "Constant",
@@ -57,6 +60,7 @@ __all__ = [
     "Markovian",
     "Matched",
     "MomentumQ",
+    "MomentumQLinear",
     "NeSA",
     "Polynomial",
     "QLearning",

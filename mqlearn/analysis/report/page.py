@@ -10,7 +10,7 @@ from mqlearn.analysis.figures import reference
 from mqlearn.analysis.report import curves, equations, maps, verdicts
 from mqlearn.analysis.report.markup import Markup, details, join, number, section, table, tag
 from mqlearn.analysis.report.subjects import Subject, by_panel, differing
-from mqlearn.experiments.plans import Plan
+from mqlearn.experiments.plan import Plan
 from mqlearn.experiments.settings import identity
 from mqlearn.storage.runs import Run
 
