@@ -11,10 +11,11 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from markupsafe import Markup
 
 from mqlearn.analysis.figures import error_curves, style
 from mqlearn.analysis.figures.error_curves import Curve, Panel
-from mqlearn.analysis.report.markup import Markup, details, number, plain, section, table, tag
+from mqlearn.analysis.report.markup import number, plain, render
 from mqlearn.analysis.report.subjects import Subject, by_panel
 from mqlearn.analysis.statistics.intervals import mean_interval
 from mqlearn.experiments.plans import Plan, Planned
@@ -50,13 +51,15 @@ def of(some: Sequence[Subject], plan: Plan | None = None) -> tuple[Markup, dict[
         shown = list(dict.fromkeys(_rows(metric, members)))
         title = " and ".join(shown) if metric else ", ".join(shown)
         some_left = len(members) > _CURVES and not (planned and i == 0)
-        left = [tag("p", f"Drawn are {_CURVES} of {len(members)} runs.")] if some_left else []
-        picture = tag("div", Markup(_svg(drawn, f"f{i}-")), class_="paper scroll", tabindex=0, role="group")
-        caption = tag("figcaption", f"Figure {i + 1}. {title}: " + "; ".join(by_panel(members)) + ".")
-        figures.append(tag("figure", picture, caption, left, [_table(name, members) for name in shown]))
-    if not figures:
-        figures = [tag("p", "No run has a curve to draw.")]
-    return section("figures", "Figures", figures), numbers
+        figures.append(
+            {
+                "picture": Markup(_svg(drawn, f"f{i}-")),
+                "caption": f"Figure {i + 1}. {title}: " + "; ".join(by_panel(members)) + ".",
+                "left": f"Drawn are {_CURVES} of {len(members)} runs." if some_left else "",
+                "numbers": [_numbers(name, members) for name in shown],
+            }
+        )
+    return render("figures.html", figures=figures), numbers
 
 
 def _planned(some: Sequence[Subject], plan: Plan) -> list[tuple[Planned, Subject]]:
@@ -79,8 +82,8 @@ def finals(some: Sequence[Subject]) -> Markup:
         caption = (
             f"{panel}: mean and 95 % interval of the mean over the finite seeds, at k = {', '.join(map(number, ks))}"
         )
-        blocks.append(table(("run", "seeds finite", *names), rows, caption=caption, class_="numbers"))
-    return section("results", "Last values", blocks)
+        blocks.append({"head": ("run", "seeds finite", *names), "rows": rows, "caption": caption})
+    return render("results.html", blocks=blocks)
 
 
 def _seeds(run: Run) -> str:
@@ -94,10 +97,13 @@ def _final(run: Run, name: str) -> str:
     return _interval(mean_interval(run.curves[name][:, -1:]), 0)
 
 
+_INTERVAL = Markup("{}<small>[{}, {}]</small>")
+
+
 def _interval(interval: Any, column: int) -> Any:
     mean, low, high = (float(row[column]) for row in interval[:3])
     text = number(mean)
-    return [text, tag("small", f"[{number(low)}, {number(high)}]")] if np.isfinite(low) and low < high else text
+    return _INTERVAL.format(text, number(low), number(high)) if np.isfinite(low) and low < high else text
 
 
 def _chosen(some: Sequence[Subject]) -> dict[str, list[Subject]]:
@@ -175,7 +181,7 @@ def _svg(figure: Any, prefix: str) -> str:
     return re.sub(r"<svg ", '<svg aria-hidden="true" focusable="false" ', text, count=1)
 
 
-def _table(metric: str, members: Sequence[Subject]) -> Markup:
+def _numbers(metric: str, members: Sequence[Subject]) -> dict[str, Any]:
     """The figure's numbers at a few checkpoints, and a file of all of them."""
     blocks = []
     for panel, rivals in by_panel([one for one in members if metric in one.run.curves]).items():
@@ -187,9 +193,8 @@ def _table(metric: str, members: Sequence[Subject]) -> Markup:
             cells = [_interval(interval, where[k]) if k in where else "–" for k in ks]
             rows.append([one.label, *cells])
         head = ("run", *[f"k = {number(k)}" for k in ks])
-        blocks.append(table(head, rows, caption=f"{metric}, {panel}", class_="numbers"))
-    file = tag("a", f"all checkpoints of {metric} (CSV)", href=_csv(metric, members), download=f"{plain(metric)}.csv")
-    return details(f"Numbers: {metric}", blocks, tag("p", file, class_="screen"))
+        blocks.append({"head": head, "rows": rows, "caption": f"{metric}, {panel}"})
+    return {"metric": metric, "blocks": blocks, "file": _csv(metric, members), "name": f"{plain(metric)}.csv"}
 
 
 def _few(iteration: np.ndarray) -> list[int]:
