@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mqlearn.analysis.claims.claim import Answer, Claim, known, load, path_of
+from mqlearn.analysis.claims.claim import Claim, ClaimAnswer, known, load, path_of
 from mqlearn.errors import SettingError, nearest
 from mqlearn.paths import outputs_folder
 
@@ -115,7 +115,7 @@ def needs(claim: Claim, overrides: Sequence[str] = (), *, smoke: bool = False, c
 
 def answer(
     chosen: Sequence[Claim], overrides: Sequence[str] = (), *, smoke: bool = False, config_dir: str | None = None
-) -> list[Answer]:
+) -> list[ClaimAnswer]:
     """Run what is missing for some claims, then test each. Raises SettingError."""
     from mqlearn.analysis.comparison import selection
     from mqlearn.experiments import plans, run_missing
@@ -158,7 +158,7 @@ def _enough_seeds(claim: Claim, need: Needs, n_seeds: int) -> None:
         raise SettingError("n_seeds", n_seeds, expected)
 
 
-def _test(claim: Claim, need: Needs, cells: Mapping[tuple[str, ...], Any], done: Mapping[str, Any]) -> Answer:
+def _test(claim: Claim, need: Needs, cells: Mapping[tuple[str, ...], Any], done: Mapping[str, Any]) -> ClaimAnswer:
     import numpy as np
 
     from mqlearn.analysis.claims import checks as claim_checks
@@ -184,4 +184,4 @@ def _test(claim: Claim, need: Needs, cells: Mapping[tuple[str, ...], Any], done:
         for name in check.evidence["digests"]:
             used[name] = done[name].curves[check.evidence["metric"]]
     where = claim_checks.conditions(checks, claim.spec.get("by", ()))
-    return Answer(claim, tuple(checks), claim_checks.verdict(checks), where, digest(used))
+    return ClaimAnswer(claim, tuple(checks), claim_checks.verdict(checks), where, digest(used))

@@ -32,11 +32,12 @@ class Request:
 
 def compare(arguments: Sequence[str]) -> int:
     """`mqlearn compare`: 0, or 1 if calibration finds that the tests are wrong too often."""
-    from mqlearn.analysis.comparison import selection, tables
+    from mqlearn.analysis.comparison import comparison, selection, tables
+    from mqlearn.analysis.comparison.columns import terminal_width
     from mqlearn.analysis.comparison.labels import entries, planned
     from mqlearn.analysis.comparison.pairing import answers, pairs
 
-    request = read(arguments)
+    request, width = read(arguments), terminal_width()
     question = question_of(request.own)
     outputs = outputs_folder()
     found = selection.find(outputs, request.names or None)
@@ -59,15 +60,15 @@ def compare(arguments: Sequence[str]) -> int:
         if request.own.get("calibrate"):
             return _calibrate(made, question, request)
         wanted = pairs(made, request.own.get("against"), mixed=bool(request.own.get("allow_mixed")))
-        verdicts, heads = answers(wanted, question), tables.runs(made, question)
-    rows = [tables.row(verdict) for verdict in verdicts]
+        verdicts, heads = answers(wanted, question), tables.runs(made, question, width)
+    rows = [comparison.row(verdict) for verdict in verdicts]
     texts = {
         "--json": lambda: _json(rows),
         "--csv": lambda: tables.csv(rows),
         "--latex": lambda: tables.latex(verdicts),
     }
     write(request.files, texts)
-    print(tables.terminal(verdicts, question, heads=heads, notes=notes))
+    print(tables.terminal(verdicts, question, heads=heads, notes=notes, width=width))
     return 0
 
 
@@ -106,7 +107,7 @@ def read(arguments: Sequence[str]) -> Request:
 
 def question_of(own: dict[str, Any]) -> Any:
     """The `Question` of settings. Raises SettingError."""
-    from mqlearn.analysis.comparison.samples import Question
+    from mqlearn.analysis.comparison.seed_values import Question
 
     names = ("summary", "metric", "at", "epsilon", "diverged", "level", "interval")
     return Question(**{name: own[name] for name in names if name in own})

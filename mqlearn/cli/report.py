@@ -80,16 +80,15 @@ def report(arguments: Sequence[str]) -> int:
 
 def verdicts_of(entries: Sequence[Entry]) -> tuple[list[dict[str, Any]], str]:
     """Every pair within its block by the last error, as plain data; or none, and why. All that is known of compare."""
-    from mqlearn.analysis.comparison import tables
+    from mqlearn.analysis.comparison import comparison
 
     try:
         wanted = pairing.pairs(entries)
         if len(wanted) > _MANY:
             problem = f"are too many to compare; select fewer runs, or give those of `mqlearn compare` by {_FILES[1]}"
             raise SettingError("selection", f"{len(wanted)} pairs", problem)
-        return [
-            runs.plain(tables.row(one), finite=True) for one in pairing.answers(wanted, compare.question_of({}))
-        ], ""
+        answers = pairing.answers(wanted, compare.question_of({}))
+        return [runs.plain(comparison.row(one), finite=True) for one in answers], ""
     except SettingError as error:
         return [], f"No comparison was made: {error}"
 

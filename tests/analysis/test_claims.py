@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from mqlearn.analysis.claims import checks as claim_checks
-from mqlearn.analysis.claims.checks import FAILS, HOLDS, OPEN, Check, Seen, measured
+from mqlearn.analysis.claims.checks import FAILS, HOLDS, OPEN, ClaimCheck, Seen, measured
 from mqlearn.analysis.comparison import selection
 from mqlearn.analysis.statistics import significance
 from mqlearn.cli import claims
@@ -94,7 +94,7 @@ def test_every_claim_gets_a_verdict_that_its_evidence_gives(small):
     assert [row["claim"] for row in small.rows] == NAMES
     for row in small.rows:
         outcomes = [one["outcome"] for one in row["evidence"]]
-        assert row["verdict"] == claim_checks.verdict([Check({}, outcome) for outcome in outcomes])
+        assert row["verdict"] == claim_checks.verdict([ClaimCheck({}, outcome) for outcome in outcomes])
         assert (row["verdict"] == "reproduced") == all(outcome == HOLDS for outcome in outcomes)
         assert row["conditions"] and row["smoke"] is True and row["place"] and len(row["data_digest"]) == 64
         for one in row["evidence"]:
@@ -177,7 +177,7 @@ def test_again_nothing_is_run_and_the_answer_is_the_same(small, mqlearn, monkeyp
     ],
 )
 def test_verdict_of_checks(outcomes, expected):
-    assert claim_checks.verdict([Check({}, outcome) for outcome in outcomes]) == expected
+    assert claim_checks.verdict([ClaimCheck({}, outcome) for outcome in outcomes]) == expected
 
 
 def test_no_checks_no_verdict():
@@ -318,7 +318,7 @@ def test_a_claim_with_a_slip_is_refused_before_anything_runs(mqlearn, outputs, t
 def test_conditions_are_told_by_the_factors_asked_for_and_group_what_agrees():
     grid = list(itertools.product(("easy", "hard"), ("10", "100", "1000")))
     checks = [
-        Check({"map": kind, "k": k}, HOLDS if kind == "easy" or k == "1000" else FAILS if k == "10" else OPEN)
+        ClaimCheck({"map": kind, "k": k}, HOLDS if kind == "easy" or k == "1000" else FAILS if k == "10" else OPEN)
         for kind, k in grid
     ]
     assert claim_checks.conditions(checks, ["map"]) == [
@@ -400,7 +400,7 @@ def test_assumption_2_holds_with_the_delta_that_theorem_1_is_tested_with():
     place = ("4x4",)
     label = "MomentumQ, alpha=0.1"
     (one,) = plans.composed({("", label): claims.needs(claim).lists[place, label]})
-    cell, delta = one.cell, bounds.contraction(one.cell)
+    cell, delta = one.cell, claim_checks.contraction_of(one.cell)
     assert delta > 0
     features, mdp = cell.run_arguments["features"], cell.mdp
     mu = stationary(cell.run_arguments["sampling"], mdp)
@@ -414,4 +414,4 @@ def test_assumption_2_holds_with_the_delta_that_theorem_1_is_tested_with():
             assert inner >= delta * (away @ away)
     far = build(cell.settings | {"discount": 0.6})
     with pytest.raises(SettingError, match="Assumption 2 is not known to hold"):
-        bounds.contraction(far)
+        claim_checks.contraction_of(far)

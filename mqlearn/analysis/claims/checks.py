@@ -14,7 +14,7 @@ import numpy as np
 
 from mqlearn.analysis.comparison import comparison
 from mqlearn.analysis.comparison.labels import Entry
-from mqlearn.analysis.comparison.samples import Question, metric_of
+from mqlearn.analysis.comparison.seed_values import Question, metric_of
 from mqlearn.analysis.statistics import survival
 from mqlearn.analysis.statistics.intervals import generator
 from mqlearn.errors import SettingError, nearest
@@ -40,7 +40,7 @@ Look = Callable[[Mapping[str, str], str], Seen]
 
 
 @dataclass(frozen=True)
-class Check:
+class ClaimCheck:
     """conditions: what distinguishes it from the other checks of its claim; evidence: plain data."""
 
     conditions: dict[str, str]
@@ -48,7 +48,7 @@ class Check:
     evidence: dict[str, Any] = field(default_factory=dict)
 
 
-def verdict(checks: Sequence[Check]) -> str:
+def verdict(checks: Sequence[ClaimCheck]) -> str:
     """reproduced: all hold; not_reproduced: none does; conditional: some do. Raises SettingError without checks."""
     if not checks:
         raise SettingError("checks", "", "must not be empty: nothing was tested")
@@ -57,7 +57,7 @@ def verdict(checks: Sequence[Check]) -> str:
 
 
 def conditions(
-    checks: Sequence[Check], by: Sequence[str] = (), *, depth: int = 3, within: Mapping[str, str] | None = None
+    checks: Sequence[ClaimCheck], by: Sequence[str] = (), *, depth: int = 3, within: Mapping[str, str] | None = None
 ) -> list[str]:
     """Where the checks hold and where they do not, in words: a tree of at most `depth` splits.
 
@@ -75,7 +75,7 @@ def conditions(
     if holding in (0, len(checks)) or depth == 0 or not factors:
         return [_line(checks, within)]
 
-    def part(name: str, level: str) -> list[Check]:
+    def part(name: str, level: str) -> list[ClaimCheck]:
         return [check for check in checks if check.conditions[name] == level]
 
     def impurity(name: str) -> float:
@@ -104,7 +104,7 @@ def _joined(levels: Sequence[str]) -> str:
     return "; ".join(levels) if any("," in level for level in levels) else ", ".join(levels)
 
 
-def _line(checks: Sequence[Check], within: Mapping[str, str]) -> str:
+def _line(checks: Sequence[ClaimCheck], within: Mapping[str, str]) -> str:
     holding, total = sum(check.outcome == HOLDS for check in checks), len(checks)
     opposite = sum(check.outcome == FAILS for check in checks)
     what = "holds" if holding == total else "holds in part" if holding else "does not hold"
@@ -129,7 +129,7 @@ class Wanted:
     question: Question
     expect: str
     margin: float = 1.0  # b is multiplied by it
-    extra: Callable[[comparison.Verdict], dict[str, Any]] | None = None
+    extra: Callable[[comparison.Pair], dict[str, Any]] | None = None
 
 
 def places_of(spec: Mapping[str, Any], places: Sequence[Mapping[str, str]]) -> list[dict[str, str]]:
@@ -196,22 +196,23 @@ def _quantity(spec: Mapping[str, Any]) -> dict[str, str]:
     return {"quantity": spec["quantity"]} if "quantity" in spec else {}
 
 
-def decide(wanted: Sequence[Wanted]) -> list[Check]:
+def decide(wanted: Sequence[Wanted]) -> list[ClaimCheck]:
     """All pairs of a claim tested, corrected together by Holm's method. Raises SettingError for too few seeds."""
     resamples = comparison.resamples_for(len(wanted), LEVEL)
     asked = [comparison.ask(one.a, one.b, one.question, resamples=resamples) for one in wanted]
     checks = []
-    for one, found in zip(wanted, comparison.decide(asked, resamples=resamples), strict=True):
-        if found.verdict == "impossible":
+    for one, decided in zip(wanted, comparison.decide(asked, resamples=resamples), strict=True):
+        found = comparison.row(decided)
+        if decided.verdict == "impossible":
             n_seeds = one.a.run.settings["n_seeds"]
-            raise SettingError("n_seeds", n_seeds, f"are too few to test {len(wanted)} pairs: {found.reason}")
-        outcome = HOLDS if found.verdict == one.expect else OPEN if found.verdict == "no_difference" else FAILS
-        evidence = {name: getattr(found, name) for name in _KEPT} | (one.extra(found) if one.extra else {})
-        ratio = one.margin * found.value_a / found.value_b if found.value_b else math.nan
+            raise SettingError("n_seeds", n_seeds, f"are too few to test {len(wanted)} pairs: {decided.reason}")
+        outcome = HOLDS if decided.verdict == one.expect else OPEN if decided.verdict == "no_difference" else FAILS
+        evidence = {name: found[name] for name in _KEPT} | (one.extra(decided.tested) if one.extra else {})
+        ratio = one.margin * found["value_a"] / found["value_b"] if found["value_b"] else math.nan
         evidence |= {"expected": one.expect, "ratio": ratio, "margin": one.margin}
-        evidence |= {"notes": found.notes} if found.notes else {}
-        evidence |= {"digests": list(dict.fromkeys([found.digest_a, found.digest_b]))}
-        checks.append(Check(one.conditions, outcome, evidence))
+        evidence |= {"notes": found["notes"]} if found["notes"] else {}
+        evidence |= {"digests": list(dict.fromkeys([found["digest_a"], found["digest_b"]]))}
+        checks.append(ClaimCheck(one.conditions, outcome, evidence))
     return checks
 
 
@@ -287,9 +288,9 @@ def _tuned(run: Run, candidates: Sequence[Seen], question: Question, at: int) ->
     return half(run, second=True), half(best.run, second=True), f"{best.label} (chosen on the other half of the seeds)"
 
 
-def spreads(found: comparison.Verdict) -> dict[str, Any]:
+def spreads(found: comparison.Pair) -> dict[str, Any]:
     """Root mean square of what was tested, deviations from the median, a over b, with its paired bootstrap interval."""
-    squares = np.column_stack(found.tested) ** 2
+    squares = np.column_stack((found.evidence.a, found.evidence.b)) ** 2
     drawn = generator("spreads", len(squares)).multinomial(len(squares), np.full(len(squares), 1 / len(squares)), 9999)
     with np.errstate(divide="ignore", invalid="ignore"):
         ratios = np.sqrt((drawn @ squares[:, 0]) / (drawn @ squares[:, 1]))
@@ -301,15 +302,13 @@ def spreads(found: comparison.Verdict) -> dict[str, Any]:
 # --- single runs --------------------------------------------------------------------------------------------------
 
 
-def rates(spec: Mapping[str, Any], places: Sequence[Mapping[str, str]], look: Look) -> list[Check]:
+def rates(spec: Mapping[str, Any], places: Sequence[Mapping[str, str]], look: Look) -> list[ClaimCheck]:
     """Slopes on a window, given as shares of T: of log mean error^power on log k, or on k if the claim is of a speed.
 
     exponent: the theorem's, on log k; "contraction": log(1 - 2 alpha delta) an iteration, of Theorem 1. Holds if the
     interval of the slope lies below it (faster), or contains it and is narrower than `resolution` times its size. The
     intervals of one check hold together (Bonferroni).
     """
-    from mqlearn.theory.bounds import contraction
-
     checks = []
     level = 1 - LEVEL / (len(places) * len(spec["of"]))
     for here, label in ((dict(place), str(label)) for place in places for label in spec["of"]):
@@ -319,7 +318,7 @@ def rates(spec: Mapping[str, Any], places: Sequence[Mapping[str, str]], look: Lo
         iteration, curves = seen.run.curves["iteration"], seen.run.curves[metric] ** spec.get("power", 1)
         window = tuple(share * end for share in spec["window"])
         if spec["exponent"] == "contraction":
-            exponent = math.log1p(-2 * seen.cell.settings["step_size"]["alpha"] * contraction(seen.cell))
+            exponent = math.log1p(-2 * seen.cell.settings["step_size"]["alpha"] * contraction_of(seen.cell))
             start, stop = map(math.exp, spec["window"])
             scaled = survival.rate(np.exp(iteration / end), curves, (start, stop), level)
             found = scaled._replace(value=scaled.value / end, low=scaled.low / end, high=scaled.high / end)
@@ -334,8 +333,21 @@ def rates(spec: Mapping[str, Any], places: Sequence[Mapping[str, str]], look: Lo
             "metric": metric, "digests": [seen.run.digest],
         }  # fmt: skip
         said = {**here, **_quantity(spec), "rule": label}
-        checks.append(Check(said, outcome, evidence))
+        checks.append(ClaimCheck(said, outcome, evidence))
     return checks
+
+
+def contraction_of(cell: Any) -> float:
+    """The delta of Assumption 2 for a cell. Raises SettingError where it is not known to hold."""
+    from mqlearn.learning.sampling import stationary
+    from mqlearn.theory.bounds import contraction
+
+    settings = cell.settings
+    if settings["features"].get("name") != "one_hot" or settings["sampling"].get("behaviour") != "uniform":
+        raise SettingError("features", settings["features"].get("name"), "must be one_hot, under a uniform behaviour")
+    mu = stationary(cell.run_arguments["sampling"], cell.mdp)
+    assert mu is not None  # a uniform behaviour has a stationary chain
+    return contraction(cell.mdp, mu)
 
 
 def rate_outcome(low: float, high: float, exponent: float, resolution: float) -> str:
@@ -345,7 +357,7 @@ def rate_outcome(low: float, high: float, exponent: float, resolution: float) ->
     return HOLDS if high <= exponent or high - low <= resolution * abs(exponent) else OPEN
 
 
-def bounds(spec: Mapping[str, Any], places: Sequence[Mapping[str, str]], look: Look) -> list[Check]:
+def bounds(spec: Mapping[str, Any], places: Sequence[Mapping[str, str]], look: Look) -> list[ClaimCheck]:
     """Theorem 3 at every checkpoint T > m: holds if at most a share `delta` of the seeds is ever above the bound."""
     from mqlearn.problems.solvers import optimal
     from mqlearn.theory.bounds import theorem_3
@@ -373,5 +385,5 @@ def bounds(spec: Mapping[str, Any], places: Sequence[Mapping[str, str]], look: L
             "metric": "q_error", "digests": [seen.run.digest],
         }  # fmt: skip
         said = {**here, **_quantity(spec), "rule": label}
-        checks.append(Check(said, HOLDS if share <= spec["delta"] else FAILS, evidence))
+        checks.append(ClaimCheck(said, HOLDS if share <= spec["delta"] else FAILS, evidence))
     return checks

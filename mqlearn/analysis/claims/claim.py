@@ -32,7 +32,7 @@ class Claim:
 
 
 @dataclass(frozen=True)
-class Answer:
+class ClaimAnswer:
     """A claim with its checks, its verdict, and the digest of the curves that decided it."""
 
     claim: Claim

@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from mqlearn.analysis.claims.checks import FAILS, HOLDS, LEVEL, OPEN, Check, conditions
-from mqlearn.analysis.claims.claim import Answer
+from mqlearn.analysis.claims.checks import FAILS, HOLDS, LEVEL, OPEN, ClaimCheck, conditions
+from mqlearn.analysis.claims.claim import ClaimAnswer
 
 LINES = 9  # of conditions in a cell of the table; beyond, they are told less finely
 WORDS = {"reproduced": "reproduced", "not_reproduced": "not reproduced", "conditional": "conditional"}
 
 
-def row(one: Answer, command: str, *, smoke: bool) -> dict[str, Any]:
+def row(one: ClaimAnswer, command: str, *, smoke: bool) -> dict[str, Any]:
     """A claim as plain data: what it says, the verdict, the conditions, and every check with its evidence."""
     from mqlearn.experiments import execute
 
@@ -65,7 +65,7 @@ def json_text(rows: Sequence[dict[str, Any]]) -> str:
     return "[\n" + ",\n".join(whole) + "\n]\n"
 
 
-def brief(checks: Sequence[Check]) -> list[str]:
+def brief(checks: Sequence[ClaimCheck]) -> list[str]:
     """The evidence in a few lines: for each quantity and outcome how many, how large, how sure, how many seeds."""
     lines = []
     groups = [
@@ -84,7 +84,7 @@ def brief(checks: Sequence[Check]) -> list[str]:
     return lines
 
 
-def _kind(check: Check) -> str:
+def _kind(check: ClaimCheck) -> str:
     return "rate" if "slope" in check.evidence else "bound" if "bound_at_T" in check.evidence else "pair"
 
 
@@ -112,7 +112,7 @@ def _n(x: float) -> str:
     return str(x) if isinstance(x, int | np.integer) else f"{x:.2g}"
 
 
-def terminal(answers: Sequence[Answer], *, smoke: bool) -> str:
+def terminal(answers: Sequence[ClaimAnswer], *, smoke: bool) -> str:
     """Verdict first, then what was claimed, where it holds, and the evidence in short."""
     width = max(len(one.claim.name) for one in answers)
     lines = [f"{one.claim.name:{width}}  {WORDS[one.verdict]}" for one in answers]
@@ -147,7 +147,7 @@ LEGEND = (
 )
 
 
-def table(answers: Sequence[Answer], command: str, *, smoke: bool) -> str:
+def table(answers: Sequence[ClaimAnswer], command: str, *, smoke: bool) -> str:
     """A Markdown table: claim, place, verdict, conditions, evidence, digest of the data."""
     lines = [
         "| claim | place in the paper | verdict | where | evidence | data |",

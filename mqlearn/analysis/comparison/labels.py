@@ -36,14 +36,14 @@ class Entry:
         return str(node.get("name", node["_target_"]))
 
 
-class Curve(NamedTuple):
+class CurveName(NamedTuple):
     """What an experiment yaml calls a rule; panel: what its panel says of the rule, if panels differ in that."""
 
     label: str
     panel: str = ""
 
 
-def entries(found: Iterable[Run], summary: str = "error", curves: Mapping[str, Curve] | None = None) -> list[Entry]:
+def entries(found: Iterable[Run], summary: str = "error", curves: Mapping[str, CurveName] | None = None) -> list[Entry]:
     """The runs with the text of their block and with labels, in the order of `curves` (see `planned`) or sorted.
 
     A block is what rivals must share: model, discount, reward, Q_0, features and sampling (evaluation too, for a
@@ -56,13 +56,13 @@ def entries(found: Iterable[Run], summary: str = "error", curves: Mapping[str, C
     texts = _block_texts(runs_found, keys)
     blocks: dict[str, list[Run]] = {}
     for run, key in zip(runs_found, keys, strict=True):
-        panel = curves.get(rule_signature(run.settings), Curve("")).panel
+        panel = curves.get(rule_signature(run.settings), CurveName("")).panel
         blocks.setdefault(f"{texts[key]}, {panel}" if panel else texts[key], []).append(run)
     labels = {signature: curve.label for signature, curve in curves.items()}
     return [entry for text, members in blocks.items() for entry in _labelled(members, text, labels)]
 
 
-def planned(name: str, config_dir: str | None = None) -> dict[str, Curve]:
+def planned(name: str, config_dir: str | None = None) -> dict[str, CurveName]:
     """Rule signature -> curve of an experiment yaml, labels without TeX's $; empty if there is no such yaml."""
     from mqlearn.experiments import plans
     from mqlearn.experiments.settings import compose
@@ -85,7 +85,7 @@ def planned(name: str, config_dir: str | None = None) -> dict[str, Curve]:
     composed = compose.compose_all([one for _, _, one in places], config_dir)
     several = len(panels) > 1
     return {
-        rule_signature(one): Curve(plain_label(label), words if several else "")
+        rule_signature(one): CurveName(plain_label(label), words if several else "")
         for one, (words, label, _) in zip(composed, places, strict=True)
     }
 

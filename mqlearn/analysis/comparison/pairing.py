@@ -8,12 +8,22 @@ from mqlearn.errors import SettingError, nearest
 
 
 def answers(wanted: Sequence[tuple[Any, Any]], question: Any) -> list[Any]:
-    """The verdicts of some pairs of entries, corrected together. Raises SettingError."""
+    """The verdicts of some pairs of entries. Raises SettingError.
+
+    Corrected together are the pairs of one block, so that runs of another block (a variant of a figure) do not change
+    the answer; pairs across blocks are a family of their own.
+    """
     from mqlearn.analysis.comparison import comparison
 
-    resamples = comparison.resamples_for(len(wanted), question.level)
-    asked = [comparison.ask(a, b, question, resamples=resamples) for a, b in wanted]
-    return comparison.decide(asked, resamples=resamples)
+    families: dict[str, list[int]] = {}
+    for number, (a, b) in enumerate(wanted):
+        families.setdefault(a.block if a.block == b.block else "across blocks", []).append(number)
+    verdicts: dict[int, Any] = {}
+    for members in families.values():
+        resamples = comparison.resamples_for(len(members), question.level)
+        asked = [comparison.ask(*wanted[number], question, resamples=resamples) for number in members]
+        verdicts |= zip(members, comparison.decide(asked, resamples=resamples), strict=True)
+    return [verdicts[number] for number in range(len(wanted))]
 
 
 def pairs(made: Sequence[Any], against: str | None = None, *, mixed: bool = False) -> list[tuple[Any, Any]]:

@@ -80,7 +80,7 @@ def figure(
         print(f"{stored}\n{stored.with_suffix('.png')}")
     if not check:
         return 0
-    compared = reference.compare(data, stored)
+    compared = reference.against_reference(data, stored)
     print(f"reference data: {compared.verdict}" + (f" ({compared.difference})" if compared.difference else ""))
     return 1 if compared.verdict == "different" else 0
 

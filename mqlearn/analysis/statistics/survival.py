@@ -57,7 +57,7 @@ def log_times(times: Times, horizon: float) -> np.ndarray:
 
 
 def ratio_of_times(
-    a: Times, b: Times, horizon: float, *, paired: bool, method: Method = "bca", level: float = LEVEL
+    a: Times, b: Times, horizon: float, *, paired: bool, method: Method = "auto", level: float = LEVEL
 ) -> Estimate:
     """Geometric mean time of a over that of b, with its interval; below 1: a arrives earlier.
 
