@@ -3,6 +3,7 @@
 from mqlearn.algorithms import MomentumQ, NeSA, QLearning, Rule, SpeedyQ
 from mqlearn.algorithms.step_sizes import Constant, Harmonic, InverseSqrt, Matched, Polynomial, RescaledLinear
 from mqlearn.errors import SettingError
+from mqlearn.experiments.settings import old_names
 from mqlearn.learning.learners import Linear
 from mqlearn.learning.loop import Result, run, run_together
 from mqlearn.learning.metrics import Evaluation
@@ -20,6 +21,8 @@ from mqlearn.problems.environments import (
 from mqlearn.problems.features import Features, aggregation, from_function, from_matrix, one_hot
 from mqlearn.problems.mdp import FiniteMDP
 from mqlearn.problems.solvers import optimal
+
+old_names.let_import()
 
 __all__ = [
     "IID",

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from mqlearn.algorithms.rule import Rule
-from mqlearn.checks import finite_number
-from mqlearn.errors import SettingError, nearest
+from mqlearn.checks import choice, finite_number
+from mqlearn.errors import SettingError
 
 
 @dataclass(frozen=True)
@@ -30,9 +30,8 @@ class MomentumQ(Rule):
         if self.m is not None and finite_number(self.m) is None:
             expected = "must be a finite number, or null for 2 (the theorem wants m >= 1/discount)"
             raise SettingError("algorithm.m", self.m, expected)
-        if self.shift not in ("auto", "on", "off", True, False):
-            hint = nearest(str(self.shift), ("auto", "on", "off"))
-            raise SettingError("algorithm.shift", self.shift, f"must be auto, on or off{hint}")
+        if not isinstance(self.shift, bool):  # yaml reads on and off as truth values
+            choice("algorithm.shift", self.shift, ("auto", "on", "off"))
         if self.shifted and self.order <= -1:
             raise SettingError("algorithm.m", self.m, "must be above -1 when the step size is shifted by m")
         if self.beta is not None and self.m is not None:

@@ -2,11 +2,12 @@
 
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from mqlearn.analysis.claims.claim import Claim, ClaimAnswer, known, load, path_of
+from mqlearn.checks import switch
 from mqlearn.errors import SettingError, nearest
 from mqlearn.paths import outputs_folder
 
@@ -18,13 +19,14 @@ def claims(arguments: Sequence[str]) -> int:
     """`mqlearn claims`: 0 whatever the verdicts are."""
     from mqlearn.analysis.claims.tables import json_text, row, table, terminal
     from mqlearn.cli.compare import write
+    from mqlearn.experiments.execute import versions
 
     names, overrides, smoke, files, config_dir = read(arguments)
     chosen = [load(name, config_dir) for name in names or known(config_dir)]
     answers = answer(chosen, overrides, smoke=smoke, config_dir=config_dir)
     command = " ".join(["mqlearn claims", *names, *(["smoke=true"] if smoke else []), *overrides])
     texts = {
-        "--json": lambda: json_text([row(one, command, smoke=smoke) for one in answers]),
+        "--json": lambda: json_text([row(one, command, versions(), smoke=smoke) for one in answers]),
         "--table": lambda: table(answers, command, smoke=smoke),
     }
     write(files, texts)
@@ -43,9 +45,7 @@ def read(arguments: Sequence[str]) -> tuple[list[str], list[str], bool, dict[str
         if not equals:
             names.append(text)
         elif key == "smoke":
-            if value.lower() not in ("true", "false"):
-                raise SettingError("smoke", value, "must be true or false")
-            smoke = value.lower() == "true"
+            smoke = switch("smoke", value)
         elif key.lstrip("+").partition(".")[0] not in _FREE:
             expected = (
                 f"is no setting of claims: what a claim needs is written in its yaml; free are {', '.join(_FREE)}"
@@ -118,7 +118,8 @@ def answer(
 ) -> list[ClaimAnswer]:
     """Run what is missing for some claims, then test each. Raises SettingError."""
     from mqlearn.analysis.comparison import selection
-    from mqlearn.experiments import plans, run_missing
+    from mqlearn.experiments.plan import Plan, composed
+    from mqlearn.experiments.run_missing import finished
 
     wanted = [needs(claim, overrides, smoke=smoke, config_dir=config_dir) for claim in chosen]
     lists = {
@@ -127,19 +128,19 @@ def answer(
         for (place, label), cell in one.lists.items()
     }
     unique = {tuple(cell): place for place, cell in lists.items()}  # claims share cells
-    planned = plans.composed({place: list(cell) for cell, place in unique.items()}, config_dir)
+    planned = composed({place: list(cell) for cell, place in unique.items()}, config_dir)
     cells = {cell: one.cell for cell, one in zip(unique, planned, strict=True)}
     for claim, one in zip(chosen, wanted, strict=True):
         _enough_seeds(claim, one, min(cells[tuple(cell)].settings["n_seeds"] for cell in one.lists.values()))
     on_disk = {run.digest: run for run in selection.find(outputs_folder()).runs}
-    done = {one.cell.digest: on_disk[one.cell.digest] for one in planned if one.cell.digest in on_disk}
+    done = {one.digest: on_disk[one.digest] for one in planned if one.digest in on_disk}
     by_experiment: dict[str, list[Any]] = {}
     for one in planned:
-        if one.cell.digest not in done:
-            shown = plans.Planned(one.label.replace("|", ", "), "", one.cell)
-            by_experiment.setdefault(one.cell.settings["experiment"]["name"], []).append(shown)
+        if one.digest not in done:
+            shown = replace(one, panel=one.label.replace("|", ", "), label="")
+            by_experiment.setdefault(one.experiment, []).append(shown)
     for name, members in by_experiment.items():
-        done |= run_missing.finished(plans.Plan(name, members[0].cell.settings, {}, tuple(members), ()))
+        done |= finished(Plan(name, members[0].settings, {}, tuple(members), ()))
     return [_test(claim, one, cells, done) for claim, one in zip(chosen, wanted, strict=True)]
 
 

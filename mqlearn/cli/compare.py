@@ -1,5 +1,6 @@
 """`mqlearn compare`: which runs, which pairs, and the answers as tables. It reads finished runs on disk alone."""
 
+import contextlib
 import json
 import math
 import sys
@@ -8,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from mqlearn.checks import switch, whole
 from mqlearn.errors import SettingError, nearest
 from mqlearn.files import deliver
 from mqlearn.paths import outputs_folder
@@ -115,20 +117,14 @@ def question_of(own: dict[str, Any]) -> Any:
 
 def _own(key: str, value: str) -> Any:
     if key in ("tuned", "calibrate", "allow_mixed"):
-        if value.lower() not in ("true", "false"):
-            raise SettingError(key, value, "must be true or false")
-        return value.lower() == "true"
-    if key in ("at", "tuning_seed", "epsilon", "level"):
-        whole = key in ("at", "tuning_seed")
-        try:
-            number = float(value)
-        except ValueError:
-            number = math.nan
-        if number != number or (
-            whole and (number in (float("inf"), -float("inf")) or number != int(number) or number < 0)
-        ):
-            raise SettingError(key, value, "must be a whole number, at least 0" if whole else "must be a number")
-        return int(number) if whole else number
+        return switch(key, value)
+    if key in ("at", "tuning_seed"):
+        return whole(key, value, 0, written=True)
+    if key in ("epsilon", "level"):
+        with contextlib.suppress(ValueError):
+            if not math.isnan(number := float(value)):
+                return number
+        raise SettingError(key, value, "must be a number")
     return value.strip("'\"")
 
 

@@ -15,7 +15,8 @@ from mqlearn.analysis.report.subjects import Subject, subjects
 from mqlearn.cli import compare
 from mqlearn.cli.arguments import CONFIG_DIR, parse
 from mqlearn.errors import SettingError
-from mqlearn.experiments import execute, plans
+from mqlearn.experiments import execute
+from mqlearn.experiments.plan import Plan, plan
 from mqlearn.experiments.settings import compose
 from mqlearn.files import deliver
 from mqlearn.paths import outputs_folder
@@ -93,12 +94,12 @@ def verdicts_of(entries: Sequence[Entry]) -> tuple[list[dict[str, Any]], str]:
         return [], f"No comparison was made: {error}"
 
 
-def _plan(name: str, some: Sequence[Subject], config_dir: str | None) -> plans.Plan | None:
+def _plan(name: str, some: Sequence[Subject], config_dir: str | None) -> Plan | None:
     """The experiment's plan, under the plain settings that these runs share: a variant is planned as it was run."""
     first = some[0].run.settings
     shared = [key for key in _PLAIN if all(one.run.settings[key] == first[key] for one in some)]
     try:
-        return plans.plan(name, [f"{key}={json.dumps(first[key])}" for key in shared], config_dir)
+        return plan(name, [f"{key}={json.dumps(first[key])}" for key in shared], config_dir)
     except SettingError:  # the yaml has changed, or has no figure: the runs are drawn all the same
         return None
 

@@ -15,6 +15,7 @@ from typing import Any, Protocol, Self
 
 import numpy as np
 
+from mqlearn.checks import choice
 from mqlearn.errors import SettingError
 from mqlearn.learning.chains import Chain, Samples, copied, drop_lanes, uniform_words
 from mqlearn.learning.sampling import Sampling, Synchronous, equally_likely, outcome_tables
@@ -52,10 +53,8 @@ class Linear:
     projection: float | None = None
 
     def __post_init__(self) -> None:
-        if self.previous_gradient not in ("stored", "same_sample"):
-            raise SettingError("linear.previous_gradient", self.previous_gradient, "must be stored or same_sample")
-        if self.first_gradient not in ("same", "zero"):
-            raise SettingError("linear.first_gradient", self.first_gradient, "must be same or zero")
+        choice("linear.previous_gradient", self.previous_gradient, ("stored", "same_sample"))
+        choice("linear.first_gradient", self.first_gradient, ("same", "zero"))
         if self.projection is not None and not self.projection > 0:
             raise SettingError("linear.projection", self.projection, "must be a positive radius, or null for none")
 

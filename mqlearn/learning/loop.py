@@ -12,7 +12,7 @@ import numpy as np
 
 from mqlearn.algorithms.rule import Rule, check_rule
 from mqlearn.algorithms.step_sizes import StepSize, total
-from mqlearn.checks import finite_number
+from mqlearn.checks import choice, finite_number, whole
 from mqlearn.errors import SettingError
 from mqlearn.learning.chains import Samples
 from mqlearn.learning.learners import Initial, Linear, shared_samples, start
@@ -130,12 +130,11 @@ def run_together(
         if not fits:
             raise SettingError(name, given, f"must be {expected}")
     q0, theta0 = checked_initial("q0", q0), checked_initial("theta0", theta0)
-    _whole("iterations", iterations, 0)
-    _whole("n_seeds", n_seeds, 1)
-    _whole("seed", seed, 0, 2**32 - 1)
-    _whole("n_checkpoints", n_checkpoints, 1)
-    if n_workers is not None:
-        _whole("n_workers", n_workers, 1)
+    whole("iterations", iterations, 0)
+    whole("n_seeds", n_seeds, 1)
+    whole("seed", seed, 0, 2**32 - 1)
+    whole("n_checkpoints", n_checkpoints, 1)
+    whole("n_workers", n_workers, 1, null="one thread a core")
     sampling = Synchronous() if sampling is None else sampling
     linear = Linear() if linear is None else linear
     rules = [rule if step_size is None else rule.with_step_size(step_size) for rule in rules]
@@ -258,9 +257,7 @@ def resolve_evaluation(evaluation: Evaluation | None, episodes: int) -> Evaluati
 
 def resolve_reward(reward: str, synchronous: bool) -> str:
     """mean or sampled. Raises SettingError."""
-    if reward not in ("auto", "mean", "sampled"):
-        raise SettingError("reward", reward, "must be auto, mean or sampled")
-    if reward == "auto":
+    if choice("reward", reward, ("auto", "mean", "sampled")) == "auto":
         return "mean" if synchronous else "sampled"
     return reward
 
@@ -299,12 +296,10 @@ def checkpoint_iterations(iterations: int, spacing: str, n: int, *, quarters: bo
 
     With `quarters`, T/4 and T/2 are among them.
     """
-    if spacing == "linear":
+    if choice("checkpoints", spacing, ("log", "linear")) == "linear":
         points = np.linspace(0, iterations, max(n, 2))
-    elif spacing == "log":
-        points = np.concatenate([[0.0], np.geomspace(1, max(iterations, 1), n - 1) if n > 2 else [iterations]])
     else:
-        raise SettingError("checkpoints", spacing, "must be log or linear")
+        points = np.concatenate([[0.0], np.geomspace(1, max(iterations, 1), n - 1) if n > 2 else [iterations]])
     if quarters:
         points = np.concatenate([points, [iterations // 4, iterations // 2]])
     points = np.unique(np.rint(points).astype(np.int64))
@@ -362,9 +357,3 @@ def _deal(n_seeds: int, n_parts: int, whole: int) -> list[np.ndarray]:
     """Seed indices of each part, in multiples of `whole`."""
     step = -(-n_seeds // (n_parts * whole)) * whole
     return [np.arange(i, min(i + step, n_seeds), dtype=np.uint32) for i in range(0, n_seeds, step)]
-
-
-def _whole(name: str, value: object, low: int, high: int | None = None) -> None:
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < low or (high and value > high):
-        bound = f"at least {low}" if high is None else f"from {low} to {high}"
-        raise SettingError(name, value, f"must be a whole number, {bound}")

@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from mqlearn.errors import SettingError, nearest
+from mqlearn.checks import choice, whole
+from mqlearn.errors import SettingError
 from mqlearn.learning.sampling import alias_table, transition_model
-from mqlearn.problems.mdp import FiniteMDP, bellman, is_whole
+from mqlearn.problems.mdp import FiniteMDP, bellman
 from mqlearn.problems.solvers import Optimum, policy_values_at_start
 
 Metric = Callable[[np.ndarray, FiniteMDP], np.ndarray]
@@ -36,15 +37,9 @@ class Evaluation:
     time_limit: int | None = None
 
     def __post_init__(self) -> None:
-        if self.episodes is not None and not is_whole(self.episodes, 0):
-            expected = "must be a whole number, at least 0, or null for the default"
-            raise SettingError("evaluation.episodes", self.episodes, expected)
-        if self.start not in (starts := ("uniform", "start", "both")):
-            hint = nearest(self.start, starts) if isinstance(self.start, str) else ""
-            raise SettingError("evaluation.start", self.start, f"must be uniform, start or both{hint}")
-        if self.time_limit is not None and not is_whole(self.time_limit, 1):
-            expected = "must be a whole number of moves, at least 1, or null"
-            raise SettingError("evaluation.time_limit", self.time_limit, expected)
+        whole("evaluation.episodes", self.episodes, 0, null="the default")
+        choice("evaluation.start", self.start, ("uniform", "start", "both"))
+        whole("evaluation.time_limit", self.time_limit, 1, of="moves", null="the default")
 
     def limit(self, mdp: FiniteMDP) -> int:
         """Moves after which an episode of this MDP is broken off."""

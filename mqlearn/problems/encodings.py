@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mqlearn.checks import finite_number
+from mqlearn.checks import finite_number, whole
 from mqlearn.errors import SettingError
 from mqlearn.problems.environments.simulator import Simulator
-from mqlearn.problems.features import Features, check_norm, grid_sides, whole
+from mqlearn.problems.features import Features, check_norm, grid_sides
 from mqlearn.problems.mdp import FiniteMDP
 
 if TYPE_CHECKING:

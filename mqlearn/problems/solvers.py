@@ -10,6 +10,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from mqlearn.checks import are_distributions
 from mqlearn.errors import SettingError
 from mqlearn.problems.mdp import FiniteMDP, backup, bellman, greedy, state_values
 
@@ -224,7 +225,7 @@ def _chain(mdp: FiniteMDP, policy: np.ndarray) -> tuple[Any, np.ndarray]:
         p, y, r = mdp.probabilities[at], mdp.successors[at], mdp.mean_rewards[at]
     elif policy.shape == (mdp.n_states, mdp.n_actions):
         share = np.where(mdp.learned, policy, 0.0)
-        valid = (np.abs(share.sum(1) - 1) < 1e-9) & (share >= 0).all(1)
+        valid = are_distributions(share)
         p = (share[:, :, None] * mdp.probabilities).reshape(mdp.n_states, -1)
         y, r = mdp.successors.reshape(mdp.n_states, -1), (share * mdp.mean_rewards).sum(1)
     else:

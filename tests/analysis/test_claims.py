@@ -16,7 +16,7 @@ from mqlearn.analysis.comparison import selection
 from mqlearn.analysis.statistics import significance
 from mqlearn.cli import claims
 from mqlearn.errors import SettingError
-from mqlearn.experiments import plans
+from mqlearn.experiments.plan import GROUPS, composed, plan
 from mqlearn.experiments.settings.cell import build
 from mqlearn.learning.sampling import stationary
 from mqlearn.problems.fixed_points import mean_gradient, theta_star
@@ -74,12 +74,12 @@ def test_claims_on_figure_1_use_the_very_cells_of_the_figure():
     need = claims.needs(claim)
     chosen = {"4x4|0.9": ("4x4", "0.9"), "8x8|0.9": ("8x8", "0.9")}
     lists = {(panel, label): need.lists[place, label] for panel, place in chosen.items() for label in ("Q-learning",)}
-    figure = {one.cell.digest for one in plans.plan("figure1", []).cells}
-    assert {one.cell.digest for one in plans.composed(lists)} <= figure
+    figure = {one.cell.digest for one in plan("figure1", []).cells}
+    assert {one.cell.digest for one in composed(lists)} <= figure
 
 
 def test_claims_are_no_group_of_settings(mqlearn):
-    assert "claim" not in plans.GROUPS
+    assert "claim" not in GROUPS
     groups = mqlearn("run", "--help").out.split("Settings")[0]
     assert not re.search(r"^  claim\b", groups, re.MULTILINE)
     assert mqlearn("run", "claim=theorem_1").code == 2
@@ -399,7 +399,7 @@ def test_assumption_2_holds_with_the_delta_that_theorem_1_is_tested_with():
     claim = claims.load("theorem_1")
     place = ("4x4",)
     label = "MomentumQ, alpha=0.1"
-    (one,) = plans.composed({("", label): claims.needs(claim).lists[place, label]})
+    (one,) = composed({("", label): claims.needs(claim).lists[place, label]})
     cell, delta = one.cell, claim_checks.contraction_of(one.cell)
     assert delta > 0
     features, mdp = cell.run_arguments["features"], cell.mdp

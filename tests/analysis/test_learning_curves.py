@@ -19,8 +19,10 @@ from mqlearn.analysis.figures import exact_lines, learning_curves, make, referen
 from mqlearn.analysis.figures.error_curves import Curve
 from mqlearn.analysis.figures.learning_curves import ROWS, Column
 from mqlearn.analysis.statistics.intervals import mean_interval
+from mqlearn.cli.figure import figure
 from mqlearn.errors import SettingError
-from mqlearn.experiments.plans import plan
+from mqlearn.experiments.plan import plan
+from mqlearn.experiments.run_missing import finished
 from mqlearn.learning.metrics import Measure
 from mqlearn.learning.sampling import stationary
 from mqlearn.problems.features import aggregation, one_hot
@@ -339,7 +341,7 @@ def test_figure_2_in_small_is_drawn_from_runs_and_again_from_the_finished_ones_w
     small = ["iterations=3000", "n_seeds=3", "n_checkpoints=5", "env.repeat=1", "tracking=none"]
     contents = []
     for _ in range(2):
-        assert make.figure("figure2_smoke", small, None, check=False) == 0
+        assert figure(["figure2_smoke", *small]) == 0
         files = sorted((tmp_path / "figures").iterdir())
         contents.append({file.name: file.read_bytes() for file in files})
         monkeypatch.setattr("mqlearn.experiments.execute.perform_together", None)  # the second time nothing may run
@@ -362,7 +364,7 @@ def test_curves_of_the_smoke_figure_have_the_numbers_of_its_reference_data(tmp_p
     planned = plan("figure2_smoke", ["tracking=none"])
     chosen = {("constant step, replay", "MomentumQ"), ("diminishing step, Markovian", "Q-learning")}
     some = tuple(one for one in planned.cells if (one.panel, one.label) in chosen)
-    done = make.finished(replace(planned, cells=some))
+    done = finished(replace(planned, cells=some))
     _, data = learning_curves.from_runs(some, [done[one.cell.digest] for one in some], planned.spec, "ci95")
     with np.load(make.REFERENCE / "figure2_smoke.npz") as stored:
         reference.write_reference(tmp_path / "some.npz", {name: stored[name] for name in data})

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from mqlearn.experiments import execute, progress, run_missing
-from mqlearn.experiments.plans import plan
+from mqlearn.experiments.plan import plan
 from mqlearn.experiments.settings import compose
 from mqlearn.experiments.settings.cell import build, run_cells
 from mqlearn.storage import lookup

@@ -4,7 +4,7 @@ import itertools
 import json
 import math
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,10 +16,8 @@ LINES = 9  # of conditions in a cell of the table; beyond, they are told less fi
 WORDS = {"reproduced": "reproduced", "not_reproduced": "not reproduced", "conditional": "conditional"}
 
 
-def row(one: ClaimAnswer, command: str, *, smoke: bool) -> dict[str, Any]:
+def row(one: ClaimAnswer, command: str, versions: Mapping[str, str], *, smoke: bool) -> dict[str, Any]:
     """A claim as plain data: what it says, the verdict, the conditions, and every check with its evidence."""
-    from mqlearn.experiments import execute
-
     spec = one.claim.spec
     return {
         "claim": one.claim.name,
@@ -33,7 +31,7 @@ def row(one: ClaimAnswer, command: str, *, smoke: bool) -> dict[str, Any]:
         "smoke": smoke,
         "data_digest": one.data_digest,
         "command": command,
-        "versions": execute.versions(),
+        "versions": dict(versions),
         "evidence": [
             {"conditions": check.conditions, "outcome": check.outcome}
             | check.evidence
@@ -157,7 +155,7 @@ def table(answers: Sequence[ClaimAnswer], command: str, *, smoke: bool) -> str:
         statement = " ".join(one.claim.spec["statement"].split())
         told = [conditions(one.checks, one.claim.spec.get("by", ()), depth=depth) for depth in (3, 2, 1)]
         where = next((lines for lines in told if len(lines) <= LINES), told[-1])
-        execute = (
+        cells = (
             f"`{one.claim.name}`: {statement}",
             one.claim.spec["place"],
             f"**{WORDS[one.verdict]}**",
@@ -165,6 +163,6 @@ def table(answers: Sequence[ClaimAnswer], command: str, *, smoke: bool) -> str:
             "<br>".join(brief(one.checks)),
             f"`{one.data_digest[:12]}`",
         )
-        lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in execute) + " |")
+        lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
     said = f"Made by `{command}`." + (" Small settings: these verdicts say nothing of the paper." if smoke else "")
     return "\n".join([*lines, "", said, " ".join(LEGEND.split()), ""])

@@ -64,7 +64,7 @@ def entries(found: Iterable[Run], summary: str = "error", curves: Mapping[str, C
 
 def planned(name: str, config_dir: str | None = None) -> dict[str, CurveName]:
     """Rule signature -> curve of an experiment yaml, labels without TeX's $; empty if there is no such yaml."""
-    from mqlearn.experiments import plans
+    from mqlearn.experiments.plan import expand
     from mqlearn.experiments.settings import compose
     from mqlearn.paths import CONF
 
@@ -80,7 +80,7 @@ def planned(name: str, config_dir: str | None = None) -> dict[str, CurveName]:
         panel: " ".join(o for o in own if o.startswith(rule)) for panel, own in (spec.get("grid") or {"": []}).items()
     }
     panels = {words: panel for panel, words in said.items()}
-    expanded = plans.expand(spec, [f"experiment={name}"])
+    expanded = expand(spec, [f"experiment={name}"])
     places = [(said[panel], label, one) for panel, label, one in expanded if panels[said[panel]] == panel]
     composed = compose.compose_all([one for _, _, one in places], config_dir)
     several = len(panels) > 1

@@ -7,6 +7,7 @@ import numpy as np
 
 from mqlearn.analysis.statistics import survival
 from mqlearn.analysis.statistics.intervals import LEVEL, METHODS, Method
+from mqlearn.checks import choice
 from mqlearn.errors import SettingError, nearest
 from mqlearn.learning.metrics import BUILT_IN, MORE_IS_BETTER
 from mqlearn.storage.runs import Run
@@ -40,10 +41,7 @@ class Question:
     def __post_init__(self) -> None:
         choices = (("summary", SUMMARIES), ("diverged", TREATMENTS), ("interval", METHODS))
         for name, options in choices:
-            value = getattr(self, name)
-            if value not in options:
-                expected = f"must be {', '.join(options[:-1])} or {options[-1]}{nearest(str(value), options)}"
-                raise SettingError(name, value, expected)
+            choice(name, getattr(self, name), options)
         if not 0 < self.level < 1:
             raise SettingError("level", self.level, "must be a number strictly between 0 and 1")
         if self.at is not None and self.at < 0:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from mqlearn.experiments.plans import Planned
+    from mqlearn.experiments.plan import PlannedCell
     from mqlearn.storage.runs import Run
 
 ROW_HEIGHT = 2.75  # inches
@@ -204,12 +204,12 @@ def divergence(panels: Sequence[Panel]) -> tuple[list[str], set[str]]:
 
 
 def from_runs(
-    planned: "Sequence[Planned]", finished: "Sequence[Run]", spec: Mapping[str, Any], band: Band
+    planned: "Sequence[PlannedCell]", finished: "Sequence[Run]", spec: Mapping[str, Any], band: Band
 ) -> "tuple[Figure, dict[str, np.ndarray]]":
     """The figure of an experiment's finished runs, one for each planned cell, and the numbers that it shows."""
     panels: dict[str, list[Curve]] = {}
     for one, run in zip(planned, finished, strict=True):
-        algorithm = one.cell.settings["algorithm"]["name"]
+        algorithm = one.settings["algorithm"]["name"]
         curve = Curve(
             label=one.label,
             iteration=run.curves["iteration"],

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from mqlearn.experiments.plans import Planned
+    from mqlearn.experiments.plan import PlannedCell
     from mqlearn.experiments.settings.cell import Cell
     from mqlearn.storage.runs import Run
 
@@ -173,7 +173,7 @@ def _reference_lines(axes: "Axes", lines: Mapping[str, float], *, named: bool) -
         together = [] if apart else together
 
 
-def known(planned: "Sequence[Planned]") -> dict[str, tuple[Lines, list[str]]]:
+def known(planned: "Sequence[PlannedCell]") -> dict[str, tuple[Lines, list[str]]]:
     """`exact_lines.lines` by what they depend on, computed once for each: before there are runs."""
     result: dict[str, tuple[Lines, list[str]]] = {}
     for one in planned:
@@ -189,7 +189,7 @@ def _key(cell: "Cell") -> str:
 
 
 def from_runs(
-    planned: "Sequence[Planned]",
+    planned: "Sequence[PlannedCell]",
     finished: "Sequence[Run]",
     spec: Mapping[str, Any],
     band: Band,
@@ -203,7 +203,7 @@ def from_runs(
     lines: dict[str, Lines] = {}
     exact = known(planned) if exact is None else exact
     for one, run in zip(planned, finished, strict=True):
-        settings = one.cell.settings
+        settings = one.settings
         panel = curves.setdefault(one.panel, {metric: [] for metric in ROWS})
         for metric in [metric for metric in ROWS if metric in run.curves]:
             family = _family(settings["algorithm"]["name"], panel[metric])

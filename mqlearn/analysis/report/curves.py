@@ -2,7 +2,6 @@
 
 import base64
 import csv
-import importlib
 import io
 import re
 import warnings
@@ -13,12 +12,12 @@ from typing import Any
 import numpy as np
 from markupsafe import Markup
 
-from mqlearn.analysis.figures import error_curves, style
+from mqlearn.analysis.figures import error_curves, make, style
 from mqlearn.analysis.figures.error_curves import Curve, Panel
 from mqlearn.analysis.report.markup import number, plain, render
 from mqlearn.analysis.report.subjects import Subject, by_panel
 from mqlearn.analysis.statistics.intervals import mean_interval
-from mqlearn.experiments.plans import Plan, Planned
+from mqlearn.experiments.plan import Plan, PlannedCell
 from mqlearn.experiments.settings.cell import Cell
 from mqlearn.storage.runs import Run
 
@@ -41,7 +40,7 @@ def of(some: Sequence[Subject], plan: Plan | None = None) -> tuple[Markup, dict[
     todo: list[tuple[str, list[Subject], Any]] = []
     if planned and plan is not None:
         metric = plan.spec.get("metric", "")
-        module = importlib.import_module(plan.spec["module"])
+        module = make.module_of(plan.spec)
         finished = [one.run for _, one in planned]
         drawing = module.from_runs([cell for cell, _ in planned], finished, plan.spec, "ci95")
         todo.append((metric, [one for _, one in planned], drawing))
@@ -62,13 +61,13 @@ def of(some: Sequence[Subject], plan: Plan | None = None) -> tuple[Markup, dict[
     return render("figures.html", figures=figures), numbers
 
 
-def _planned(some: Sequence[Subject], plan: Plan) -> list[tuple[Planned, Subject]]:
+def _planned(some: Sequence[Subject], plan: Plan) -> list[tuple[PlannedCell, Subject]]:
     """The curves of a plan that are among the runs, each with its run, named as the plan names it."""
     by_digest = {one.run.digest: one for one in some}
     return [
-        (cell, replace(by_digest[cell.cell.digest], panel=plain(cell.panel), label=plain(cell.label)))
+        (cell, replace(by_digest[cell.digest], panel=plain(cell.panel), label=plain(cell.label)))
         for cell in plan.cells
-        if cell.cell.digest in by_digest
+        if cell.digest in by_digest
     ]
 
 
@@ -133,8 +132,8 @@ def _drawn(metric: str, members: Sequence[Subject]) -> tuple[Any, dict[str, np.n
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph .* missing")  # names of users hold any character
         if not metric:
-            module = importlib.import_module("mqlearn.analysis.figures.learning_curves")
-            planned = [Planned(_typeset(one.panel), _typeset(one.label), _cell(one)) for one in members]
+            module = make.module_of({"module": "mqlearn.analysis.figures.learning_curves"})
+            planned = [PlannedCell.of(_cell(one), _typeset(one.panel), _typeset(one.label)) for one in members]
             return module.from_runs(planned, [one.run for one in members], {}, "ci95")
         panels = [
             Panel(_typeset(panel), [_curve(one, metric) for one in rivals])

@@ -12,7 +12,7 @@ from mqlearn.analysis.figures import reference
 from mqlearn.analysis.report import curves, equations, maps, verdicts
 from mqlearn.analysis.report.markup import number, render
 from mqlearn.analysis.report.subjects import Subject, by_panel, differing, scientific
-from mqlearn.experiments.plans import Plan
+from mqlearn.experiments.plan import Plan
 from mqlearn.storage.runs import Run
 
 PROVENANCE = "mqlearn-provenance"  # id of the script element that holds it

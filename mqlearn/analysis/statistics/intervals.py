@@ -7,6 +7,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from mqlearn.checks import choice
 from mqlearn.errors import SettingError, nearest
 
 Band = Literal["ci95", "std"]
@@ -33,8 +34,7 @@ def mean_interval(x: np.ndarray, kind: Band = "ci95") -> Interval:
 
     Raises SettingError for another kind, or if `x` is not (n_seeds >= 1, C).
     """
-    if kind not in BANDS:
-        raise SettingError("band", kind, f"ci95 or std{nearest(str(kind), BANDS)}")
+    choice("band", kind, BANDS)
     x = np.asarray(x, dtype=np.float64)
     if x.ndim != 2 or x.shape[0] == 0:
         raise SettingError("x", f"array of shape {x.shape}", "(n_seeds, columns), at least one seed")
@@ -122,8 +122,7 @@ def centre_of(x: np.ndarray, centre: Centre, axis: int = 0) -> np.ndarray:
         return np.mean(x, axis=axis)
     if centre == "median":
         return np.median(x, axis=axis)
-    if centre != "iqm":
-        raise SettingError("centre", centre, f"must be mean, median or iqm{nearest(str(centre), CENTRES)}")
+    choice("centre", centre, CENTRES)
     from scipy.stats import trim_mean
 
     return trim_mean(x, 0.25, axis=axis)

@@ -10,10 +10,11 @@ import json
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from mqlearn.checks import TRUTH, choice, finite_number, whole
+from mqlearn.checks import choice, finite_number, switch, whole
 from mqlearn.errors import SettingError, SettingErrors, nearest
 from mqlearn.experiments.settings import instantiate
 from mqlearn.experiments.settings import plugins as user_modules
@@ -173,15 +174,15 @@ def _initial(name: str, value: Any) -> Any:
 
 _KINDS: dict[str, Callable[[str, Any], Any]] = {
     "discount": _discount,
-    "reward": choice("auto", "mean", "sampled"),
+    "reward": partial(choice, options=("auto", "mean", "sampled")),
     "q0": _initial,
     "theta0": _initial,
-    "iterations": whole(0, 10**15),
-    "checkpoints": choice("log", "linear"),
-    "n_checkpoints": whole(1, 10**6),
-    "n_seeds": whole(1, 10**5),
-    "seed": whole(0, 2**32 - 1),
-    "n_workers": whole(1, optional=True),
+    "iterations": partial(whole, low=0, high=10**15, written=True),
+    "checkpoints": partial(choice, options=("log", "linear")),
+    "n_checkpoints": partial(whole, low=1, high=10**6, written=True),
+    "n_seeds": partial(whole, low=1, high=10**5, written=True),
+    "seed": partial(whole, low=0, high=2**32 - 1, written=True),
+    "n_workers": partial(whole, low=1, null="one thread a core", written=True),
 }
 _PLAIN = tuple(name for name in _KINDS if name not in ("discount", "q0", "theta0"))
 
@@ -204,14 +205,12 @@ def _experiment(node: Any) -> dict[str, Any]:
 def tracking_section(node: Any) -> dict[str, Any]:
     """The section `tracking`, checked; truth values as such. Raises SettingError."""
     node = _section("tracking", node, ("name", "uri", "per_seed"))
-    choice("mlflow", "none")("tracking", node["name"])
-    per_seed = str(node["per_seed"]).lower()
-    if node["name"] == "mlflow" and per_seed not in TRUTH:
-        raise SettingError("tracking.per_seed", node["per_seed"], "must be true or false")
+    choice("tracking", node["name"], ("mlflow", "none"))
+    per_seed = node["name"] == "mlflow" and switch("tracking.per_seed", node["per_seed"])
     uri = node["uri"]
     if uri is not None and not (isinstance(uri, str) and uri.strip()):
         raise SettingError("tracking.uri", uri, "must be the address of a store, or null")
-    return {"name": node["name"], "uri": uri, "per_seed": TRUTH.get(per_seed, False)}
+    return {"name": node["name"], "uri": uri, "per_seed": per_seed}
 
 
 # --- names --------------------------------------------------------------------------------------------------------

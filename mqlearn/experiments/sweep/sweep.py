@@ -3,13 +3,13 @@
 import os
 import shlex
 import socket
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from mqlearn.experiments.plan import PlannedCell
 from mqlearn.experiments.sweep import journal
-from mqlearn.experiments.sweep.plan import Planned
 from mqlearn.paths import outputs_folder
 from mqlearn.storage import runs
 from mqlearn.storage.store import shown
@@ -20,7 +20,7 @@ class Sweep:
     """A sweep under way."""
 
     id: str
-    cells: list[Planned]
+    cells: list[PlannedCell]
     command: str
     launcher: str
     existing: str
@@ -34,27 +34,24 @@ class Sweep:
         return journal.sweeps(outputs_folder()) / self.id
 
     @property
-    def missing(self) -> list[Planned]:
+    def missing(self) -> list[PlannedCell]:
         return [one for one in self.cells if one.number not in self.done]
 
     @cached_property
     def labels(self) -> dict[int, str]:
         """By number: the name of a cell, with what was swept where several cells have that name."""
-        names = journal.told_apart([(one.name, one.cell) for one in self.cells])
+        names = journal.told_apart([(one.name, one.label) for one in self.cells])
         return {one.number: name for one, name in zip(self.cells, names, strict=True)}
 
-    def rerun(self, one: Planned) -> str:
+    def rerun(self, one: PlannedCell) -> str:
         """The command line that runs just this cell."""
         own = [text for text in one.overrides if not _is_hydra(text)]
         where = ["--config-dir", self.config_dir] if self.config_dir else []
         return shlex.join(["mqlearn", "run", *where, *map(shown, own)])
 
-    def record(self, one: Planned) -> dict[str, Any]:
+    def record(self, one: PlannedCell) -> dict[str, Any]:
         """What plan.json holds of a cell: nothing secret."""
-        kept = {
-            key: value for key, value in asdict(one).items() if key not in ("uri", "per_seed", "work", "bytes", "root")
-        }
-        kept |= {"overrides": list(map(shown, one.overrides)), "folder": str(one.folder), "command": self.rerun(one)}
+        kept = one.record() | {"folder": str(one.folder), "command": self.rerun(one)}
         return kept | {"done_before": one.number in self.done, "tracked": one.uri is not None}
 
     def write_plan(self, **more: Any) -> None:

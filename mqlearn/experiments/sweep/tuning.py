@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from mqlearn.cli.arguments import Options
+from mqlearn.checks import whole
 from mqlearn.errors import SettingError, nearest
 from mqlearn.experiments.jobs import OBJECTIVE, hydra_main
 from mqlearn.experiments.settings import compose
@@ -19,7 +19,7 @@ from mqlearn.experiments.settings.cell import build
 from mqlearn.paths import outputs_folder
 
 
-def run(settings: dict[str, Any], options: Options) -> int:
+def run(settings: dict[str, Any], overrides: Sequence[str], config_dir: str | None) -> int:
     """Tune; print the best settings of each algorithm, and the command of the run that reports it."""
     from mqlearn.learning.metrics import BUILT_IN, MORE_IS_BETTER
 
@@ -27,20 +27,18 @@ def run(settings: dict[str, Any], options: Options) -> int:
     if settings["seed"] == tuning["reporting_seed"]:
         expected = f"must differ from tuning.reporting_seed={tuning['reporting_seed']}: rules tuned on the seeds of a "
         raise SettingError("seed", settings["seed"], expected + "report look better than they are")
-    trials = tuning["trials"]
-    if isinstance(trials, bool) or not isinstance(trials, int) or trials < 1:
-        raise SettingError("tuning.trials", trials, "must be a whole number, at least 1")
+    trials = whole("tuning.trials", tuning["trials"], 1, written=True)
     errors = [name for name in (*BUILT_IN, *(settings["metrics"] or ())) if name not in MORE_IS_BETTER]
     if tuning["metric"] not in errors:
         expected = f"must be one of {', '.join(errors)}: the least is the best"
         raise SettingError("tuning.metric", tuning["metric"], expected + nearest(str(tuning["metric"]), errors))
-    flags = ["-m", *(["--config-dir", options.config_dir] if options.config_dir else [])]
+    flags = ["-m", *(["--config-dir", config_dir] if config_dir else [])]
     results = {}
     os.environ[OBJECTIVE] = tuning["metric"]
     try:
         for algorithm, space in tuning["spaces"].items():
-            chosen = [*options.overrides, f"algorithm={algorithm}"]
-            build(compose.compose(chosen, options.config_dir))
+            chosen = [*overrides, f"algorithm={algorithm}"]
+            build(compose.compose(chosen, config_dir))
             sampler = ["hydra/sweeper=optuna", "hydra/launcher=basic", "hydra.sweeper.n_jobs=1"]
             sampler += [f"hydra.sweeper.n_trials={trials}", f"hydra.sweeper.sampler.seed={settings['seed']}"]
             searched = [f"{setting}={words}" for setting, words in space.items()]
@@ -49,9 +47,7 @@ def run(settings: dict[str, Any], options: Options) -> int:
             results[algorithm] = _result(outputs_folder() / "runs" / "optimization_results.yaml")
     finally:
         del os.environ[OBJECTIVE]
-    reporting = [
-        text for text in options.overrides if not text.startswith(("experiment=", "tuning.", "seed=", "iterations="))
-    ]
+    reporting = [text for text in overrides if not text.startswith(("experiment=", "tuning.", "seed=", "iterations="))]
     lines = []
     for algorithm, (best, value) in results.items():
         own = [f"algorithm={algorithm}", *(f"{key}={number}" for key, number in best.items())]
@@ -69,10 +65,10 @@ def _result(path: Path) -> tuple[dict[str, Any], float]:
     return json.loads(json.dumps(content["best_params"])), content["best_value"]
 
 
-def settings_of(options: Options) -> dict[str, Any] | None:
+def settings_of(overrides: Sequence[str], config_dir: str | None) -> dict[str, Any] | None:
     """The settings of an experiment that tunes, or None."""
-    names: Sequence[str] = [text for text in options.overrides if text.partition("=")[0].lstrip("+") == "experiment"]
+    names = [text for text in overrides if text.partition("=")[0].lstrip("+") == "experiment"]
     if not names or "," in names[-1]:
         return None
-    settings = compose.compose([text for text in options.overrides if not text.startswith("hydra")], options.config_dir)
+    settings = compose.compose([text for text in overrides if not text.startswith("hydra")], config_dir)
     return settings if settings.get("tuning") else None

@@ -8,13 +8,12 @@ On slippery ice action u moves in the directions u-1, u, u+1 (mod 4), in this or
 import hashlib
 import math
 from collections.abc import Iterable, Sequence
-from numbers import Integral
 from os import PathLike
 from pathlib import Path
 
 import numpy as np
 
-from mqlearn.checks import finite_number
+from mqlearn.checks import finite_number, switch, whole
 from mqlearn.errors import SettingError, nearest
 from mqlearn.problems.mdp import FiniteMDP
 
@@ -76,7 +75,7 @@ def frozen_lake_blocks(
     rewards: Sequence[float] = (1, 0, 0),
 ) -> FiniteMDP:
     """FrozenLake on a map of which every tile becomes a block of `repeat` x `repeat` tiles (16: 128x128)."""
-    repeat = _whole("env.repeat", repeat, 1, _LARGEST)
+    repeat = whole("env.repeat", repeat, 1, _LARGEST)
     small = _read_map(base, "env.base")
     if repeat * max(len(small), len(small[0])) > _LARGEST:
         raise SettingError("env.repeat", repeat, f"the map would be larger than {_LARGEST} tiles a side")
@@ -88,8 +87,8 @@ def random_map(size: int, frozen: float, map_seed: int, *, max_tries: int = 10_0
     """Rows of Gymnasium's generate_random_map(size, frozen, map_seed): the same generator, the same draws."""
     from scipy.ndimage import label
 
-    size = _whole("env.size", size, 2, _LARGEST)
-    map_seed = _whole("env.map_seed", map_seed, 0)
+    size = whole("env.size", size, 2, _LARGEST)
+    map_seed = whole("env.map_seed", map_seed, 0)
     frozen = _share("env.frozen", frozen)
     generator = np.random.default_rng(map_seed)
     regions = np.empty((size, size), np.int32)
@@ -110,8 +109,7 @@ def _lake(
     success_rate: float,
     rewards: Sequence[float],
 ) -> FiniteMDP:
-    if not isinstance(slippery, (bool, np.bool_)):
-        raise SettingError("env.slippery", slippery, "must be true or false")
+    slippery = switch("env.slippery", slippery)
     success_rate = _share("env.success_rate", success_rate)
     schedule = _reward_schedule(rewards)
     tiles = np.array([list(row) for row in rows])
@@ -198,13 +196,6 @@ def _share(setting: str, value: object) -> float:
     if share is None or not 0 <= share <= 1:
         raise SettingError(setting, value, "must be a number from 0 to 1")
     return share
-
-
-def _whole(setting: str, value: object, low: int, high: float = math.inf) -> int:
-    if isinstance(value, bool) or not isinstance(value, Integral) or not low <= int(value) <= high:
-        bounds = f"of at least {low}" if math.isinf(high) else f"from {low} to {high}"
-        raise SettingError(setting, value, f"must be a whole number {bounds}")
-    return int(value)
 
 
 def _describe(rows: tuple[str, ...], kind: str) -> str:
