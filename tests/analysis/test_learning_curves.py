@@ -387,7 +387,7 @@ def test_bytes_do_not_depend_on_the_process(tmp_path):
     (tmp_path / "tests_learning_curves.py").symlink_to(__file__)
     processes = []
     for seed in ("1", "2"):
-        path = os.pathsep.join([str(tmp_path), str(Path(__file__).parent)])
+        path = os.pathsep.join([str(tmp_path), str(Path(__file__).parents[1])])
         environment = os.environ | {"PYTHONHASHSEED": seed, "PYTHONPATH": path, "MPLBACKEND": "tkagg"}
         code = [sys.executable, "-W", "error", "-c", DRAW, str(tmp_path / seed / "figure")]
         processes.append(subprocess.Popen(code, env=environment))

@@ -401,7 +401,7 @@ def test_finding_finished_runs_imports_no_mlflow(uri, tmp_path):
     for i in range(3):
         tracking.log(write(tmp_path / f"{i}", f"d{i}"), uri, "trial")
     code = (
-        "import sys; from mqlearn import lookup; "
+        "import sys; from mqlearn.storage import lookup; "
         f"found = lookup.finished({str(tmp_path / 'outputs')!r}, 'trial', store={uri!r}); "
         "assert all(len(run.curves) == 3 for run in found.values()); "
         "print(len(found), sorted({'mlflow', 'sqlalchemy', 'pandas'} & set(sys.modules)))"
@@ -425,7 +425,7 @@ def test_find_names_what_is_not_a_run(uri, tmp_path):
 JOBS = """
 import os, sys
 from pathlib import Path
-from mqlearn import lookup, runs, tracking
+from mqlearn.storage import lookup, runs, tracking
 from mqlearn.storage.store import load_mlflow
 
 load_mlflow()
