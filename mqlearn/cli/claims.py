@@ -18,6 +18,7 @@ _FREE = ("seed", "n_seeds", "n_workers", "tracking", "plugins")
 def claims(arguments: Sequence[str]) -> int:
     """`mqlearn claims`: 0 whatever the verdicts are."""
     from mqlearn.analysis.claims.tables import json_text, row, table, terminal
+    from mqlearn.analysis.comparison.columns import terminal_width
     from mqlearn.cli.compare import write
     from mqlearn.experiments.execute import versions
 
@@ -30,7 +31,7 @@ def claims(arguments: Sequence[str]) -> int:
         "--table": lambda: table(answers, command, smoke=smoke),
     }
     write(files, texts)
-    print(terminal(answers, smoke=smoke))
+    print(terminal(answers, smoke=smoke, width=terminal_width()))
     return 0
 
 
@@ -146,7 +147,8 @@ def answer(
 
 def _enough_seeds(claim: Claim, need: Needs, n_seeds: int) -> None:
     """Raise SettingError if no outcome could be significant, before anything is run."""
-    from mqlearn.analysis.claims.checks import LEVEL, n_pairs
+    from mqlearn.analysis.claims.checks import LEVEL
+    from mqlearn.analysis.claims.pairs import n_pairs
     from mqlearn.analysis.statistics.significance import smallest_p
 
     specs = [spec for spec in claim.spec["checks"] if spec["test"] == "pairs"]
@@ -163,6 +165,8 @@ def _test(claim: Claim, need: Needs, cells: Mapping[tuple[str, ...], Any], done:
     import numpy as np
 
     from mqlearn.analysis.claims import checks as claim_checks
+    from mqlearn.analysis.claims import pairs as claim_pairs
+    from mqlearn.analysis.claims import single_runs
     from mqlearn.analysis.figures.reference import digest
 
     used: dict[str, np.ndarray] = {}
@@ -176,11 +180,11 @@ def _test(claim: Claim, need: Needs, cells: Mapping[tuple[str, ...], Any], done:
     pairs: list[Any] = []
     for spec in claim.spec["checks"]:
         if spec["test"] == "pairs":
-            pairs += claim_checks.wanted_pairs(spec, need.places, look)
+            pairs += claim_pairs.wanted_pairs(spec, need.places, look)
         else:
-            test = {"rate": claim_checks.rates, "bound": claim_checks.bounds}[spec["test"]]
+            test = {"rate": single_runs.rates, "shape": single_runs.shapes, "bound": single_runs.bounds}[spec["test"]]
             checks += test(spec, need.places, look)
-    checks = [*claim_checks.decide(pairs), *checks]
+    checks = [*claim_pairs.decide(pairs), *checks]
     for check in checks:
         for name in check.evidence["digests"]:
             used[name] = done[name].curves[check.evidence["metric"]]

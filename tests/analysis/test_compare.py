@@ -19,7 +19,7 @@ from mqlearn.analysis.comparison.labels import CurveName, Entry, entries, planne
 from mqlearn.analysis.comparison.seed_values import Question
 from mqlearn.experiments import execute
 from mqlearn.experiments.settings import compose
-from mqlearn.experiments.settings.cell import build
+from mqlearn.experiments.settings.cell import build, run_cells
 from mqlearn.storage import runs
 
 SMALL = ("n_checkpoints=12", "tracking=none")
@@ -83,6 +83,13 @@ def rewritten(run: runs.Run, folder: Path, *, curve=None, metric="q_error", dive
     settings = {**run.settings, **changes}
     extra = {"numerics_version": run.summary["numerics_version"]}
     return runs.write(folder, settings=settings, digest=folder.name, name=run.name, result=result, extra=extra)
+
+
+def of_settings(settings) -> runs.Run:
+    """A run of which no more is known than its settings."""
+    run = runs.Run(Path(), {"numerics_version": 1, "digest": "0" * 64})
+    run.__dict__["settings"] = settings
+    return run
 
 
 def answered(pairs) -> list[SimpleNamespace]:
@@ -308,6 +315,35 @@ def test_pairs_are_recognised_from_the_records(compare, made, tmp_path):
     assert comparison.pairing(run, newer) == (False, "not paired: other numerics versions")
     paired, why = comparison.pairing(run, of(made, "greedy", algorithm="q_learning"))
     assert not paired and "the sampling differs" in why
+
+
+def test_replay_and_markovian_sampling_are_paired_where_the_chain_of_a_seed_is_the_same():
+    """A record says so, and the trajectories are: every pair is visited equally often."""
+    cells = {
+        name: build(
+            compose.compose([f"sampling={name}", *words, "iterations=300", "n_seeds=4", "evaluation.episodes=0"])
+        )
+        for name, words in (("markovian", ()), ("replay", ("sampling.capacity=50",)), ("iid", ()))
+    }
+
+    def paired(change_a, change_b):
+        a, b = (
+            of_settings({**cells[name].settings, "sampling": {**cells[name].settings["sampling"], **change}})
+            for name, change in (("markovian", change_a), ("replay", change_b))
+        )
+        return comparison.pairing(a, b)
+
+    assert paired({}, {}) == (
+        True,
+        "common random numbers (seed=0): the chain of a seed is the same in both; replay draws from it",
+    )
+    visits = {name: run_cells([cell])[0].visits for name, cell in cells.items()}
+    np.testing.assert_array_equal(visits["markovian"], visits["replay"])
+    for change in ({"warm_up": 10}, {"draws": 2}, {"start": "uniform"}, {"time_limit": 5}):
+        assert not paired({}, change)[0]
+    assert paired({"clock": "local"}, {"start": "start"})[0]
+    assert not paired({"behaviour": "epsilon_greedy"}, {"behaviour": "epsilon_greedy"})[0]
+    assert not comparison.pairing(*(of_settings(cells[name].settings) for name in ("markovian", "iid")))[0]
 
 
 # --- seeds that diverge -------------------------------------------------------------------------------------------
