@@ -24,7 +24,7 @@ from mqlearn.storage import runs
 
 _PLAIN = ("discount", "iterations", "n_seeds", "seed", "checkpoints", "n_checkpoints", "q0", "theta0")
 _FILES = ("--output", "--verdicts")
-_MANY = 500  # pairs: beyond, no one reads them, and the correction leaves nothing
+_MANY = 500  # pairs: beyond, no one reads them, and the correction leaves little
 _KINDS = (".html", ".htm")
 
 
@@ -80,16 +80,17 @@ def report(arguments: Sequence[str]) -> int:
 
 
 def verdicts_of(entries: Sequence[Entry]) -> tuple[list[dict[str, Any]], str]:
-    """Every pair within its block by the last error, as plain data; or none, and why. All that is known of compare."""
+    """Every pair within its block by the last error, as plain data, or only those with the best and the baseline, and
+    why; or none, and why."""
     from mqlearn.analysis.comparison import comparison
 
     try:
+        question, reason = compare.question_of({}), ""
         wanted = pairing.pairs(entries)
         if len(wanted) > _MANY:
-            problem = f"are too many to compare; select fewer runs, or give those of `mqlearn compare` by {_FILES[1]}"
-            raise SettingError("selection", f"{len(wanted)} pairs", problem)
-        answers = pairing.answers(wanted, compare.question_of({}))
-        return [runs.plain(comparison.row(one), finite=True) for one in answers], ""
+            wanted, reason = pairing.with_best_and_baseline(entries, question)
+        answers = pairing.answers(wanted, question)
+        return [runs.plain(comparison.row(one), finite=True) for one in answers], reason
     except SettingError as error:
         return [], f"No comparison was made: {error}"
 

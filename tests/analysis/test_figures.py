@@ -16,10 +16,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import mqlearn
-from mqlearn.analysis.figures import error_curves, parts, reference, style
+from mqlearn.analysis.figures import error_curves, heat_map, parts, reference, style
 from mqlearn.analysis.figures.error_curves import Curve, Panel
 from mqlearn.analysis.statistics.intervals import mean_interval
 from mqlearn.errors import SettingError
+from mqlearn.learning import metric_kinds
 
 PROVENANCE = {
     "digest": "ab(12)",
@@ -218,6 +219,36 @@ def test_no_text_sticks_out_of_the_page_and_none_of_the_legend_is_lost(last, n_p
         assert all(box.y1 < lowest for lowest in lowests)
     shown = [text.get_text() for text in figure.legends[-1].get_texts() if text.get_text()]
     assert sorted(shown) == sorted(FAMILIES)
+
+
+@pytest.mark.parametrize("metric", ["q_error", "policy_value", "theta_error", "success_uniform", "own_metric"])
+def test_a_metric_brings_its_label_its_scale_and_its_direction(metric):
+    figure = error_curves.draw([Panel("map", [curve("a"), curve("b", start=2.0)])], metric=metric)
+    kind = metric_kinds.kind_of(metric)
+    assert figure.axes[0].get_ylabel() == kind.axis
+    assert figure.axes[0].get_yscale() == kind.scale == ("linear" if kind.more_is_better else "log")
+    assert ("more is better" in figure.axes[0].get_ylabel()) == kind.more_is_better
+    assert kind.label != metric_kinds.kind_of("q_error").label or metric == "q_error"
+
+
+@pytest.mark.parametrize("metric", ["q_error", "policy_value"])
+def test_many_runs_are_rows_of_a_map_of_colours_best_first(metric):
+    curves = [curve(f"rule {i}", start=1 + i) for i in range(60)]
+    lost = Curve(
+        "lost",
+        curves[0].iteration,
+        np.where(curves[0].iteration > 10, np.nan, curves[0].values),
+        dict.fromkeys(range(20), 11),
+    )
+    figure = heat_map.draw([Panel("map", [*curves, lost])], metric=metric)
+    names = [label.get_text() for label in figure.axes[0].get_yticklabels()]
+    best = "rule 59" if metric == "policy_value" else "rule 0"
+    assert names[0] == best and names[-1].startswith("lost (0 of ") and len(names) == 61
+    figure.canvas.draw()
+    page = figure.bbox
+    for axes in figure.axes:
+        box = axes.get_tightbbox()
+        assert box is not None and page.x0 <= box.x0 and box.x1 <= page.x1 and page.y0 <= box.y0 and box.y1 <= page.y1
 
 
 def test_the_ends_are_named_in_the_order_of_the_errors():

@@ -245,6 +245,19 @@ def test_verdicts_come_as_plain_data():
             verdicts.check(wrong, "here")
 
 
+def test_many_runs_are_compared_with_the_best_and_the_baseline_and_all_drawn(mqlearn, outputs, work):
+    offsets = ",".join(map(str, range(17)))
+    sweep = ("algorithm=q_learning,nesa", f"step_size.offset={offsets}", "n_seeds=2", "iterations=20", "tracking=none")
+    assert mqlearn("run", "-m", "hydra/launcher=basic", *sweep, "experiment.name=many").code == 0
+    assert mqlearn("report", "experiment.name=many", "tracking=none", "--output", "a.html").code == 0
+    page = read(work / "a.html")
+    assert page.all("p", class_="headline")[0].startswith("0 of ") and "Drawn are" not in "".join(page.all("p"))
+    said = " ".join(page.all("li"))
+    assert "compared with the best and with the baseline" in said and "the baseline q_learning, offset=0" in said
+    compared = [text for text in page.all("th", scope="row") if " against " in text]
+    assert 33 <= len(compared) <= 2 * 33  # 34 runs with one or two
+
+
 @pytest.mark.parametrize(
     "arguments, said",
     [

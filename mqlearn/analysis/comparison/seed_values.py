@@ -9,7 +9,7 @@ from mqlearn.analysis.statistics import survival
 from mqlearn.analysis.statistics.intervals import LEVEL, METHODS, Method
 from mqlearn.checks import choice
 from mqlearn.errors import SettingError, nearest
-from mqlearn.learning.metrics import BUILT_IN, MORE_IS_BETTER
+from mqlearn.learning.metric_kinds import BUILT_IN, MORE_IS_BETTER
 from mqlearn.storage.runs import Run
 
 SUMMARIES = ("error", "area", "time", "return")
@@ -151,6 +151,14 @@ def summarise(question: Question, iteration: np.ndarray, curves: np.ndarray, at:
         if measured.sum() > 1:
             return survival.area(iteration[measured], curves[:, measured])
     return curves[:, np.flatnonzero(upto)[-1]].astype(np.float64)
+
+
+def mean_of(question: Question, metric: str, at: int, run: Run) -> float:
+    """The mean over the seeds of one run, less being better: turned for a return, infinite if a seed has diverged."""
+    values = summarise(question, run.curves["iteration"], run.curves[metric], at)
+    values = np.where(gone_by(run, at), math.nan, values)
+    mean = float(values.mean()) if question.less_is_better else -float(values.mean())
+    return mean if math.isfinite(mean) else math.inf
 
 
 def seed_values(

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from markupsafe import Markup
 
-from mqlearn.analysis.figures import error_curves, make, style
+from mqlearn.analysis.figures import error_curves, heat_map, make, style
 from mqlearn.analysis.figures.error_curves import Curve, Panel
 from mqlearn.analysis.report.markup import number, plain, render
 from mqlearn.analysis.report.subjects import Subject, by_panel
@@ -21,14 +21,9 @@ from mqlearn.experiments.plan import Plan, PlannedCell
 from mqlearn.experiments.settings.cell import Cell
 from mqlearn.storage.runs import Run
 
-AXES = {
-    "q_error": r"error $\Vert Q_k-Q^*\Vert_\infty$",
-    "theta_error": r"$\Vert\theta_k-\theta^{*}\Vert\,/\,\Vert\theta^{*}\Vert$",
-    "return_start": "return from the start",
-    "return_uniform": "return from uniform states",
-}
+_FIRST = ("q_error", "theta_error", "return_start", "return_uniform")  # the first of these that a run has is drawn
 _COLUMNS = 6  # checkpoints in the table of a figure
-_CURVES = 42  # beyond, looks repeat
+_CURVES = 14  # of a panel: beyond, they are a map of colours, a row each
 
 
 def of(some: Sequence[Subject], plan: Plan | None = None) -> tuple[Markup, dict[str, np.ndarray]]:
@@ -44,17 +39,17 @@ def of(some: Sequence[Subject], plan: Plan | None = None) -> tuple[Markup, dict[
         finished = [one.run for _, one in planned]
         drawing = module.from_runs([cell for cell, _ in planned], finished, plan.spec, "ci95")
         todo.append((metric, [one for _, one in planned], drawing))
-    todo += [(metric, members, _drawn(metric, members[:_CURVES])) for metric, members in chosen.items()]
+    todo += [(metric, members, _drawn(metric, members)) for metric, members in chosen.items()]
     for i, (metric, members, (drawn, data)) in enumerate(todo):
         numbers |= {f"{i} | {metric} | {name}": array for name, array in data.items()}
         shown = list(dict.fromkeys(_rows(metric, members)))
         title = " and ".join(shown) if metric else ", ".join(shown)
-        some_left = len(members) > _CURVES and not (planned and i == 0)
+        drawn_runs = min(len(members), heat_map.MOST)
         figures.append(
             {
                 "picture": Markup(_svg(drawn, f"f{i}-")),
                 "caption": f"Figure {i + 1}. {title}: " + "; ".join(by_panel(members)) + ".",
-                "left": f"Drawn are {_CURVES} of {len(members)} runs." if some_left else "",
+                "left": f"Drawn are {drawn_runs} of {len(members)} runs." if drawn_runs < len(members) else "",
                 "numbers": [_numbers(name, members) for name in shown],
             }
         )
@@ -93,15 +88,18 @@ def _seeds(run: Run) -> str:
 def _final(run: Run, name: str) -> str:
     if name not in run.curves:
         return "–"
-    return _interval(mean_interval(run.curves[name][:, -1:]), 0)
+    return _interval(mean_interval(run.curves[name][:, -1:]), 0, run.settings["n_seeds"])
 
 
 _INTERVAL = Markup("{}<small>[{}, {}]</small>")
 
 
-def _interval(interval: Any, column: int) -> Any:
+def _interval(interval: Any, column: int, n_seeds: int) -> Any:
+    """Mean and interval, and how many seeds are in them, where these are not all."""
     mean, low, high = (float(row[column]) for row in interval[:3])
     text = number(mean)
+    if 0 < interval.n_finite[column] < n_seeds:
+        text += f" ({interval.n_finite[column]} of {n_seeds} seeds)"
     return _INTERVAL.format(text, number(low), number(high)) if np.isfinite(low) and low < high else text
 
 
@@ -113,7 +111,7 @@ def _chosen(some: Sequence[Subject]) -> dict[str, list[Subject]]:
         if one.run.settings["sampling"]["name"] != "synchronous" and "return_uniform" in known and one.mdp is not None:
             chosen.setdefault("", []).append(one)
         else:
-            metric = next((name for name in [*AXES, *known] if name in known and name != "iteration"), None)
+            metric = next((name for name in [*_FIRST, *known] if name in known and name != "iteration"), None)
             if metric:
                 chosen.setdefault(metric, []).append(one)
     return chosen
@@ -137,10 +135,11 @@ def _drawn(metric: str, members: Sequence[Subject]) -> tuple[Any, dict[str, np.n
             return module.from_runs(planned, [one.run for one in members], {}, "ci95")
         panels = [
             Panel(_typeset(panel), [_curve(one, metric) for one in rivals])
-            for panel, rivals in by_panel(members).items()
+            for panel, rivals in by_panel(members[: heat_map.MOST]).items()
         ]
-        drawn = error_curves.draw(panels, ylabel=AXES.get(metric) or _typeset(metric))
-        return drawn, error_curves.data(panels)
+        if max(len(panel.curves) for panel in panels) > _CURVES:
+            return heat_map.draw(panels, metric=metric), error_curves.data(panels)
+        return error_curves.draw(panels, metric=metric), error_curves.data(panels)
 
 
 def _cell(one: Subject) -> Cell:
@@ -189,7 +188,7 @@ def _numbers(metric: str, members: Sequence[Subject]) -> dict[str, Any]:
         for one in rivals:
             interval = mean_interval(one.run.curves[metric])
             where = {int(k): i for i, k in enumerate(one.run.curves["iteration"])}
-            cells = [_interval(interval, where[k]) if k in where else "–" for k in ks]
+            cells = [_interval(interval, where[k], one.run.settings["n_seeds"]) if k in where else "–" for k in ks]
             rows.append([one.label, *cells])
         head = ("run", *[f"k = {number(k)}" for k in ks])
         blocks.append({"head": head, "rows": rows, "caption": f"{metric}, {panel}"})

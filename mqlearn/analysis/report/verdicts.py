@@ -9,6 +9,7 @@ from typing import Any
 
 from markupsafe import Markup
 
+from mqlearn.analysis.comparison.tables import unbeaten
 from mqlearn.analysis.report.markup import number, render
 from mqlearn.errors import SettingError
 
@@ -41,7 +42,7 @@ def words(one: Mapping[str, Any]) -> str:
 
 
 def of(verdicts: Sequence[Mapping[str, Any]], reason: str = "") -> Markup:
-    """The section. Without verdicts it says why there are none."""
+    """The section. `reason`: why there are no verdicts, or only some."""
     if not verdicts:
         first, *rest = (reason or "No comparison was asked.").split("\n")
         return render("verdicts.html", headline=first, more=[line.strip() for line in rest], blocks=[])
@@ -54,8 +55,9 @@ def of(verdicts: Sequence[Mapping[str, Any]], reason: str = "") -> Markup:
     headline = f"{shown} of {total} {'comparison shows' if total == 1 else 'comparisons show'} a difference"
     rest = [f"{count['no_difference']} show none"] * bool(count["no_difference"])
     rest += [f"{count['impossible']} impossible with this many seeds"] * bool(count["impossible"])
+    said = [line.strip() for line in reason.split("\n") if line.strip()]
     blocks = [_block(name, members) for name, members in groups.items()]
-    return render("verdicts.html", headline="; ".join([headline, *rest]) + ".", more=[], blocks=blocks)
+    return render("verdicts.html", headline="; ".join([headline, *rest]) + ".", more=said, blocks=blocks)
 
 
 def _block(name: str, members: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -65,9 +67,7 @@ def _block(name: str, members: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     wins = {a: sum(known.get((a, b)) == "a_better" for b in labels) for a in labels}
     losses = {a: sum(known.get((a, b)) == "b_better" for b in labels) for a in labels}
     ranked = sorted(labels, key=lambda a: (losses[a] - wins[a], labels.index(a)))
-    unbeaten = [a for a in ranked if wins[a] and not losses[a]]
-    best = max((wins[a] for a in unbeaten), default=0)
-    first = [a for a in unbeaten if wins[a] == best]
+    first, best = unbeaten(members)
     beats = f" {'is' if len(first) == 1 else 'are'} better than {best} {'rival' if best == 1 else 'rivals'}"
     beats += f"{' each' if len(first) > 1 else ''} and worse than none."
     return {

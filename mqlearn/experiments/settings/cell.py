@@ -137,6 +137,16 @@ def _build(text: str) -> Cell:
     return Cell(settings, _digest(settings, mdp, plugins), _name(settings), mdp, arguments)
 
 
+def measured_by(cell: Cell) -> list[str]:
+    """Names of the metrics that the run of a cell can record."""
+    from mqlearn.learning.loop import default_episodes, resolve_evaluation
+    from mqlearn.learning.metrics import recorded
+
+    arguments = cell.run_arguments
+    evaluation = resolve_evaluation(arguments["evaluation"], default_episodes(cell.mdp, arguments["sampling"]))
+    return recorded(cell.mdp, arguments["features"], evaluation, arguments["metrics"])
+
+
 def build_environment(settings: Mapping[str, Any]) -> Any:
     """The model or simulator that resolved settings describe, whatever else they say. Raises SettingError."""
     plugins = user_modules.load(settings.get("plugins", []))

@@ -21,7 +21,7 @@ from mqlearn.paths import outputs_folder
 
 def run(settings: dict[str, Any], overrides: Sequence[str], config_dir: str | None) -> int:
     """Tune; print the best settings of each algorithm, and the command of the run that reports it."""
-    from mqlearn.learning.metrics import BUILT_IN, MORE_IS_BETTER
+    from mqlearn.learning.metric_kinds import BUILT_IN, MORE_IS_BETTER
 
     tuning = settings["tuning"]
     if settings["seed"] == tuning["reporting_seed"]:
