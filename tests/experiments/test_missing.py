@@ -164,6 +164,6 @@ def test_a_figure_of_another_metric_has_its_label(mqlearn, outputs, tmp_path, me
     override, folder = f"figure.metric={metric}", str(tmp_path / "conf")
     assert mqlearn("figure", "own", "--config-dir", folder, override).code == 0
     planned = plan("own", [override], folder)
-    ended = [runs.load(outputs / "runs" / one.subfolder) for one in planned.cells]
+    ended = [runs.load(outputs / "runs" / one.cell.subfolder) for one in planned.cells]
     drawn, _ = error_curves.from_runs(planned.cells, ended, planned.spec, "ci95")
     assert drawn.axes[0].get_ylabel() == kind_of(metric).axis

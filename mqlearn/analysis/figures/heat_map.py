@@ -41,7 +41,7 @@ def draw(panels: Sequence[Panel], *, metric: str) -> "Figure":
         norm = (LogNorm if kind.scale == "log" else Normalize)(low, high if high > low else low + abs(low) + 1e-300)
         figure, axes = parts.sheet(len(panels), 1)
         heights = [max(len(panel.curves), 2) * ROW for panel in panels]
-        total = sum(heights) + 0.62 * len(panels) + 1.15
+        total = sum(heights) + 0.62 * len(panels) + 1.3
         figure.set_size_inches(style.WIDTH, total)
         top = total
         for panel, one, height in zip(panels, axes[:, 0], heights, strict=True):
@@ -51,7 +51,7 @@ def draw(panels: Sequence[Panel], *, metric: str) -> "Figure":
             mesh = _fill(one, panel, means, norm, kind.more_is_better)
             one.set_title(panel.title)
         axes[-1, 0].set_xlabel("iteration $k$")
-        bar = figure.add_axes((0.40, 0.62 / total, 0.57, 0.1 / total))
+        bar = figure.add_axes((0.40, 0.77 / total, 0.57, 0.1 / total))
         figure.colorbar(mesh, cax=bar, orientation="horizontal", label=kind.axis)
     return figure
 
