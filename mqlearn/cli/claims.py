@@ -21,14 +21,15 @@ def claims(arguments: Sequence[str]) -> int:
     from mqlearn.analysis.comparison.columns import terminal_width
     from mqlearn.cli.compare import write
     from mqlearn.experiments.execute import versions
+    from mqlearn.experiments.settings.recipes import command
 
     names, overrides, smoke, files, config_dir = read(arguments)
     chosen = [load(name, config_dir) for name in names or known(config_dir)]
     answers = answer(chosen, overrides, smoke=smoke, config_dir=config_dir)
-    command = " ".join(["mqlearn claims", *names, *(["smoke=true"] if smoke else []), *overrides])
+    made_by = command("claims", [*names, *(["smoke=true"] if smoke else []), *overrides], config_dir)
     texts = {
-        "--json": lambda: json_text([row(one, command, versions(), smoke=smoke) for one in answers]),
-        "--table": lambda: table(answers, command, smoke=smoke),
+        "--json": lambda: json_text([row(one, made_by, versions(), smoke=smoke) for one in answers]),
+        "--table": lambda: table(answers, made_by, smoke=smoke),
     }
     write(files, texts)
     print(terminal(answers, smoke=smoke, width=terminal_width()))

@@ -53,7 +53,7 @@ def compare(arguments: Sequence[str]) -> int:
         from mqlearn.analysis.comparison import tuned
 
         everything = selection.find(outputs).runs
-        answer = tuned.tuned(chosen, everything, question, request.own)
+        answer = tuned.tuned(chosen, everything, question, request.own, request.config_dir)
         verdicts, notes, heads = answer.verdicts, [*notes, *answer.notes], answer.heads
     else:
         stand = selection.standing(chosen, question.summary)

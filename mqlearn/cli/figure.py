@@ -11,6 +11,7 @@ from mqlearn.errors import SettingError
 from mqlearn.experiments.execute import versions
 from mqlearn.experiments.plan import plan
 from mqlearn.experiments.run_missing import finished
+from mqlearn.experiments.settings.recipes import command
 
 
 def figure(arguments: Sequence[str]) -> int:
@@ -26,7 +27,7 @@ def figure(arguments: Sequence[str]) -> int:
     if band is not None:
         choice("band", band, BANDS)
     planned = plan(name, overrides, options.config_dir)
-    wanted = make.drawing(planned, " ".join(["mqlearn figure", name, *overrides]), band)
+    wanted = make.drawing(planned, command("figure", [name, *overrides], options.config_dir), band)
     if "--check" in options.given and not wanted.reference.is_file():
         raise SettingError("--check", wanted.stem.name, f"there is no reference data for it in {make.REFERENCE}")
     with ThreadPoolExecutor(1) as beside:  # what needs no runs, while they are made elsewhere

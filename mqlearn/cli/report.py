@@ -2,7 +2,6 @@
 
 import json
 import re
-import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,6 +17,7 @@ from mqlearn.errors import SettingError
 from mqlearn.experiments import execute
 from mqlearn.experiments.plan import Plan, plan
 from mqlearn.experiments.settings import compose
+from mqlearn.experiments.settings.recipes import command
 from mqlearn.files import deliver
 from mqlearn.paths import outputs_folder
 from mqlearn.storage import runs
@@ -65,7 +65,7 @@ def report(arguments: Sequence[str]) -> int:
         name,
         made,
         answers,
-        command=shlex.join(["mqlearn", "report", f"experiment.name={name}", *chosen_by, *told]),
+        command=command("report", [f"experiment.name={name}", *chosen_by, *told], config_dir),
         versions=execute.versions(),
         reason=reason,
         failed=_failed(outputs, name),

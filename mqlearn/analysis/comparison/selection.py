@@ -12,6 +12,7 @@ from typing import Any
 
 from mqlearn.errors import SettingError, nearest
 from mqlearn.experiments.settings.cell import canonical
+from mqlearn.experiments.settings.recipes import flat, text_of
 from mqlearn.storage import runs
 from mqlearn.storage.runs import Run
 
@@ -201,15 +202,6 @@ def rule_signature(settings: dict[str, Any]) -> str:
 # --- settings as texts --------------------------------------------------------------------------------------------
 
 
-def flat(node: dict[str, Any], above: str = "") -> dict[str, Any]:
-    """Leaves of nested settings by their dotted names."""
-    leaves: dict[str, Any] = {}
-    for key, value in node.items():
-        name = f"{above}{key}"
-        leaves |= flat(value, f"{name}.") if isinstance(value, dict) else {name: value}
-    return leaves
-
-
 def value_of(run: Run, key: str) -> Any:
     value: Any = run.settings
     for part in key.split("."):
@@ -245,10 +237,6 @@ def _read(text: str) -> Any:
         return float(text) if re.fullmatch(r"[-+]?[0-9.]+e[-+]?[0-9]+", text, re.IGNORECASE) else yaml.safe_load(text)
     except (ValueError, yaml.YAMLError):
         return text
-
-
-def text_of(value: Any) -> str:
-    return json.dumps(canonical(value), sort_keys=True, default=str)
 
 
 def shown(value: Any) -> str:

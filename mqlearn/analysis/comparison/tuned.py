@@ -1,7 +1,6 @@
 """Fair tuning: every algorithm the same number of settings on the tuning seeds, the verdict on other seeds."""
 
 import math
-import shlex
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -12,11 +11,11 @@ import numpy as np
 from mqlearn.analysis.comparison.comparison import Verdict
 from mqlearn.analysis.comparison.labels import Entry, differences, entries
 from mqlearn.analysis.comparison.pairing import answers, pairs
-from mqlearn.analysis.comparison.recipes import command_of
 from mqlearn.analysis.comparison.seed_values import Question, common_checkpoint, gone_by, metric_of, summarise
 from mqlearn.analysis.comparison.selection import EXTENT, SILENT, extent, identity, rule_signature, standing
 from mqlearn.analysis.statistics.intervals import Estimate, bootstrap_interval
 from mqlearn.errors import SettingError
+from mqlearn.experiments.settings.recipes import command, command_of, overrides_of
 from mqlearn.storage.runs import Run
 
 VANILLA = "q_learning"
@@ -52,7 +51,13 @@ class TuningAnswer:
     notes: list[str] = field(default_factory=list)
 
 
-def tuned(chosen: Sequence[Run], everything: Sequence[Run], question: Question, own: dict[str, Any]) -> TuningAnswer:
+def tuned(
+    chosen: Sequence[Run],
+    everything: Sequence[Run],
+    question: Question,
+    own: dict[str, Any],
+    config_dir: str | None = None,
+) -> TuningAnswer:
     """Choose the setting of every algorithm in each block of `chosen`, then compare runs of `everything` with them.
 
     Only runs whose seeds are disjoint from those of the tuning report; streams of different `seed` are. Raises
@@ -70,7 +75,7 @@ def tuned(chosen: Sequence[Run], everything: Sequence[Run], question: Question, 
     for entry in entries(searched.runs, question.summary):
         blocks.setdefault(entry.block, []).append(entry.run)
     for block, members in blocks.items():
-        found, notes = tune(members, question)
+        found, notes = tune(members, question, config_dir)
         answer.notes += notes
         answer.heads[block] = _text(found, question, seed)
         key = identity(members[0], question.summary)
@@ -85,7 +90,7 @@ def tuned(chosen: Sequence[Run], everything: Sequence[Run], question: Question, 
                 continue
             settings = {**one.best.run.settings, "seed": reporting_seed, "n_seeds": REPORTING_SEEDS}
             seeds = [f"seed={reporting_seed}", f"n_seeds={REPORTING_SEEDS}"]
-            missing.append((one.algorithm, f"  {command_of(settings, more=seeds)}"))
+            missing.append((one.algorithm, f"  {command_of(settings, config_dir, more=seeds)}"))
     commands = "\n".join(command for _, command in missing)
     if len(reporting) < 2 or VANILLA in {algorithm for algorithm, _ in missing}:
         which = f"{VANILLA} must be among the rivals, but has no finished run"
@@ -115,7 +120,7 @@ def _report(one: Tuned, candidates: Sequence[Run]) -> Run | None:
     return max(usable, key=lambda run: (run.settings["iterations"] == length, *extent(run)), default=None)
 
 
-def tune(members: Sequence[Run], question: Question) -> tuple[list[Tuned], list[str]]:
+def tune(members: Sequence[Run], question: Question, config_dir: str | None = None) -> tuple[list[Tuned], list[str]]:
     """The best setting of each algorithm of one block, each with the same number of settings and of seeds.
 
     Algorithms with more settings keep those that finished first. Raises SettingError without vanilla Q-learning.
@@ -125,13 +130,13 @@ def tune(members: Sequence[Run], question: Question) -> tuple[list[Tuned], list[
         by_algorithm.setdefault(str(run.settings["algorithm"].get("name")), []).append(run)
     if VANILLA not in by_algorithm:
         settings = members[0].settings
-        same = {"env": settings["env"].get("name"), "experiment.name": settings["experiment"]["name"]}
-        same |= {key: settings[key] for key in ("discount", "iterations", "n_seeds", "seed")}
-        words = [f"algorithm={VANILLA}", "step_size.offset=0,1,2,5,10,20,50"]
-        words += [f"{key}={value}" for key, value in same.items()]
+        rule = ("algorithm", "step_size")
+        words = [text for text in overrides_of(settings, config_dir) if not text.lstrip("+~").startswith(rule)]
+        words += [f"algorithm={VANILLA}", "step_size=harmonic", "step_size.offset=0,1,2,5,10,20,50"]
+        words.append(f"experiment.name={settings['experiment']['name']}")
         expected = (
             f"{VANILLA} with its own best step size must be among the rivals of {', '.join(by_algorithm)}; tune it, "
-            f"for example by\n  {shlex.join(['mqlearn', 'run', '-m', *words])}"
+            f"for example by\n  {command('run', ['-m', *words], config_dir)}"
         )
         raise SettingError("tuned", True, expected)
     budget = min(map(len, by_algorithm.values()))
