@@ -56,8 +56,9 @@ def compare(arguments: Sequence[str]) -> int:
         answer = tuned.tuned(chosen, everything, question, request.own, request.config_dir)
         verdicts, notes, heads = answer.verdicts, [*notes, *answer.notes], answer.heads
     else:
-        stand = selection.standing(chosen, question.summary)
-        notes += stand.notes
+        plan = selection.of_the_plan(chosen, plain(request.names, request.overrides, request.config_dir))
+        stand = selection.standing(plan.runs, question.summary)
+        notes += [*plan.notes, *stand.notes]
         made = entries(stand.runs, question.summary, curves)
         if request.own.get("calibrate"):
             return _calibrate(made, question, request)
@@ -72,6 +73,15 @@ def compare(arguments: Sequence[str]) -> int:
     write(request.files, texts)
     print(tables.terminal(verdicts, question, heads=heads, notes=notes, width=width))
     return 0
+
+
+def plain(names: Sequence[str], overrides: Sequence[str], config_dir: str | None) -> dict[str, Any]:
+    """Seed and extent of the runs that a question without selections of these is about; empty if there is no yaml."""
+    from mqlearn.analysis.comparison.labels import plain_settings
+
+    selected = {text.lstrip("+").partition("=")[0] for text in overrides}
+    known = plain_settings(names[0], config_dir) if len(names) == 1 else {}
+    return {} if selected & {*known, "digest"} else known
 
 
 # --- the command line ---------------------------------------------------------------------------------------------

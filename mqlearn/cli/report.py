@@ -50,7 +50,8 @@ def report(arguments: Sequence[str]) -> int:
     chosen = selection.select(found.runs, chosen_by, ("experiment.name", "tracking.uri"))
     if answers is not None:
         _refuse_of_others(answers, {run.digest for run in chosen}, files["--verdicts"])
-    stand = selection.standing(chosen)
+    plan_runs = selection.of_the_plan(chosen, compare.plain([name], chosen_by, config_dir))
+    stand = selection.standing(plan_runs.runs)
     planned = labels.planned(name, config_dir)
     entries = labels.entries(stand.runs, curves=planned)
     if not planned:  # m=2 before m=10
@@ -69,7 +70,7 @@ def report(arguments: Sequence[str]) -> int:
         versions=execute.versions(),
         reason=reason,
         failed=_failed(outputs, name),
-        notes=stand.notes,
+        notes=(*found.notes, *plan_runs.notes, *stand.notes),
         plan=_plan(name, made, config_dir) if planned else None,
     )
     deliver("--output", output, text)

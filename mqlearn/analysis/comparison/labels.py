@@ -1,5 +1,6 @@
 """Blocks of comparable runs, and labels that say what differs between runs of one block."""
 
+import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,6 +18,7 @@ from mqlearn.analysis.comparison.selection import (
     text_of,
     value_of,
 )
+from mqlearn.paths import CONF
 from mqlearn.storage.runs import Run
 
 
@@ -62,14 +64,29 @@ def entries(found: Iterable[Run], summary: str = "error", curves: Mapping[str, C
     return [entry for text, members in blocks.items() for entry in _labelled(members, text, labels)]
 
 
+def plain_settings(name: str, config_dir: str | None = None) -> dict[str, Any]:
+    """Seed and extent as an experiment yaml has them, but for what its panels or curves set; empty without a yaml."""
+    from mqlearn.experiments.settings import compose
+
+    if not _has_yaml(name, config_dir):
+        return {}
+    settings = compose.compose([f"experiment={name}"], config_dir)
+    spec = settings.get("figure") or {}
+    own = json.dumps([spec.get("grid"), spec.get("curves")])
+    return {key: settings[key] for key in ("seed", *EXTENT) if f'"{key}=' not in own} if spec.get("curves") else {}
+
+
+def _has_yaml(name: str, config_dir: str | None) -> bool:
+    folders = [CONF / "experiment", *([Path(config_dir) / "experiment"] if config_dir else [])]
+    return any((folder / f"{name}.yaml").is_file() for folder in folders)
+
+
 def planned(name: str, config_dir: str | None = None) -> dict[str, CurveName]:
     """Rule signature -> curve of an experiment yaml, labels without TeX's $; empty if there is no such yaml."""
     from mqlearn.experiments.plan import expand
     from mqlearn.experiments.settings import compose
-    from mqlearn.paths import CONF
 
-    folders = [CONF / "experiment", *([Path(config_dir) / "experiment"] if config_dir else [])]
-    if not any((folder / f"{name}.yaml").is_file() for folder in folders):
+    if not _has_yaml(name, config_dir):
         return {}
     spec = compose.compose([f"experiment={name}"], config_dir).get("figure") or {}
     if not spec.get("curves"):

@@ -5,11 +5,12 @@ import functools
 import json
 import re
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from mqlearn.analysis.comparison.making import note_on, told_apart
 from mqlearn.errors import SettingError, nearest
 from mqlearn.experiments.settings.cell import canonical
 from mqlearn.experiments.settings.recipes import flat, text_of
@@ -96,7 +97,7 @@ def select(found: Sequence[Run], overrides: Sequence[str], others: Sequence[str]
     """
     wanted = [(key, _alternatives(text)) for key, _, text in (o.lstrip("+").partition("=") for o in overrides)]
     known = {key for run in found for key in flat(run.settings)} | {*_GROUPS}
-    known = {key for key in known if key.split(".")[0] not in SILENT}
+    known = {key for key in known if key.split(".")[0] not in SILENT} | {"digest"}
     for key, values in wanted:
         if key not in known:
             text = ",".join(map(str, values))
@@ -121,25 +122,48 @@ def select(found: Sequence[Run], overrides: Sequence[str], others: Sequence[str]
     raise SettingError("selection", text, "\n".join(["no run matches; the nearest that exist:", *listed, *more]))
 
 
+def of_the_plan(found: Sequence[Run], plain: Mapping[str, Any], summary: str = "error") -> Found:
+    """The runs without the variants of an experiment yaml, which make another question.
+
+    plain: seed, length and seeds as the yaml has them. Where a block has runs with these, its runs with others do not
+    count, unless they are selected.
+    """
+    wanted = {key: text_of(value) for key, value in plain.items()}
+
+    def is_plain(run: Run) -> bool:
+        return all(text_of(run.settings.get(key)) == text for key, text in wanted.items())
+
+    with_plain = {identity(run, summary) for run in found if is_plain(run)}
+    kept = [run for run in found if is_plain(run) or identity(run, summary) not in with_plain]
+    left = len(found) - len(kept)
+    words = ", ".join(f"{key}={shown(value)}" for key, value in plain.items())
+    note = f"{left} run{'s' * (left != 1)} of variants left out: not {words} of the yaml (select by these)"
+    return Found(tuple(kept), (note,) * bool(left))
+
+
 def standing(found: Sequence[Run], summary: str = "error") -> Found:
     """One run for each rule, block and seed, where several differ only in their seeds, length or checkpoints.
 
-    It is the one whose extent most of its block has, so that checkpoints coincide; then the one with most seeds, then
-    the longest.
+    Runs that differ in source, model or numerics stay apart (see `making`). It is the one whose extent most of its
+    block has, so that checkpoints coincide; then the one with most seeds, then the longest.
     """
     extents = Counter((identity(run, summary), extent(run)) for run in found)
     alike: dict[str, list[Run]] = {}
     for run in found:
         rest = {key: value for key, value in run.settings.items() if key not in (*EXTENT, *SILENT)}
-        key = [identity(run, summary), canonical(rest), run.summary.get("numerics_version")]
+        key = [identity(run, summary), canonical(rest)]
         alike.setdefault(json.dumps(key, sort_keys=True), []).append(run)
 
     def rank(run: Run) -> tuple:
         return extents[identity(run, summary), extent(run)], *extent(run), run.summary.get("ended") or ""
 
-    kept = [max(members, key=rank) for members in alike.values()]
-    notes = []
-    for run, members in zip(kept, alike.values(), strict=True):
+    groups, notes = [], []
+    for members in alike.values():
+        apart = told_apart(members, [extent(run) for run in members])
+        groups += apart
+        notes += [note_on(apart)] if len(apart) > 1 else []
+    kept = [max(members, key=rank) for members in groups]
+    for run, members in zip(kept, groups, strict=True):
         if len(members) > 1:
             words = f"{run.settings['n_seeds']} seeds, {run.settings['iterations']} iterations"
             notes.append(
@@ -203,13 +227,15 @@ def rule_signature(settings: dict[str, Any]) -> str:
 
 
 def value_of(run: Run, key: str) -> Any:
-    value: Any = run.settings
+    value: Any = run.settings | {"digest": run.digest[:16]}
     for part in key.split("."):
         value = value.get(part) if isinstance(value, dict) else None
     return value.get("name", value.get("_target_")) if isinstance(value, dict) else value
 
 
 def _matches(run: Run, key: str, values: Collection[Any]) -> bool:
+    if key == "digest":
+        return any(run.digest.startswith(str(value)) for value in values)
     return text_of(value_of(run, key)) in {text_of(value) for value in values}
 
 

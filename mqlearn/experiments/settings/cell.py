@@ -46,6 +46,13 @@ class Cell:
         return json.dumps([alike, self.mdp.digest()], sort_keys=True)
 
     @property
+    def made_of(self) -> dict[str, Any]:
+        """What its settings do not say, for its record: digests of the model and of the user's modules in use."""
+        modules = user_modules.load(self.settings["plugins"])
+        sources = {name: user_modules.source_digest(module) for name, module in sorted(modules.items())}
+        return {"model": self.mdp.digest(), "sources": sources}
+
+    @property
     def subfolder(self) -> Path:
         """Where the run folder lies under the folder of all runs: experiment, then digest."""
         from mqlearn.storage.runs import slug
