@@ -24,6 +24,22 @@ def finite_number(value: object) -> float | None:
     return float(value)
 
 
+def finite(name: str, value: object) -> float:
+    """The value as a float, if it is a finite number. Raises SettingError."""
+    number = finite_number(value)
+    if number is None:
+        raise SettingError(name, value, "must be a finite number")
+    return number
+
+
+def share(name: str, value: object) -> float:
+    """The value as a float, if it is a number from 0 to 1. Raises SettingError."""
+    number = finite_number(value)
+    if number is None or not 0 <= number <= 1:
+        raise SettingError(name, value, "must be a number from 0 to 1")
+    return number
+
+
 def whole(
     name: str,
     value: Any,
@@ -31,13 +47,14 @@ def whole(
     high: int | None = None,
     *,
     of: str = "",
+    why: str = "",
     null: str | None = None,
     written: bool = False,
 ) -> Any:
     """The value as an int from `low` to `high`, both included. Raises SettingError.
 
-    of: what is counted.   null: None is admissible too, and stands for this.   written: the value comes from a file or
-    a command line, where 1e3 is a whole number.
+    of: what is counted.   why: said after the bounds.   null: None is admissible too, and stands for this.
+    written: the value comes from a file or a command line, where 1e3 is a whole number.
     """
     if null is not None and value is None:
         return None
@@ -48,7 +65,7 @@ def whole(
             return number
     bound = f"at least {low}" if high is None else f"from {low} to {high if high < 10**10 else format(high, 'g')}"
     expected = f"must be a whole number{of and f' of {of}'}, {bound}"
-    raise SettingError(name, value, expected + (f", or null for {null}" if null else ""))
+    raise SettingError(name, value, expected + why + (f", or null for {null}" if null else ""))
 
 
 def choice(name: str, value: Any, options: Sequence[str], more: str = "") -> Any:

@@ -148,7 +148,7 @@ def _argument(value: Any) -> Any:
 def _chain_arguments(chain: learners.Chain) -> tuple[ctypes.Structure, list[np.ndarray]]:
     """The chain's model and episode starts for C, and the arrays that must stay alive meanwhile."""
     offsets, successors, rewards, thresholds, _ = chain.model
-    starts, keep, alias, goal = chain.tables[4], chain.tables[5], chain.tables[6], chain.tables[10]
+    starts, keep, alias, goal = chain.tables.starts, chain.tables.keep, chain.tables.alias, chain.tables.goal
     arrays = [offsets, successors, rewards, thresholds, starts, keep, alias, goal]
     p = [array.ctypes.data for array in arrays]
     return _Model(*p[:4], thresholds.shape[1], p[4], len(starts), *p[5:]), arrays
@@ -266,7 +266,7 @@ def asynchronous_table(c: Yardstick) -> Iterator[Row]:
         model, _alive = _chain_arguments(chain)
         c.call(
             "asynchronous_table", theirs.q, theirs.last, len(mdp.pairs), model, chain.states,
-            chain.visits, theirs.counts, weights, mdp.discount, iterations, len(SEEDS), chain.seed, chain.streams[0],
+            chain.visits, theirs.counts, weights, mdp.discount, iterations, len(SEEDS), chain.seed, chain.streams.moves,
         )  # fmt: skip
 
     def compiled() -> None:
@@ -291,7 +291,7 @@ def asynchronous_one_hot(c: Yardstick) -> Iterator[Row]:
         c.call(
             "one_hot_momentum", theirs.theta, theirs.v, theirs.sums, theirs.last, len(mdp.pairs), features.n_features,
             model, features.active, chain.states, chain.visits, weights, mdp.discount,
-            iterations, len(SEEDS), chain.seed, chain.streams[0],
+            iterations, len(SEEDS), chain.seed, chain.streams.moves,
         )  # fmt: skip
 
     def compiled() -> None:

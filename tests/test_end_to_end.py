@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 from mqlearn.analysis.figures import style
+from mqlearn.experiments.settings import identity
 from mqlearn.paths import CONF, PACKAGE
 from mqlearn.storage import lookup, runs, store
 
@@ -94,6 +95,7 @@ def test_a_tracked_run_reads_back_through_mlflow(mqlearn, outputs, work, stored)
     assert tags == {
         "algorithm": "momentum_q", "env": "frozen_lake_8x8", "sampling": "synchronous", "step_size": "harmonic",
         "digest": run.digest, "status": "finished", "folder": str(run.folder),
+        "digest_version": str(identity.DIGEST_VERSION),
     }  # fmt: skip
     assert logged.data.params["algorithm.m"] == "5"
     assert logged.data.params["discount"] == "0.95"

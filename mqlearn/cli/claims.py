@@ -9,6 +9,7 @@ from typing import Any
 from mqlearn.analysis.claims.claim import Claim, ClaimAnswer, known, load, path_of
 from mqlearn.checks import switch
 from mqlearn.errors import SettingError, nearest
+from mqlearn.experiments.settings import identity
 from mqlearn.paths import outputs_folder
 
 _FILES = ("--json", "--table")
@@ -134,7 +135,7 @@ def answer(
     cells = {cell: one.cell for cell, one in zip(unique, planned, strict=True)}
     for claim, one in zip(chosen, wanted, strict=True):
         _enough_seeds(claim, one, min(cells[tuple(cell)].settings["n_seeds"] for cell in one.lists.values()))
-    on_disk = {run.digest: run for run in selection.find(outputs_folder()).runs}
+    on_disk = {identity.digest_of(run): run for run in selection.find(outputs_folder()).runs}
     done = {one.digest: on_disk[one.digest] for one in planned if one.digest in on_disk}
     by_experiment: dict[str, list[Any]] = {}
     for one in planned:
@@ -186,8 +187,9 @@ def _test(claim: Claim, need: Needs, cells: Mapping[tuple[str, ...], Any], done:
             test = {"rate": single_runs.rates, "shape": single_runs.shapes, "bound": single_runs.bounds}[spec["test"]]
             checks += test(spec, need.places, look)
     checks = [*claim_pairs.decide(pairs), *checks]
+    recorded = {run.digest: run for run in done.values()}
     for check in checks:
         for name in check.evidence["digests"]:
-            used[name] = done[name].curves[check.evidence["metric"]]
+            used[name] = recorded[name].curves[check.evidence["metric"]]
     where = claim_checks.conditions(checks, claim.spec.get("by", ()))
     return ClaimAnswer(claim, tuple(checks), claim_checks.verdict(checks), where, digest(used))

@@ -16,7 +16,7 @@ from mqlearn.cli.arguments import CONFIG_DIR, parse
 from mqlearn.errors import SettingError
 from mqlearn.experiments import execute
 from mqlearn.experiments.plan import Plan, plan
-from mqlearn.experiments.settings import compose
+from mqlearn.experiments.settings import compose, identity
 from mqlearn.experiments.settings.recipes import command
 from mqlearn.files import deliver
 from mqlearn.paths import outputs_folder
@@ -148,9 +148,9 @@ def _failed(outputs: Path, name: str) -> list[runs.Run]:
         except SettingError:
             continue
         if run.status in runs.DONE:
-            done.add(run.digest)
+            done.add(identity.digest_of(run))
         else:
-            ended[run.digest] = run
+            ended[identity.digest_of(run)] = run
     return [run for digest, run in sorted(ended.items()) if digest not in done]
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from mqlearn.cli.arguments import only, parse
 from mqlearn.errors import SettingError
 from mqlearn.experiments.execute import perform, tracker
-from mqlearn.experiments.settings import compose
+from mqlearn.experiments.settings import compose, identity
 from mqlearn.experiments.settings.cell import build
 from mqlearn.paths import outputs_folder
 from mqlearn.storage import array_comparison, runs, tracking
@@ -28,9 +28,9 @@ def rerun(arguments: Sequence[str]) -> int:
         recorded = tracking.find(tracker(changes).uri or "", source, outputs_folder())
     where = {"tracking": {"name": "none"}, "n_workers": changes["n_workers"]}
     cell = build({**changes, **recorded.settings, **where})  # defaults for what is newer than the record
-    if cell.digest != recorded.digest:
+    if cell.digest != (known := identity.digest_of(recorded)):
         sys.stderr.write(
-            f"warning: the digest is now {cell.digest[:16]}, not {recorded.digest[:16]}: the numerics version "
+            f"warning: the digest is now {cell.digest[:16]}, not {known[:16]}: the numerics version "
             f"({recorded.summary.get('numerics_version')}) or a module in use has changed\n"
         )
     with tempfile.TemporaryDirectory(prefix="mqlearn-") as folder:

@@ -10,7 +10,7 @@ from typing import Any
 from mqlearn.cli.arguments import only, parse
 from mqlearn.errors import SettingError, nearest
 from mqlearn.experiments import execute
-from mqlearn.experiments.settings import compose
+from mqlearn.experiments.settings import compose, identity
 from mqlearn.experiments.sweep import journal
 from mqlearn.files import deliver
 from mqlearn.paths import outputs_folder
@@ -52,6 +52,7 @@ def status(arguments: Sequence[str]) -> int:
 def experiment(uri: str, name: str, plans: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """Counts and cells of an experiment. done counts finished and diverged runs, uploaded or not."""
     planned: dict[str, dict[str, Any]] = {}
+    present: dict[str, str] = {}  # digests of today, by those of plans of earlier versions
     for plan in plans:  # oldest first: the newest plan of a cell is the one that counts
         states = None
         for one in plan["cells"]:
@@ -60,6 +61,7 @@ def experiment(uri: str, name: str, plans: Sequence[dict[str, Any]]) -> dict[str
                 earlier = planned.pop(one["digest"], {}).get("state")
                 state = states.get(one["number"]) or (earlier if one["done_before"] else None)
                 planned[one["digest"]] = {**one, "plan": plan, "state": state}
+                present[one.get("recorded_digest", one["digest"])] = one["digest"]
     try:
         stored = recorded(uri, name)
     except TrackingError as error:
@@ -67,7 +69,7 @@ def experiment(uri: str, name: str, plans: Sequence[dict[str, Any]]) -> dict[str
         stored = []
     in_store: dict[str, Any] = {}
     for run in sorted(stored, key=lambda run: (run.status == "FINISHED", run.ended)):
-        in_store[run.digest] = run
+        in_store[present.get(run.digest) or identity.digest_in(run.folder, run.digest)] = run
     rows = [_row(digest, one, in_store.get(digest)) for digest, one in planned.items()]
     unplanned = [run for digest, run in in_store.items() if digest not in planned]
     rows += [_row(run.digest, None, run) for run in unplanned]
@@ -92,7 +94,7 @@ def _row(digest: str, planned: dict[str, Any] | None, run: Any) -> dict[str, Any
     if planned is not None and state.get("state") == "running":
         ended = one["plan"].get("ended") or not journal.alive(state)
         return row | ({"status": "killed", "error": "its process died"} if ended else {"status": "running"})
-    if planned is not None and runs.is_complete(one["folder"], digest):
+    if planned is not None and runs.is_complete(one["folder"], digest, identity.digest_of):
         kept = runs.load(one["folder"])
         diverged = "; ".join(f"seed {seed} at iteration {step}" for seed, step in kept.diverged.items())
         return row | {"status": kept.status, "diverged": diverged or None, "run_id": None}

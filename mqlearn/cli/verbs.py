@@ -111,7 +111,18 @@ Claims: {claims}""",
   mqlearn truth env=frozen_lake_random env.size=16 env.map_seed=3 --json
 
 Prints states, counted pairs, certified error, value at the start (mean over the start distribution), best success
-probability, shortest path and number of optimal actions.""",
+probability, shortest path, number of optimal actions; whether the problem is ergodic under the uniform policy,
+absorbing, deterministic, has ties; its rewards; known values, usual discount and source of a test problem.""",
+    ),
+    "problems": Verb(
+        "the test problems: states, pairs, usual discount, kind",
+        """mqlearn problems [--json]
+
+  mqlearn problems                        then, say, mqlearn run env=river_swim env.dialect=strehl discount=0.95
+
+Lists the problems that need no further setting, at their defaults: env=NAME, states, pairs that count, the discount
+that is usual for them (a run takes it from discount=), and their kind: episodic (it ends), ergodic (under the uniform
+policy) or continuing; absorbing states; deterministic or random moves; states with several optimal actions.""",
     ),
     "doctor": Verb(
         "whether this machine repeats its numbers, and those of the figures",

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from mqlearn.errors import SettingError
+from mqlearn.experiments.settings import identity
 from mqlearn.experiments.settings.cell import Cell, run_cells, tracking_section
 from mqlearn.paths import PACKAGE, outputs_folder
 
@@ -108,7 +109,7 @@ def perform_together(
     from mqlearn.storage import runs
 
     for cell, folder in some:
-        runs.check_target(folder, cell.digest)
+        runs.check_target(folder, cell.digest, identity.digest_of)
     # Shown when MLflow is imported beside another thread that handles warnings; no proxy is used here.
     warnings.filterwarnings("ignore", "SOCKS support in urllib3")
     with ThreadPoolExecutor(1) as pool:
@@ -126,6 +127,7 @@ def perform_together(
                 name=cell.name,
                 result=result,
                 extra=_circumstances(result, known or {}) | {"made_of": cell.made_of},
+                digest_of=identity.digest_of,
             )
             for (cell, folder), result in zip(some, results, strict=True)
         ]
@@ -179,6 +181,7 @@ def _circumstances(result: Any, known: dict[str, Any]) -> dict[str, Any]:
         **result.facts,
         "warnings": [*known.get("warnings", []), *result.warnings],
         "numerics_version": NUMERICS_VERSION,
+        "digest_version": identity.DIGEST_VERSION,
         "versions": versions(),
         "git_commit": git_commit(),
         "command": command(),

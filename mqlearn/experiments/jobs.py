@@ -9,7 +9,7 @@ from typing import Any
 
 from mqlearn.errors import SettingError, SettingErrors
 from mqlearn.experiments.execute import COMMAND, command, describe, perform, prospects, tracker
-from mqlearn.experiments.settings import compose
+from mqlearn.experiments.settings import compose, identity
 from mqlearn.experiments.settings.cell import Cell, build
 from mqlearn.experiments.settings.refusals import hydra_errors
 from mqlearn.paths import CONF, outputs_folder
@@ -31,7 +31,7 @@ def check_place(job: compose.Job) -> None:
     tracker(job.cell.settings)
     if too_long(job.folder):
         raise SettingError("hydra.run.dir", job.folder, "is too long for the name of a folder")
-    runs.check_target(job.folder, job.cell.digest)
+    runs.check_target(job.folder, job.cell.digest, identity.digest_of)
     above = next(place for place in (job.folder, *job.folder.parents) if place.exists())
     if not above.is_dir() or not os.access(above, os.W_OK | os.X_OK):
         expected = f"cannot be made: {above} is not a folder that can be written to"
@@ -40,9 +40,11 @@ def check_place(job: compose.Job) -> None:
 
 def finished_run(job: compose.Job) -> Any:
     """The finished run of a job, None if there is none."""
-    track, outputs = tracker(job.cell.settings), outputs_folder()
-    found = lookup.finished(outputs, track.experiment, store=track.uri, digests=[job.cell.digest])
-    return found.get(job.cell.digest)
+    track, digest = tracker(job.cell.settings), job.cell.digest
+    found = lookup.finished(
+        outputs_folder(), track.experiment, store=track.uri, digests=[digest], digest_of=identity.digest_of
+    )
+    return found.get(digest)
 
 
 def hydra_main(arguments: Sequence[str]) -> int:

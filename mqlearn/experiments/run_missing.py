@@ -17,6 +17,7 @@ from typing import Any
 from mqlearn.experiments import execute, processes
 from mqlearn.experiments.plan import Plan, PlannedCell, refuse_finished
 from mqlearn.experiments.progress import Progress
+from mqlearn.experiments.settings import identity
 from mqlearn.experiments.settings.cell import build
 from mqlearn.paths import outputs_folder
 from mqlearn.storage import lookup, runs
@@ -41,7 +42,9 @@ def finished(planned: Plan, existing: str = "skip") -> dict[str, runs.Run]:
     by_digest = {one.digest: one for one in planned.cells}
     done: dict[str, runs.Run] = {}
     if existing != "rerun":
-        done = lookup.finished(outputs, track.experiment, store=track.uri, digests=list(by_digest))
+        done = lookup.finished(
+            outputs, track.experiment, store=track.uri, digests=list(by_digest), digest_of=identity.digest_of
+        )
     if existing == "error":
         refuse_finished(len(done), len(by_digest))
     missing = [one for digest, one in by_digest.items() if digest not in done]

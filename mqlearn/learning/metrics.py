@@ -161,7 +161,7 @@ class Measure:
         from mqlearn.learning import kernels
 
         evaluation = self.evaluation
-        assert evaluation is not None
+        assert evaluation is not None and evaluation.episodes is not None
         values = q.reshape(len(q), -1).take(self.mdp.places, axis=1)
         open_states = ~self.mdp.terminal
         kinds = {"uniform": open_states / open_states.sum(), "start": self.mdp.start}
@@ -169,13 +169,14 @@ class Measure:
         for kind, distribution in kinds.items():
             if evaluation.start in (kind, "both"):
                 starts = np.flatnonzero(distribution > 0)
-                totals, goals = np.empty(len(q)), np.empty(len(q))
-                kernels.greedy_returns(
-                    values, self._model, self.mdp.goal.astype(np.uint8), starts, *alias_table(distribution[starts]),
-                    evaluation.episodes, evaluation.limit(self.mdp), lanes, self.seed,
-                    np.uint32(kernels.STREAMS[f"evaluation_{kind}"]), totals, goals,
+                episodes = kernels.Episodes(
+                    starts, *alias_table(distribution[starts]), self.mdp.goal.astype(np.uint8),
+                    evaluation.episodes, evaluation.limit(self.mdp),
                 )  # fmt: skip
-                measured[f"return_{kind}"] = totals
+                stream = np.uint32(kernels.STREAMS[f"evaluation_{kind}"])
+                measured[f"return_{kind}"], _ = kernels.greedy_returns(
+                    values, self._model, episodes, lanes, self.seed, stream
+                )
         return measured
 
     def success(self, q: np.ndarray) -> dict[str, np.ndarray]:

@@ -3,13 +3,16 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from mqlearn.checks import are_distributions, choice, finite_number, whole
 from mqlearn.errors import SettingError
 from mqlearn.problems.mdp import FiniteMDP
+
+if TYPE_CHECKING:
+    from mqlearn.learning import kernels
 
 _WORD = 2**32
 Policy = np.ndarray | Callable[[FiniteMDP], np.ndarray]
@@ -165,13 +168,15 @@ def _fixed(distribution: np.ndarray | None) -> np.ndarray:
     return distribution
 
 
-def transition_model(mdp: FiniteMDP, mean_reward: bool) -> tuple:
-    """The model as the asynchronous kernels read it, over the learned pairs (see `mqlearn.learning.kernels`)."""
+def transition_model(mdp: FiniteMDP, mean_reward: bool) -> "kernels.Model":
+    """The model as the kernels of sampling chains read it, over the learned pairs."""
+    from mqlearn.learning import kernels
+
     y, r, edges = outcome_tables(mdp, mean_reward)
     shift = np.uint64(max(1, mdp.n_successors - 1).bit_length())
     if len(mdp.pairs) << int(shift) >= _WORD:
         raise SettingError("env", mdp.name, "has too many pairs and successors for one 32-bit number of a transition")
-    return mdp.pair_offsets.astype(np.uint64), y, r, edges, shift
+    return kernels.Model(mdp.pair_offsets.astype(np.uint64), y, r, edges, shift)
 
 
 def outcome_tables(mdp: FiniteMDP, mean_reward: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -198,12 +203,8 @@ def equally_likely(mdp: FiniteMDP) -> bool:
     return bool(np.abs(mdp.probabilities[x, u] - 1 / mdp.n_successors).max() < 1e-12)
 
 
-def chain_tables(sampling: Any, mdp: FiniteMDP, mode: int) -> tuple:
-    """A chain as the kernels read it:
-
-    (mode, iterations a step, behaviour, edges (pairs,) uint64, episode starts, their alias table (two arrays), restart
-    threshold, time limit, exploration, goal flags (S,), alias table of the stationary pairs (two arrays)).
-    """
+def chain_tables(sampling: Any, mdp: FiniteMDP, mode: int) -> "kernels.ChainTables":
+    """How chains of this sampling mode move, as the kernels read it."""
     from mqlearn.learning import kernels
 
     policy = sampling.policy(mdp)
@@ -222,20 +223,20 @@ def chain_tables(sampling: Any, mdp: FiniteMDP, mode: int) -> tuple:
     pair_keep, pair_alias = np.zeros(1, np.uint64), np.zeros(1, np.uint32)
     if mode == kernels.IID:
         pair_keep, pair_alias = alias_table(_fixed(stationary(sampling, mdp))[x, u])
-    return (
-        mode,
-        getattr(sampling, "draws", 1),
-        behaviour,
-        edges,
-        starts.astype(np.int64),
-        keep,
-        alias,
-        round(sampling.restart_probability * _WORD),
-        0 if sampling.time_limit is None else int(sampling.time_limit),
-        sampling.exploration,
-        mdp.goal.astype(np.uint8),
-        pair_keep,
-        pair_alias,
+    return kernels.ChainTables(
+        mode=mode,
+        period=getattr(sampling, "draws", 1),
+        behaviour=behaviour,
+        edges=edges,
+        starts=starts.astype(np.int64),
+        keep=keep,
+        alias=alias,
+        restart=round(sampling.restart_probability * _WORD),
+        limit=0 if sampling.time_limit is None else int(sampling.time_limit),
+        epsilon=sampling.exploration,
+        goal=mdp.goal.astype(np.uint8),
+        pair_keep=pair_keep,
+        pair_alias=pair_alias,
     )
 
 

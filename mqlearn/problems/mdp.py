@@ -31,6 +31,7 @@ class FiniteMDP:
     goal (S,) bool: the states that count as success.
     name: for people.
     layout: rows of a grid map, or None.
+    notes: what a run on the model warns of, such as probabilities that were normalised.
 
     Raises SettingError, which names the array and the first entry at fault.
     """
@@ -45,6 +46,7 @@ class FiniteMDP:
     goal: np.ndarray
     name: str
     layout: tuple[str, ...] | None = None
+    notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         shape = _as_array("successors", self.successors).shape
@@ -169,7 +171,7 @@ class FiniteMDP:
         return float(np.abs(self.rewards[possible]).max(initial=0.0))
 
     def digest(self) -> str:
-        """Hexadecimal SHA-256 of the arrays and the discount; the name and the layout do not enter."""
+        """Hexadecimal SHA-256 of the arrays and the discount; name, layout and notes do not enter."""
         code = hashlib.sha256(self.discount.hex().encode())
         for field in ("successors", "probabilities", "rewards", "terminal", "admissible", "start", "goal"):
             array = getattr(self, field)

@@ -75,6 +75,14 @@ class Run:
         return _reading(self.folder / TABLES, _load_arrays)
 
 
+def recorded_digest(run: Run) -> str:
+    """The digest that a run's record has, which an earlier version may have made in another way."""
+    return run.digest
+
+
+DigestOf = Callable[[Run], str]
+
+
 def write(
     folder: str | Path,
     *,
@@ -83,17 +91,18 @@ def write(
     name: str,
     result: Any,
     extra: Mapping[str, Any] | None = None,
+    digest_of: DigestOf = recorded_digest,
 ) -> Run:
     """Write a whole run folder under a temporary name beside `folder`, then rename it.
 
     `result` has iteration, curves, q, error_iteration, error_tables (shapes: see the module; a table may be
     None), diverged (seed index -> iteration) and seconds (of the learning loop).
-    A folder with the same digest is replaced, except for files that are not a run's. `extra` joins the
-    summary (versions, numerics_version, git_commit, command, warnings, ...). Without a result the run is
+    A folder with the same digest, as `digest_of` tells it, is replaced, except for files that are not a run's. `extra`
+    joins the summary (versions, numerics_version, git_commit, command, warnings, ...). Without a result the run is
     recorded as failed (extra: status, error). Raises SettingError if the target is refused or not writable.
     """
     folder = Path(folder).resolve()
-    check_target(folder, digest)
+    check_target(folder, digest, digest_of)
     summary = _summary(digest, name, result) | dict(extra or {})
     temporary = folder.parent / f".{folder.name}.{os.getpid()}-{secrets.token_hex(4)}"
     try:
@@ -107,7 +116,7 @@ def write(
                 del tables["q"]
             _save_arrays(temporary / TABLES, {n: table for n, table in tables.items() if table is not None})
         (temporary / SUMMARY).write_text(_json(summary), encoding="utf-8")
-        _put(temporary, folder, digest)
+        _put(temporary, folder, digest, digest_of)
     except OSError as error:
         raise SettingError("hydra.run.dir", folder, f"the run cannot be written there: {error}") from error
     finally:
@@ -117,7 +126,7 @@ def write(
     return run
 
 
-def check_target(folder: Path, digest: str) -> None:
+def check_target(folder: Path, digest: str, digest_of: DigestOf = recorded_digest) -> None:
     """Raise SettingError if a run with this digest may not be written to `folder`.
 
     It may if the folder does not exist, is empty, or holds a run with the same digest.
@@ -129,7 +138,7 @@ def check_target(folder: Path, digest: str) -> None:
     if not any(folder.iterdir()):
         return
     try:
-        held = load(folder).digest
+        held = digest_of(load(folder))
         problem = f"holds another run (digest {held}, not {digest})"
     except SettingError as error:
         held, problem = None, f"holds files that are not a run ({error.admissible})"
@@ -157,7 +166,7 @@ def load(folder: str | Path) -> Run:
     return Run(folder, summary)
 
 
-def complete(folder: Path, digest: str | None = None) -> Run | None:
+def complete(folder: Path, digest: str | None = None, digest_of: DigestOf = recorded_digest) -> Run | None:
     """The run in `folder` if that holds a finished or diverged one with all files uncut (and this digest, if given)."""
     try:
         run = load(folder)
@@ -165,12 +174,12 @@ def complete(folder: Path, digest: str | None = None) -> Run | None:
         return None
     # A cut archive lacks the directory at its end, all that is_zipfile looks at: cheap for a thousand runs.
     whole = (folder / CONFIG).is_file() and all(zipfile.is_zipfile(folder / n) for n in (CURVES, TABLES))
-    return run if whole and run.status in DONE and digest in (None, run.digest) else None
+    return run if whole and run.status in DONE and (digest is None or digest == digest_of(run)) else None
 
 
-def is_complete(folder: str | Path, digest: str | None = None) -> bool:
+def is_complete(folder: str | Path, digest: str | None = None, digest_of: DigestOf = recorded_digest) -> bool:
     """Whether `complete` finds one."""
-    return complete(Path(folder), digest) is not None
+    return complete(Path(folder), digest, digest_of) is not None
 
 
 def slug(text: str) -> str:
@@ -209,7 +218,7 @@ def plain(value: Any, *, finite: bool = False) -> Any:
     return value if value is None or isinstance(value, bool | int | str) else str(value)
 
 
-def _put(temporary: Path, folder: Path, digest: str) -> None:
+def _put(temporary: Path, folder: Path, digest: str, digest_of: DigestOf) -> None:
     """Rename a new run to `folder`, which is nothing, an empty folder or the same run."""
     while True:
         try:
@@ -218,7 +227,7 @@ def _put(temporary: Path, folder: Path, digest: str) -> None:
         except OSError as error:
             if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
                 raise
-        check_target(folder, digest)  # once more: another process may have written it meanwhile
+        check_target(folder, digest, digest_of)  # once more: another process may have written it meanwhile
         old = temporary.with_name(f"{temporary.name}.old")
         with suppress(FileNotFoundError):  # or taken it away
             folder.rename(old)

@@ -36,13 +36,14 @@ class TrackingError(RuntimeError):
 
 
 class Stored(NamedTuple):
-    """A FINISHED run of a store; `ended` in milliseconds since the epoch."""
+    """A FINISHED run of a store; `ended` in milliseconds since the epoch; `digest_version` empty before the second."""
 
     digest: str
     folder: str
     artifact_uri: str
     run_id: str
     ended: int
+    digest_version: str = ""
 
 
 def finished(uri: str, experiment: str) -> list[Stored]:
@@ -69,16 +70,13 @@ def with_digests(uri: str, digests: Collection[str]) -> list[Stored]:
     return [stored for name in names for stored in finished(uri, name) if stored.digest in wanted]
 
 
-def running(uri: str, experiment: str) -> list[tuple[str, str]]:
-    """(digest, run id) of the runs of an experiment that are being recorded, or were when their process died.
+def running(uri: str, experiment: str) -> list[Stored]:
+    """The runs of an experiment that are being recorded, or were when their process died.
 
     Raises TrackingError if the store cannot be read.
     """
     rows = _query(uri, _FINISHED.replace("'FINISHED'", "'RUNNING'"), experiment)
-    if rows is None:
-        stored = _finished_by_api(uri, experiment, "RUNNING")
-        return [(one.digest, one.run_id) for one in stored]
-    return [(row[0], row[3]) for row in rows]
+    return _finished_by_api(uri, experiment, "RUNNING") if rows is None else [Stored(*row) for row in rows]
 
 
 class Recorded(NamedTuple):
@@ -280,10 +278,12 @@ def _check_database(uri: str) -> None:
 
 _ACTIVE = "experiments.name = ? AND workspace = 'default' AND experiments.lifecycle_stage = 'active'"
 _FINISHED_COLUMNS = """
-    SELECT digest.value, COALESCE(folder.value, ''), artifact_uri, runs.run_uuid, COALESCE(end_time, 0)
+    SELECT digest.value, COALESCE(folder.value, ''), artifact_uri, runs.run_uuid, COALESCE(end_time, 0),
+        COALESCE(version.value, '')
     FROM experiments JOIN runs ON runs.experiment_id = experiments.experiment_id
     JOIN tags AS digest ON digest.run_uuid = runs.run_uuid AND digest.key = 'digest'
     LEFT JOIN tags AS folder ON folder.run_uuid = runs.run_uuid AND folder.key = 'folder'
+    LEFT JOIN tags AS version ON version.run_uuid = runs.run_uuid AND version.key = 'digest_version'
     WHERE runs.status = 'FINISHED' AND runs.lifecycle_stage = 'active'"""
 _FINISHED = f"{_FINISHED_COLUMNS} AND {_ACTIVE}"
 _FINISHED_ANYWHERE = f"{_FINISHED_COLUMNS} AND experiments.lifecycle_stage = 'active' ORDER BY end_time, runs.run_uuid"
@@ -351,4 +351,5 @@ def _search(uri: str, experiment: str, condition: str) -> list[Any]:
 
 def _stored(run: Any) -> Stored:
     tags, info = run.data.tags, run.info
-    return Stored(tags["digest"], tags.get("folder", ""), info.artifact_uri, info.run_id, info.end_time or 0)
+    place = (tags.get("folder", ""), info.artifact_uri, info.run_id, info.end_time or 0)
+    return Stored(tags["digest"], *place, tags.get("digest_version", ""))

@@ -231,7 +231,7 @@ def _tags(run: runs.Run, metrics: Mapping[str, str], more: Mapping[str, Any]) ->
     groups = ("algorithm", "env", "sampling", "step_size")
     tags = {group: run.settings[group]["name"] for group in groups if group in run.settings}
     tags |= {"digest": run.digest, "status": run.status, "folder": run.folder}
-    tags |= {key: run.summary.get(key) for key in ("git_commit", "error")}
+    tags |= {key: run.summary.get(key) for key in ("git_commit", "error", "digest_version")}
     tags["diverged"] = "; ".join(f"seed {seed} at iteration {step}" for seed, step in run.diverged.items())
     renamed = {name: text for text, name in metrics.items() if name != text}
     if renamed:

@@ -19,7 +19,7 @@ from mqlearn.analysis.comparison import columns, comparison, selection
 from mqlearn.analysis.comparison.labels import CurveName, Entry, entries, planned
 from mqlearn.analysis.comparison.seed_values import Question
 from mqlearn.experiments import execute
-from mqlearn.experiments.settings import compose
+from mqlearn.experiments.settings import compose, identity
 from mqlearn.experiments.settings.cell import build, run_cells
 from mqlearn.storage import runs
 
@@ -211,7 +211,7 @@ def test_labels_are_those_of_the_experiment_yaml(compare, mqlearn, tmp_path, mon
     assert mqlearn("run", "-m", "hydra/launcher=basic", "experiment.name=figure1", *rules).code == 0
     done = compare("experiment.name=figure1", "against=Q-learning", outputs=tmp_path / "own")
     assert done.code == 0, done.err
-    assert [row["a"] for row in done.rows] == ["SpeedyQ", "momentum_q"]  # m=null is none of the figure's curves
+    assert [row["a"] for row in done.rows] == ["SpeedyQ", "MomentumQ m=2"]  # which m=null is
     assert {row["b"] for row in done.rows} == {"Q-learning"}
 
 
@@ -223,7 +223,7 @@ def test_panels_with_schedules_of_their_own_are_blocks(made):
     assert "MomentumQ m=2" in {curve.label for curve in planned("figure1").values()}
     assert planned("small") == {}
     pair = [of(made, "small", env="frozen_lake_4x4", algorithm=name) for name in ("nesa", "speedy_q")]
-    own = {selection.rule_signature(run.settings): CurveName("A", panel) for run, panel in zip(pair, "pq", strict=True)}
+    own = {identity.rule_key(run.settings): CurveName("A", panel) for run, panel in zip(pair, "pq", strict=True)}
     assert [(entry.label, entry.block[-3:]) for entry in entries(pair, curves=own)] == [("A", ", p"), ("A", ", q")]
 
 
@@ -290,13 +290,13 @@ def test_a_block_is_the_model_and_not_its_name(made, tmp_path):
     env = run.settings["env"] | {"name": "my_lake"}
     same = rewritten(run, tmp_path / "same", env=env)
     other = rewritten(run, tmp_path / "other", env=env | {"success_rate": 0.5})
-    blocks = {one.folder.name: selection.identity(one) for one in (run, same, other)}
+    blocks = {one.folder.name: identity.problem_key(one.settings) for one in (run, same, other)}
     assert blocks["same"] == blocks[run.folder.name] != blocks["other"]
     assert comparison.pairing(run, same)[0]
     changes: list[dict[str, Any]] = [{"discount": 0.8}, {"reward": "sampled"}, {"q0": 1}]
     changes.append({"sampling": {"name": "x", "_target_": "y"}})
     for number, change in enumerate(changes):
-        assert selection.identity(rewritten(run, tmp_path / str(number), **change)) != blocks["same"]
+        assert identity.problem_key(rewritten(run, tmp_path / str(number), **change).settings) != blocks["same"]
     texts = {entry.block for entry in entries([run, other])}
     assert len(texts) == 2
     half = rewritten(run, tmp_path / "half", env=run.settings["env"] | {"success_rate": 0.5})
@@ -430,9 +430,9 @@ def test_a_selection_without_runs_names_the_nearest(compare):
 def test_nothing_that_can_be_tested_needs_no_legend_of_tests(made, mqlearn, monkeypatch, tmp_path):
     (run, *_) = selection.find(made, ["small"]).runs
     gone = dict.fromkeys(range(run.settings["n_seeds"]), 1)
-    for name in ("one", "two"):
-        rule = {**run.settings["algorithm"], "name": name}
-        rewritten(run, tmp_path / "runs" / "gone" / name, algorithm=rule, diverged=gone)
+    for offset in (1, 2):
+        step_size = {**run.settings["step_size"], "offset": offset}
+        rewritten(run, tmp_path / "runs" / "gone" / str(offset), step_size=step_size, diverged=gone)
     monkeypatch.setenv("MQLEARN_OUTPUTS", str(tmp_path))
     done = mqlearn("compare", "experiment.name=gone", "diverged=excluded")
     assert done.code == 0 and "impossible" in done.out and "level 0.05/0" not in done.out

@@ -151,8 +151,11 @@ CHOICES = sorted(
 
 
 @pytest.mark.parametrize("choice", CHOICES)
-def test_every_choice_of_every_group_makes_a_cell(choice):
+def test_every_choice_of_every_group_makes_a_cell(choice, tmp_path):
     more = NEEDED.get(choice, [])
+    if choice == "env=file":
+        (tmp_path / "model.json").write_text('{"P": [[[1]]], "R": [[1]]}', encoding="utf-8")
+        more = [f"env.path={tmp_path / 'model.json'}"]
     if choice.startswith("features=") and choice != "features=tabular":
         more = ["sampling=markovian"]
     if choice == "env=frozen_lake_128x128" or choice == "env=frozen_lake_blocks":

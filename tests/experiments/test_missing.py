@@ -8,7 +8,7 @@ import pytest
 
 from mqlearn.analysis.figures import error_curves
 from mqlearn.experiments import execute, progress, run_missing
-from mqlearn.experiments.plan import plan
+from mqlearn.experiments.plan import PlannedCell, plan
 from mqlearn.experiments.settings import compose
 from mqlearn.experiments.settings.cell import build, run_cells
 from mqlearn.learning.metric_kinds import kind_of
@@ -95,7 +95,7 @@ def test_a_rule_that_fails_costs_those_beside_it_nothing(tmp_path, monkeypatch, 
     monkeypatch.setattr(run_missing, "_WORTH_PROCESSES", 0.0)
     planned = plan("figure2_smoke", [*SMALL, "plugins=[failing]"])
     bad = build(planned.cells[0].cell.settings | {"algorithm": {"_target_": "failing.Failing", "name": "f"}})
-    cells_of = (replace(planned.cells[0], label="failing", cell=bad), *planned.cells[1 : 2 * cores])
+    cells_of = (PlannedCell.of(bad, planned.cells[0].panel, "failing"), *planned.cells[1 : 2 * cores])
     assert len(run_missing._groups(cells_of, 2)) == cores
     with pytest.raises(RuntimeError, match="of its own"):
         run_missing.finished(replace(planned, cells=cells_of))

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from random_mdps import random_mdp
 from scipy.stats import chisquare
 
+from mqlearn import jit
 from mqlearn.algorithms import MomentumQ, NeSA, QLearning, Rule, SpeedyQ
 from mqlearn.algorithms.step_sizes import Constant, Harmonic, Matched, Polynomial
 from mqlearn.learning import kernels
@@ -532,4 +533,4 @@ def test_momentum_ends_where_vanilla_at_the_matched_schedule_ends():
 
 def test_the_locked_numba_can_be_told_that_tables_do_not_overlap():
     """Without that the synchronous kernel is right all the same, but slower: nobody would notice."""
-    assert kernels._apart()
+    assert jit.without_overlap()

@@ -20,7 +20,6 @@ from mqlearn.analysis.comparison.seed_values import (
     metric_of,
     seed_values,
 )
-from mqlearn.analysis.comparison.selection import streams
 from mqlearn.analysis.statistics import power, significance
 from mqlearn.analysis.statistics.intervals import (
     METHOD_NAMES,
@@ -29,6 +28,7 @@ from mqlearn.analysis.statistics.intervals import (
     difference_interval,
     method_for,
 )
+from mqlearn.experiments.settings import identity
 from mqlearn.storage.runs import Run
 
 
@@ -260,7 +260,7 @@ def _interval_words(question: Question, paired: bool, n: int, m: int, determinis
 def pairing(a: Run, b: Run) -> tuple[bool, str]:
     """Whether seed i of both runs met the same random numbers, and why, by their records."""
     seeds, counts = [run.settings["seed"] for run in (a, b)], [run.settings["n_seeds"] for run in (a, b)]
-    if streams(a) != streams(b):
+    if _streams(a) != _streams(b):
         if _same_chain(a, b):
             text = f"common random numbers (seed={seeds[0]}): the chain of a seed is the same in both"
             what = "; replay draws from it" if "Replay" in (_target(a), _target(b)) else ""
@@ -296,15 +296,15 @@ def _same_chain(a: Run, b: Run) -> bool:
         own_pace = sampling.get("warm_up", 0) == 0 and sampling.get("draws", 1) == 1
         if _target(run) not in ("Markovian", "Replay") or sampling.get("behaviour") == "epsilon_greedy" or not own_pace:
             return False
-    return streams(_on_chain(a)) == streams(_on_chain(b))
+    return _streams(a, chain_only=True) == _streams(b, chain_only=True)
 
 
-def _on_chain(run: Run) -> Run:
-    """The run as if its sampling were said by its chain alone."""
-    made = Run(run.folder, run.summary)
-    chain = {name: run.settings["sampling"].get(name) for name in _CHAIN}
-    made.__dict__["settings"] = {**run.settings, "sampling": chain}  # what the cached property would read from disk
-    return made
+def _streams(run: Run, *, chain_only: bool = False) -> str:
+    """What decides the random numbers of a seed, as a text; the sampling as its chain alone, if so asked."""
+    settings = run.settings
+    if chain_only:
+        settings = {**settings, "sampling": {name: settings["sampling"].get(name) for name in _CHAIN}}
+    return identity.streams_key(settings, run.summary.get("numerics_version"))
 
 
 def _target(run: Run) -> str:

@@ -4,6 +4,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+from mqlearn.experiments.settings import identity
 from mqlearn.storage.runs import Run
 
 
@@ -24,7 +25,7 @@ def told_apart(members: Sequence[Run], extents: Sequence[Any]) -> list[list[Run]
     for part in parts.values():
         of_extent: dict[Any, set[str]] = {}
         for run, extent in part:
-            of_extent.setdefault(extent, set()).add(run.digest)
+            of_extent.setdefault(extent, set()).add(identity.digest_of(run))
         if max(map(len, of_extent.values())) == 1:
             groups.append([run for run, _ in part])
         else:

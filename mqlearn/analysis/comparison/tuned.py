@@ -12,9 +12,10 @@ from mqlearn.analysis.comparison.comparison import Verdict
 from mqlearn.analysis.comparison.labels import Entry, differences, entries
 from mqlearn.analysis.comparison.pairing import answers, pairs
 from mqlearn.analysis.comparison.seed_values import Question, common_checkpoint, gone_by, metric_of, summarise
-from mqlearn.analysis.comparison.selection import EXTENT, SILENT, extent, identity, rule_signature, standing
+from mqlearn.analysis.comparison.selection import EXTENT, SILENT, extent, standing
 from mqlearn.analysis.statistics.intervals import Estimate, bootstrap_interval
 from mqlearn.errors import SettingError
+from mqlearn.experiments.settings import identity
 from mqlearn.experiments.settings.recipes import command, command_of, overrides_of
 from mqlearn.storage.runs import Run
 
@@ -78,9 +79,9 @@ def tuned(
         found, notes = tune(members, question, config_dir)
         answer.notes += notes
         answer.heads[block] = _text(found, question, seed)
-        key = identity(members[0], question.summary)
+        key = identity.problem_key(members[0].settings, question.summary)
         others = [run for run in everything if run.settings["seed"] != seed]
-        candidates = [run for run in others if identity(run, question.summary) == key]
+        candidates = [run for run in others if identity.problem_key(run.settings, question.summary) == key]
         reporting_seed = _reporting_seed(candidates, found, seed)
         for one in found:
             reports = _report(one, [run for run in candidates if run.settings["seed"] == reporting_seed])
@@ -115,8 +116,8 @@ def tuned(
 
 def _report(one: Tuned, candidates: Sequence[Run]) -> Run | None:
     """The run with the best setting among those on reporting seeds: as long as the tuning, then with most seeds."""
-    signature, length = rule_signature(one.best.run.settings), one.best.run.settings["iterations"]
-    usable = [run for run in candidates if rule_signature(run.settings) == signature]
+    signature, length = identity.rule_key(one.best.run.settings), one.best.run.settings["iterations"]
+    usable = [run for run in candidates if identity.rule_key(run.settings) == signature]
     return max(usable, key=lambda run: (run.settings["iterations"] == length, *extent(run)), default=None)
 
 
@@ -195,7 +196,7 @@ def _tuning_seed(chosen: Sequence[Run]) -> int:
     named = {run.settings["seed"] for run in chosen if run.settings["experiment"]["name"] == "tuning"}
     if len(named) == 1:
         return named.pop()
-    rules = {(run.settings["seed"], rule_signature(run.settings)) for run in chosen}
+    rules = {(run.settings["seed"], identity.rule_key(run.settings)) for run in chosen}
     counts = Counter(seed for seed, _ in rules).most_common()
     if len(counts) > 1 and counts[0][1] == counts[1][1]:
         listed = ", ".join(f"seed={seed} ({count} settings)" for seed, count in counts)
@@ -205,8 +206,8 @@ def _tuning_seed(chosen: Sequence[Run]) -> int:
 
 def _reporting_seed(candidates: Sequence[Run], found: Sequence[Tuned], tuning_seed: int) -> int:
     """The seed on which most of the best settings have been run; without any, 0, or 1 if that is the tuning's."""
-    best = {rule_signature(one.best.run.settings) for one in found}
-    have = {(run.settings["seed"], rule_signature(run.settings)) for run in candidates}
+    best = {identity.rule_key(one.best.run.settings) for one in found}
+    have = {(run.settings["seed"], identity.rule_key(run.settings)) for run in candidates}
     counts = Counter(seed for seed, signature in have if signature in best)
     return min(counts, key=lambda seed: (-counts[seed], seed)) if counts else int(tuning_seed == 0)
 

@@ -13,7 +13,6 @@ from mqlearn.analysis.statistics.intervals import BANDS
 from mqlearn.checks import choice
 from mqlearn.errors import SettingError, nearest
 from mqlearn.experiments.settings.cell import measured_by
-from mqlearn.experiments.settings.old_names import present
 from mqlearn.paths import PACKAGE, outputs_folder
 
 if TYPE_CHECKING:
@@ -55,7 +54,7 @@ class Drawing:
             "figure": self.planned.name,
             "command": self.command,
             "settings": _common(self.planned),
-            "digests": {f"{one.panel} | {one.label}": one.digest for one in cells},
+            "digests": {f"{one.panel} | {one.label}": run.digest for one, run in zip(cells, ended, strict=True)},
             "data_digest": reference.digest(data),
             "versions": dict(versions),
         }
@@ -64,7 +63,7 @@ class Drawing:
             {
                 "panel": one.panel,
                 "curve": one.label,
-                "digest": one.digest,
+                "digest": run.digest,
                 "run_id": run.summary["mlflow_run_id"],
                 "folder": str(run.folder),
                 "status": run.status,
@@ -103,10 +102,10 @@ def drawing(planned: "Plan", command: str, band: str | None = None) -> Drawing:
 
 
 def module_of(spec: Mapping[str, Any]) -> ModuleType:
-    """The module that draws a figure, by the name in its yaml; by a name of before, too. Raises SettingError."""
+    """The module that draws a figure, by the name in its yaml. Raises SettingError."""
     name, ours = str(spec.get("module")), ", ".join(f"mqlearn.analysis.figures.{kind}" for kind in _KINDS)
     try:
-        module = importlib.import_module(present(name))
+        module = importlib.import_module(name)
     except ImportError as error:
         expected = f"cannot be imported ({error}); ours are {ours}{nearest(name.rpartition('.')[2], _KINDS)}"
         raise SettingError("figure.module", name, expected) from None
@@ -118,7 +117,7 @@ def module_of(spec: Mapping[str, Any]) -> ModuleType:
 def check_metric(planned: "Plan") -> None:
     """Raise SettingError if the metric of a figure is not what all its runs will record: before they are run."""
     metric = planned.spec.get("metric")
-    if metric is None and not present(str(planned.spec["module"])).endswith(".error_curves"):
+    if metric is None and not str(planned.spec["module"]).endswith(".error_curves"):
         return
     for one in planned.cells:
         known = measured_by(one.cell)

@@ -18,6 +18,7 @@ from mqlearn.analysis.report.markup import number, plain, render
 from mqlearn.analysis.report.subjects import Subject, by_panel
 from mqlearn.analysis.statistics.intervals import mean_interval
 from mqlearn.experiments.plan import Plan, PlannedCell
+from mqlearn.experiments.settings import identity
 from mqlearn.experiments.settings.cell import Cell
 from mqlearn.storage.runs import Run
 
@@ -58,7 +59,7 @@ def of(some: Sequence[Subject], plan: Plan | None = None) -> tuple[Markup, dict[
 
 def _planned(some: Sequence[Subject], plan: Plan) -> list[tuple[PlannedCell, Subject]]:
     """The curves of a plan that are among the runs, each with its run, named as the plan names it."""
-    by_digest = {one.run.digest: one for one in some}
+    by_digest = {identity.digest_of(one.run): one for one in some}
     return [
         (cell, replace(by_digest[cell.digest], panel=plain(cell.panel), label=plain(cell.label)))
         for cell in plan.cells

@@ -12,6 +12,7 @@ from mqlearn.analysis.figures import make, reference
 from mqlearn.cli.doctor.checks import Check, Outcome
 from mqlearn.experiments import execute
 from mqlearn.experiments.plan import Plan, plan
+from mqlearn.experiments.settings import identity
 from mqlearn.paths import CONF
 from mqlearn.storage import lookup, runs
 
@@ -129,7 +130,9 @@ def of_figure(name: str, outputs: Path, folder: Path) -> Outcome:
         compared = figure_against_reference(replace(planned, cells=tuple(some)), made)
         outcomes.append(_told(compared, f"{len(some)} of {number} curves, computed now"))
     digests = [one.digest for one in planned.cells]
-    done = lookup.finished(outputs, planned.settings["experiment"]["name"], store=None, digests=digests)
+    done = lookup.finished(
+        outputs, planned.settings["experiment"]["name"], store=None, digests=digests, digest_of=identity.digest_of
+    )
     if len(done) == len({*digests}):
         made = [done[digest] for digest in digests]
         outcomes.append(

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from mqlearn.errors import SettingError
-from mqlearn.experiments.settings import compose
-from mqlearn.experiments.settings.cell import build, canonical
+from mqlearn.experiments.settings import compose, identity
+from mqlearn.experiments.settings.cell import build
+from mqlearn.experiments.settings.identity import canonical
 from mqlearn.paths import CONF
 
 _GROUPS = ("env", "algorithm", "step_size", "sampling", "features", "evaluation")
@@ -74,7 +75,7 @@ def _choice(group: str, node: Mapping[str, Any], config_dir: str | None) -> str:
     same, leaves = [], {key: text_of(value) for key, value in flat(dict(node)).items()}
     for name in _names(group, config_dir):
         yaml = _read(group, name, config_dir)
-        if yaml.get("_target_") == node.get("_target_"):
+        if identity.public_name(str(yaml.get("_target_"))) == identity.public_name(str(node.get("_target_"))):
             alike = sum(leaves.get(key) == text_of(value) for key, value in flat(yaml).items())
             same.append((name == node.get("name"), alike, name))
     if same:

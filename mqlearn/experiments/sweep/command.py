@@ -12,13 +12,13 @@ import secrets
 import shlex
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from mqlearn.errors import SettingError
 from mqlearn.experiments import processes
 from mqlearn.experiments.jobs import hydra_main
 from mqlearn.experiments.plan import PlannedCell, refuse_finished
-from mqlearn.experiments.settings import compose
+from mqlearn.experiments.settings import compose, identity
 from mqlearn.experiments.sweep import audit, journal, tuning
 from mqlearn.experiments.sweep.launch import launch
 from mqlearn.experiments.sweep.plan import plan
@@ -34,6 +34,10 @@ _EXTRAS = {
     "ray": ("ray", "hydra_plugins.hydra_ray_launcher"),
     "optuna": ("optuna", "hydra_plugins.hydra_optuna_sweeper"),
 }
+
+
+def _finished(experiment: str, uri: str | None, digests: Sequence[str]) -> dict[str, runs.Run]:
+    return lookup.finished(outputs_folder(), experiment, store=uri, digests=digests, digest_of=identity.digest_of)
 
 
 def run(
@@ -68,7 +72,7 @@ def run(
     planned = plan(overrides, added, config_dir)
     command = shlex.join(["mqlearn", "run", *map(shown, arguments)])
     sweep = Sweep(name, planned, command, launcher, existing, config_dir, added)
-    kept: list[PlannedCell] = []
+    kept: dict[int, runs.Run] = {}
     if existing != "rerun" or preview:
         kept = _find_done(sweep)
     if existing == "error" and not preview:
@@ -79,7 +83,7 @@ def run(
     return _execute(sweep, kept, [*arguments, *added])
 
 
-def _execute(sweep: Sweep, kept: list[PlannedCell], arguments: Sequence[str]) -> int:
+def _execute(sweep: Sweep, kept: Mapping[int, runs.Run], arguments: Sequence[str]) -> int:
     interrupted = False
     with processes.ending_promptly(lambda: _mark_killed(sweep)):
         try:
@@ -140,24 +144,22 @@ def _stores(planned: Sequence[PlannedCell]) -> dict[tuple[str | None, str], list
     return groups
 
 
-def _find_done(sweep: Sweep) -> list[PlannedCell]:
-    """Fill sweep.done from the stores; the cells that are complete on disk and not in their store."""
-    kept = []
+def _find_done(sweep: Sweep) -> dict[int, runs.Run]:
+    """Fill sweep.done from the stores; by number, the runs that are complete on disk and not in their store."""
+    kept: dict[int, runs.Run] = {}
     for (uri, experiment), members in _stores(sweep.cells).items():
         try:
-            digests = [one.digest for one in members]
-            found = lookup.finished(outputs_folder(), experiment, store=uri, digests=digests)
+            found = _finished(experiment, uri, [one.digest for one in members])
         except TrackingError as error:
             sys.stderr.write(f"mqlearn: {error}; finished runs are looked for on disk alone\n")
             found = {}
+        left = [one.digest for one in members if one.digest not in found]
+        on_disk = _finished(experiment, None, left) if left and uri is not None else {}
         for one in members:
             if one.digest in found:
                 sweep.done[one.number] = found[one.digest]
-            elif runs.is_complete(one.folder, one.digest):
-                if uri is None:
-                    sweep.done[one.number] = runs.load(one.folder)
-                else:
-                    kept.append(one)
+            elif run_kept := runs.complete(one.folder, one.digest, identity.digest_of) or on_disk.get(one.digest):
+                (sweep.done if uri is None else kept)[one.number] = run_kept
     return kept
 
 
@@ -179,18 +181,19 @@ def _prepare_stores(sweep: Sweep) -> None:
                 sys.stderr.write(f"mqlearn: {error}\nThe runs are kept on disk until they can be delivered.\n")
 
 
-def _deliver(sweep: Sweep, kept: Sequence[PlannedCell]) -> None:
+def _deliver(sweep: Sweep, kept: Mapping[int, runs.Run]) -> None:
     """Upload what is complete on disk and not in its store: it need not run again."""
     from mqlearn.storage import tracking
 
-    for one in kept:
+    for one in [one for one in sweep.cells if one.number in kept]:
+        folder = kept[one.number].folder
         tags = journal.tags_of(sweep.id, one.record())
         try:
-            tracking.upload(one.folder, one.uri or "", one.experiment, one.track.per_seed, tags=tags)
+            tracking.upload(folder, one.uri or "", one.experiment, one.track.per_seed, tags=tags)
             problem = None
         except TrackingError as error:
             problem = str(error)
-        run_kept = runs.load(one.folder)
+        run_kept = runs.load(folder)
         sweep.done[one.number] = run_kept
         if problem:
             more = {"not_tracked": problem}
@@ -205,7 +208,8 @@ def _end_stale(sweep: Sweep) -> None:
     for (uri, experiment), members in _stores(sweep.cells).items():
         digests = {one.digest for one in members}
         with contextlib.suppress(TrackingError):
-            stale = [] if uri is None else [run_id for digest, run_id in running(uri, experiment) if digest in digests]
+            left = [] if uri is None else running(uri, experiment)
+            stale = [one.run_id for one in left if identity.digest_in(one.folder, one.digest) in digests]
             if uri is not None and stale:
                 tracking.end_killed(uri, stale)
 

@@ -1,15 +1,14 @@
 """What a sweep would do, before anything is created."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping
 
-from mqlearn.experiments.plan import PlannedCell
 from mqlearn.experiments.sweep.sweep import Sweep
 
 
-def preview(sweep: Sweep, kept: Sequence[PlannedCell], chosen: Mapping[str, str]) -> str:
+def preview(sweep: Sweep, kept: Collection[int], chosen: Mapping[str, str]) -> str:
     """Counts, time and disk as text; `chosen`: the overrides by key; `kept`: complete on disk, not in their store."""
-    missing = [one for one in sweep.missing if one not in kept]
+    missing = [one for one in sweep.missing if one.number not in kept]
     jobs = chosen.get("hydra.launcher.n_jobs", "-1")
     cores = os.cpu_count() or 1
     at_once = 1 if sweep.launcher == "basic" else int(jobs) if jobs.isdigit() and jobs != "0" else cores

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from mqlearn.experiments.plan import PlannedCell
+from mqlearn.experiments.settings import identity
 from mqlearn.experiments.settings.recipes import command
 from mqlearn.experiments.sweep import journal
 from mqlearn.paths import outputs_folder
@@ -43,6 +44,11 @@ class Sweep:
         names = journal.told_apart([(one.name, one.label) for one in self.cells])
         return {one.number: name for one, name in zip(self.cells, names, strict=True)}
 
+    def place(self, one: PlannedCell) -> Path:
+        """The folder of a cell's run: where it is, if it was done before, else where it is to be."""
+        done = self.done.get(one.number)
+        return one.folder if done is None else done.folder
+
     def rerun(self, one: PlannedCell) -> str:
         """The command line that runs just this cell."""
         own = [text for text in one.overrides if not _is_hydra(text)]
@@ -50,12 +56,13 @@ class Sweep:
 
     def record(self, one: PlannedCell) -> dict[str, Any]:
         """What plan.json holds of a cell: nothing secret."""
-        kept = one.record() | {"folder": str(one.folder), "command": self.rerun(one)}
+        kept = one.record() | {"folder": str(self.place(one)), "command": self.rerun(one)}
         return kept | {"done_before": one.number in self.done, "tracked": one.uri is not None}
 
     def write_plan(self, **more: Any) -> None:
         head = {"id": self.id, "started": journal.now(), "command": self.command, "launcher": self.launcher}
         head |= {"existing": self.existing, "pid": os.getpid(), "host": socket.gethostname()}
+        head["digest_version"] = identity.DIGEST_VERSION
         journal.write_json(self.folder / journal.PLAN, head | more | {"cells": list(map(self.record, self.cells))})
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from mqlearn.checks import finite_number, switch, whole
+from mqlearn.checks import finite_number, share, switch, whole
 from mqlearn.errors import SettingError, nearest
 from mqlearn.problems.mdp import FiniteMDP
 
@@ -89,7 +89,7 @@ def random_map(size: int, frozen: float, map_seed: int, *, max_tries: int = 10_0
 
     size = whole("env.size", size, 2, _LARGEST)
     map_seed = whole("env.map_seed", map_seed, 0)
-    frozen = _share("env.frozen", frozen)
+    frozen = share("env.frozen", frozen)
     generator = np.random.default_rng(map_seed)
     regions = np.empty((size, size), np.int32)
     for _ in range(max_tries):
@@ -110,7 +110,7 @@ def _lake(
     rewards: Sequence[float],
 ) -> FiniteMDP:
     slippery = switch("env.slippery", slippery)
-    success_rate = _share("env.success_rate", success_rate)
+    success_rate = share("env.success_rate", success_rate)
     schedule = _reward_schedule(rewards)
     tiles = np.array([list(row) for row in rows])
     n_rows, n_columns = tiles.shape
@@ -189,13 +189,6 @@ def _reward_schedule(rewards: object) -> list[float]:
     if not len(schedule) == len(numbers) == 3:
         raise SettingError("env.rewards", rewards, "must be three finite numbers, for entering a goal, a hole, ice")
     return schedule
-
-
-def _share(setting: str, value: object) -> float:
-    share = finite_number(value)
-    if share is None or not 0 <= share <= 1:
-        raise SettingError(setting, value, "must be a number from 0 to 1")
-    return share
 
 
 def _describe(rows: tuple[str, ...], kind: str) -> str:
