@@ -262,6 +262,13 @@ def check_together(
             raise SettingError("features", given, f"must be features of the {n} learned pairs of {mdp.name}, or None")
 
 
+def default_episodes(mdp: Any, sampling: Any) -> int:
+    """Greedy episodes of an evaluation, unless set."""
+    if not isinstance(mdp, FiniteMDP):
+        return _SIMULATED_EPISODES
+    return 0 if isinstance(sampling, Synchronous) else _EPISODES
+
+
 def resolve_evaluation(evaluation: Evaluation | None, episodes: int) -> Evaluation:
     """The evaluation with its default number of episodes."""
     evaluation = Evaluation() if evaluation is None else evaluation
