@@ -9,6 +9,7 @@ from mqlearn.algorithms import (
     Halpern,
     HalpernDirect,
     MomentumQ,
+    MomentumQLinear,
     MoVI,
     NeSA,
     Nesterov,
@@ -26,6 +27,7 @@ from mqlearn.algorithms import (
 )
 from mqlearn.algorithms.step_sizes import Constant, Harmonic, InverseSqrt, Matched, Polynomial, RescaledLinear
 from mqlearn.errors import SettingError
+from mqlearn.experiments.settings import old_names
 from mqlearn.learning.learners import Linear
 from mqlearn.learning.loop import Result, run, run_together
 from mqlearn.learning.metrics import Evaluation
@@ -68,6 +70,8 @@ from mqlearn.problems.mdp import FiniteMDP
 from mqlearn.problems.model_files import from_file
 from mqlearn.problems.solvers import optimal
 
+old_names.let_import()
+
 __all__ = [
     "IID",
     "PID",
@@ -88,6 +92,7 @@ __all__ = [
     "Matched",
     "MoVI",
     "MomentumQ",
+    "MomentumQLinear",
     "NeSA",
     "Nesterov",
     "Periodic",

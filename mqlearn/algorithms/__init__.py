@@ -6,6 +6,7 @@ from mqlearn.algorithms.averaging_q import AveragingQ
 from mqlearn.algorithms.double_q import DoubleQ
 from mqlearn.algorithms.halpern import Halpern, HalpernDirect
 from mqlearn.algorithms.momentum_q import MomentumQ
+from mqlearn.algorithms.momentum_q_linear import MomentumQLinear
 from mqlearn.algorithms.movi import MoVI
 from mqlearn.algorithms.nesa import NeSA
 from mqlearn.algorithms.nesterov import Nesterov
@@ -32,6 +33,7 @@ __all__ = [
     "HalpernDirect",
     "MoVI",
     "MomentumQ",
+    "MomentumQLinear",
     "NeSA",
     "Nesterov",
     "Periodic",

@@ -28,7 +28,7 @@ class AMSGrad(Stateful):
         within("algorithm.b1", self.b1, 0.0, 1.0, ends="[)")
         within("algorithm.b2", self.b2, 0.0, 1.0, ends="[)")
         within("algorithm.decay", self.decay, 0.0, 1.0, ends="[]")
-        whole(1, optional=True)("algorithm.restart", self.restart)
+        whole("algorithm.restart", self.restart, 1, null="no restart")
 
     def own_step_size(self, discount):
         return InverseSqrt(0.01)

@@ -22,7 +22,7 @@ class AveragingQ(Stateful):
 
     def __post_init__(self) -> None:
         within("algorithm.d", self.d, 0.0)
-        choice("a", "b")("algorithm.measured", self.measured)
+        choice("algorithm.measured", self.measured, ("a", "b"))
 
     def own_step_size(self, discount):
         horizon = round(2 / (1 - discount), 9)  # 20 at 0.9, without the rounding error

@@ -27,7 +27,7 @@ class DoubleQ(Stateful):
     draws_own = True
 
     def __post_init__(self) -> None:
-        choice("global", "own")("algorithm.clock", self.clock)
+        choice("algorithm.clock", self.clock, ("global", "own"))
         within("algorithm.factor", self.factor, 0.0)
         within("algorithm.exponent", self.exponent, 0.0, 1.0, ends="(]")
 

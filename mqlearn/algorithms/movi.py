@@ -22,7 +22,7 @@ class MoVI(Stateful):
 
     def __post_init__(self) -> None:
         switch("algorithm.keep_start", self.keep_start)
-        choice("h", "q")("algorithm.measured", self.measured)
+        choice("algorithm.measured", self.measured, ("h", "q"))
 
     def own_step_size(self, discount: float) -> StepSize:
         return Constant(1.0)

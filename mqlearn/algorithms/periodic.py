@@ -18,7 +18,7 @@ class Periodic(Stateful):
     period: int = 400
 
     def __post_init__(self) -> None:
-        whole(1)("algorithm.period", self.period)
+        whole("algorithm.period", self.period, 1)
 
     def own_step_size(self, discount):
         return Harmonic(3.0)

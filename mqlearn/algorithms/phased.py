@@ -22,8 +22,8 @@ class Phased(Stateful):
     modes = ("synchronous",)
 
     def __post_init__(self) -> None:
-        whole(1, optional=True)("algorithm.draws", self.draws)
-        whole(1)("algorithm.first", self.first)
+        whole("algorithm.draws", self.draws, 1, null="phases that grow")
+        whole("algorithm.first", self.first, 1)
 
     def init(self, q0):
         return {"q": q0, "total": np.zeros_like(q0)}

@@ -24,8 +24,8 @@ class VarianceReduced(Stateful):
     modes = ("synchronous",)
 
     def __post_init__(self) -> None:
-        whole(1)("algorithm.first", self.first)
-        whole(1, optional=True)("algorithm.steps", self.steps)
+        whole("algorithm.first", self.first, 1)
+        whole("algorithm.steps", self.steps, 1, null="ceil(10/(1 - discount))")
 
     def own_step_size(self, discount):
         return RescaledLinear(discount)

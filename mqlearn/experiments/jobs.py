@@ -3,7 +3,7 @@
 import contextlib
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,9 @@ from mqlearn.errors import SettingError, SettingErrors
 from mqlearn.experiments.execute import COMMAND, command, describe, perform, prospects, tracker
 from mqlearn.experiments.settings import compose, identity
 from mqlearn.experiments.settings.cell import Cell, build
+from mqlearn.experiments.settings.refusals import hydra_errors
 from mqlearn.paths import CONF, outputs_folder
+from mqlearn.storage import lookup
 
 OBJECTIVE = "MQLEARN_OBJECTIVE"  # environment variable: the metric that a job returns to Optuna
 
@@ -36,20 +38,67 @@ def check_place(job: compose.Job) -> None:
         raise SettingError("hydra.run.dir", job.folder, expected)
 
 
+def finished_run(job: compose.Job) -> Any:
+    """The finished run of a job, None if there is none."""
+    track, digest = tracker(job.cell.settings), job.cell.digest
+    found = lookup.finished(
+        outputs_folder(), track.experiment, store=track.uri, digests=[digest], digest_of=identity.digest_of
+    )
+    return found.get(digest)
+
+
 def hydra_main(arguments: Sequence[str]) -> int:
     """Hand over to Hydra; what Hydra or a job refuses is raised here, without a traceback."""
     import hydra
 
     compose.register_resolvers()
-    os.environ["MQLEARN_OUTPUTS"] = str(outputs_folder())  # made absolute once, for all workers
     os.environ["HYDRA_FULL_ERROR"] = "1"  # else Hydra prints its errors itself, and exits with 1
-    os.environ[COMMAND] = command()
-    given, sys.argv = sys.argv, ["mqlearn", *arguments]
     _refused[os.getpid()] = refused = []
     start = hydra.main(config_path=str(CONF), config_name="config", version_base=compose.VERSION_BASE)
-    try:
-        with compose.hydra_errors([argument for argument in arguments if "=" in argument]):
+    with _environment(arguments):
+        given, sys.argv = sys.argv, ["mqlearn", *arguments]
+        try:
             start(_job)()
+        finally:
+            sys.argv = given
+    if refused:
+        raise SettingErrors.one_of(refused)
+    return 0
+
+
+def run_one(job: compose.Job) -> None:
+    """Run a job that was composed and built, as Hydra would: in its folder, its environment, with its callbacks."""
+    from hydra._internal.callbacks import Callbacks
+    from hydra.core.utils import run_job
+    from hydra.types import HydraContext
+
+    refused: list[SettingError] = []
+
+    def task(_: Any) -> None:
+        try:
+            _carried_out(job.cell)
+        except SettingError as error:
+            refused.append(error)
+
+    with _environment(job.overrides):
+        callbacks = Callbacks(job.config)
+        callbacks.on_run_start(config=job.config, config_name="config")
+        context: Any = HydraContext(None, callbacks)  # type: ignore  # its loader is for launchers
+        done = run_job(task, job.config, job_dir_key="hydra.run.dir", job_subdir_key=None, hydra_context=context)
+        callbacks.on_run_end(config=job.config, config_name="config", job_return=done)
+        _ = done.return_value  # raises what the job has raised
+    if refused:
+        raise refused[0]
+
+
+@contextlib.contextmanager
+def _environment(arguments: Sequence[str]) -> Iterator[None]:
+    """What jobs find in their environment; what Hydra or the system refuses is raised as a SettingError."""
+    os.environ["MQLEARN_OUTPUTS"] = str(outputs_folder())  # made absolute once, for all workers
+    os.environ[COMMAND] = command()
+    try:
+        with hydra_errors([argument for argument in arguments if "=" in argument]):
+            yield
     except OSError as error:
         chosen = [text.partition("=")[2] for text in arguments if text.startswith("hydra.run.dir=")]
         setting, folder = ("hydra.run.dir", chosen[-1]) if chosen else ("MQLEARN_OUTPUTS", str(outputs_folder()))
@@ -57,45 +106,54 @@ def hydra_main(arguments: Sequence[str]) -> int:
             raise SettingError(setting, folder, f"no folder can be made there: {error.strerror}") from None
         raise
     finally:
-        sys.argv = given
         del os.environ[COMMAND]
-    if refused:
-        raise SettingErrors.one_of(refused)
-    return 0
 
 
 def _job(configuration: Any) -> float | None:
-    """One job of Hydra, in this process or a worker: its output directory becomes the run folder."""
-    from hydra.core.hydra_config import HydraConfig
-
+    """One job of a multirun, in this process or a worker."""
     from mqlearn.experiments.sweep import journal
 
     compose.register_resolvers()
-    runtime = HydraConfig.get().runtime
-    folder = Path(runtime.output_dir)
-    os.chdir(runtime.cwd)  # hydra.job.chdir=true or not: files and stores are named from where the user is
     try:
         if journal.SWEEP in os.environ:
-            journal.job(folder)
+            with _folder() as folder:
+                journal.job(folder)
             return None
-        cell = build(compose.plain(configuration))
-        track = tracker(cell.settings)
-        run_done = track.log(perform(cell, folder, track, known=_announced(cell)))
+        return _objective(_carried_out(build(compose.plain(configuration))))
     except SettingError as error:
         if os.getpid() not in _refused:  # a worker
             raise
         _refused[os.getpid()].append(error)
-    else:
+        return None
+
+
+def _carried_out(cell: Cell) -> Any:
+    """The run of a cell in the folder that Hydra made for it, tracked and described."""
+    with _folder() as folder:
+        track = tracker(cell.settings)
+        run_done = track.log(perform(cell, folder, track, known=_announced(cell)))
         with contextlib.suppress(BrokenPipeError):  # met again when the command line ends
             print(describe(run_done), flush=True)
-        return _objective(run_done)
+        return run_done
+
+
+@contextlib.contextmanager
+def _folder() -> Iterator[Path]:
+    """The output directory of Hydra's job, which becomes the run folder; it is taken away if nothing came of it."""
+    from hydra.core.hydra_config import HydraConfig
+
+    runtime = HydraConfig.get().runtime
+    folder = Path(runtime.output_dir)
+    os.chdir(runtime.cwd)  # hydra.job.chdir=true or not: files and stores are named from where the user is
+    try:
+        yield folder
     finally:
-        if folder.is_dir() and not any(folder.iterdir()):  # Hydra made it; nothing came of it
+        if folder.is_dir() and not any(folder.iterdir()):
             folder.rmdir()
 
 
 def _announced(cell: Cell) -> dict[str, Any]:
-    """Say before a run what can be reached at best, and warn if that is next to nothing (FL-08); for the summary."""
+    """Say before a run what can be reached at best, and warn if that is next to nothing; for the summary."""
     known = prospects(cell)
     if known:
         facts = known["optimum"]

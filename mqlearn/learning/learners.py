@@ -5,18 +5,18 @@ A learner holds some lanes (seeds) of a run. All learners have the same few meth
 
 rows(k, n): the range of the weights' rows that iterations k .. k + n - 1 read;
 advance(k, n, weights): those iterations, with these rows;   tables(): (lanes, S, A) estimates of Q*, measured;
-acting_tables(): (lanes, S, A), of which greedy actions are taken: the same ones, but for some rules with state;
+acting_tables(): (lanes, S, A), of which greedy actions are taken, None if of `tables()`;
 largest(): (lanes,) largest absolute parameter;   copy();   keep(mask): forget the other lanes;
 chain_state(): states (lanes, 6) and visits (lanes, pairs) of their chains, or None.
 """
 
-import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import numpy as np
 
 from mqlearn.algorithms.stateful import Stateful
+from mqlearn.checks import choice
 from mqlearn.errors import SettingError
 from mqlearn.learning.chains import Chain, Samples, copied, drop_lanes
 from mqlearn.learning.initial import Initial, initial_values
@@ -37,7 +37,7 @@ class Learner(Protocol):
     def rows(self, k: int, n: int) -> tuple[int, int]: ...
     def advance(self, k: int, n: int, weights: np.ndarray) -> None: ...
     def tables(self) -> np.ndarray: ...
-    def acting_tables(self) -> np.ndarray: ...
+    def acting_tables(self) -> np.ndarray | None: ...
     def largest(self) -> np.ndarray: ...
     def chain_state(self) -> tuple[np.ndarray, np.ndarray] | None: ...
     def copy(self) -> Self: ...
@@ -58,10 +58,8 @@ class Linear:
     projection: float | None = None
 
     def __post_init__(self) -> None:
-        if self.previous_gradient not in ("stored", "same_sample"):
-            raise SettingError("linear.previous_gradient", self.previous_gradient, "must be stored or same_sample")
-        if self.first_gradient not in ("same", "zero"):
-            raise SettingError("linear.first_gradient", self.first_gradient, "must be same or zero")
+        choice("linear.previous_gradient", self.previous_gradient, ("stored", "same_sample"))
+        choice("linear.first_gradient", self.first_gradient, ("same", "zero"))
         if self.projection is not None and not self.projection > 0:
             raise SettingError("linear.projection", self.projection, "must be a positive radius, or null for none")
 
@@ -133,22 +131,21 @@ def shared_samples(
 class _FourNumbers:
     """A learner of a rule of four numbers. Abstract."""
 
-    def tables(self) -> np.ndarray:
-        raise NotImplementedError
-
-    def acting_tables(self) -> np.ndarray:
-        return self.tables()
+    def acting_tables(self) -> None:
+        return None
 
 
 class SynchronousTable(_FourNumbers):
     """One table a lane; every iteration draws a successor of every pair (the paper's Algorithm 1)."""
+
+    arrays = ("lanes", "q", "q_prev")
 
     def __init__(self, mdp: FiniteMDP, lanes: np.ndarray, seed: int, initial: Initial, mean_reward: bool) -> None:
         self.mdp = mdp
         self.lanes = lanes
         self.seed = np.uint32(seed)
         self.model = synchronous_model(mdp, mean_reward)
-        self.q = np.ascontiguousarray(initial_values(len(mdp.pairs), initial, lanes, seed).T)
+        self.q = initial_values(len(mdp.pairs), initial, lanes, seed)
         self.q_prev = self.q.copy()
 
     def rows(self, k: int, n: int) -> tuple[int, int]:
@@ -160,27 +157,21 @@ class SynchronousTable(_FourNumbers):
         stream = np.uint32(kernels.STREAMS["synchronous"])
         discount = self.mdp.discount
         kernels.synchronous(self.q, self.q_prev, self.model, weights[:n], discount, k, self.lanes, self.seed, stream)
-        if n % 2:
-            self.q, self.q_prev = self.q_prev, self.q
 
     def tables(self) -> np.ndarray:
-        return table_of_pairs(self.mdp, self.q.T)
+        return table_of_pairs(self.mdp, self.q)
 
     def largest(self) -> np.ndarray:
-        return np.abs(self.q).max(axis=0)
+        return np.abs(self.q).max(axis=1)
 
     def chain_state(self) -> None:
         return None
 
-    def copy(self) -> "SynchronousTable":
-        other = copy.copy(self)
-        other.q, other.q_prev = self.q.copy(), self.q_prev.copy()
-        return other
+    def copy(self) -> Self:
+        return copied(self)
 
     def keep(self, mask: np.ndarray) -> None:
-        self.lanes = self.lanes[mask]
-        self.q = np.ascontiguousarray(self.q[:, mask])
-        self.q_prev = np.ascontiguousarray(self.q_prev[:, mask])
+        drop_lanes(self, mask)
 
 
 class _OnChain(_FourNumbers):

@@ -79,8 +79,9 @@ class Recorder:
     def record(self, column: int, learners: list[Learner], measured: list[dict[str, np.ndarray]]) -> None:
         for learner, metrics in zip(learners, measured, strict=True):
             for name, values in metrics.items():
-                curve = self.curves.setdefault(name, np.full((self.n_seeds, len(self.iteration)), np.nan))
-                curve[learner.lanes, column] = values
+                if name not in self.curves:
+                    self.curves[name] = np.full((self.n_seeds, len(self.iteration)), np.nan)
+                self.curves[name][learner.lanes, column] = values
         if self.optimal_q is not None and column in self.error_columns:
             total, n = np.zeros(self.optimal_q.shape), 0
             for learner in learners:
@@ -107,10 +108,12 @@ class Recorder:
         last: list[Any] = [*learners, *(gone.learner for gone in self.ended)]
 
         def gather(name: str) -> np.ndarray | None:
-            if _part(last[0], name) is None:
+            if (first := _part(last[0], name)) is None:
                 return None
-            parts = {int(lane): row for one in last for lane, row in zip(one.lanes, _part(one, name), strict=True)}
-            return np.stack([parts[lane] for lane in range(self.n_seeds)])
+            every = np.empty((self.n_seeds, *first.shape[1:]))
+            for learner in last:  # one after the other: what they make is not kept beside the whole
+                every[learner.lanes] = _part(learner, name)
+            return every
 
         seen = [part[1].sum(axis=0) for part in (gone.chain_state for gone in self.ended) if part is not None]
         seen += [part[1].sum(axis=0) for part in (learner.chain_state() for learner in learners) if part is not None]

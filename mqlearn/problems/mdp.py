@@ -9,7 +9,6 @@ import hashlib
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from numbers import Integral
 
 import numpy as np
 
@@ -190,11 +189,6 @@ def table_of_pairs(mdp: FiniteMDP, values: np.ndarray) -> np.ndarray:
     table = np.zeros((*values.shape[:-1], mdp.n_states * mdp.n_actions))
     table[..., mdp.places] = values
     return table.reshape(*values.shape[:-1], mdp.n_states, mdp.n_actions)
-
-
-def is_whole(value: object, low: int) -> bool:
-    """Whether the value is a whole number of at least `low` (a truth value is none)."""
-    return isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= low
 
 
 def check_discount(discount: object) -> float:

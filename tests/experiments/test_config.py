@@ -10,7 +10,7 @@ from omegaconf import OmegaConf
 
 from mqlearn import paths
 from mqlearn.errors import SettingError, SettingErrors
-from mqlearn.experiments import plans
+from mqlearn.experiments.plan import GROUPS
 from mqlearn.experiments.settings import cell, compose, plugins
 from mqlearn.experiments.settings.cell import build, run_cells
 from mqlearn.learning import loop
@@ -146,7 +146,7 @@ NEEDED = {
 CHOICES = sorted(
     f"{path.parent.name}={path.stem}"
     for path in CONF.glob("*/*.yaml")
-    if path.parent.name in {*plans.GROUPS} - {"experiment"} and path != CONF / "step_size" / "own.yaml"
+    if path.parent.name in {*GROUPS} - {"experiment"} and path != CONF / "step_size" / "own.yaml"
 )
 
 

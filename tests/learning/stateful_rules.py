@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 import mqlearn as mq
+from mqlearn.algorithms.rule import changed
 
 
 @dataclass(frozen=True)
@@ -108,4 +109,43 @@ class Epochs(mq.Stateful):
         return z.anchor
 
 
-RULES = (Plain(), Double(), Memory(), Gain(), Residual(), Epochs())
+@dataclass(frozen=True)
+class Many(mq.Stateful):
+    """Statements of all kinds: a loop, a choice on a setting, whole arrays, functions of numbers and of arrays."""
+
+    scale: float = 0.5
+    kind: str = "mean"
+
+    def init(self, q0):
+        return {"q": q0, "m": np.zeros_like(q0), "seen": np.zeros((2, 3)), "last": q0.copy()}
+
+    def numbers(self, k):
+        return {"alpha": self.alpha(k), "even": k % 2 == 0}
+
+    def step(self, z, s, c):
+        d = s.target(z.q) - s.value(z.q)
+        d = np.maximum(d, -_BOUND)
+        if self.kind == "mean":
+            s.move(z.m, d, self.scale)
+        else:
+            s.move(z.m, -d, self.scale)
+        if not c.even:
+            z.seen[0, 1] += 1
+            return
+        for i in range(3):
+            z.seen[1, i] += c.alpha * i
+        s.follow(z.last, z.q)
+        s.add(z.q, c.alpha * _damped(s.value(z.m)) + 0.0 * np.sqrt(abs(s.best(z.last, by=z.q))))
+        z.m[:] = 0.9 * z.m + (z.q - z.last) * self.scale
+        z.m *= 1 - 0.1 * c.alpha
+
+
+_BOUND = 2.0
+
+
+def _damped(x):
+    return x / 2
+
+
+RULES = (Plain(), Double(), Memory(), Gain(), Residual(), Epochs(), Many())
+UNCOMPILED = tuple(changed(rule, compiled=False) for rule in RULES)

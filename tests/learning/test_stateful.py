@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from stateful_rules import RULES, Double, Epochs, Memory, Plain
+from stateful_rules import UNCOMPILED, Plain
 
 import mqlearn as mq
 from mqlearn.learning.stateful.check import check
@@ -24,6 +24,9 @@ MODES = {
 }
 
 
+PLAIN, DOUBLE, MEMORY, _, _, EPOCHS, _ = UNCOMPILED
+
+
 def run(rule, **settings) -> Any:
     settings = {
         "iterations": 200,
@@ -38,42 +41,38 @@ def run(rule, **settings) -> Any:
 
 @pytest.mark.parametrize("mode", MODES)
 def test_q_learning_with_state_is_q_learning_of_four_numbers(mode):
-    expected, found = run(mq.QLearning(), **MODES[mode]), run(Plain(), **MODES[mode])
+    expected, found = run(mq.QLearning(), **MODES[mode]), run(PLAIN, **MODES[mode])
     np.testing.assert_allclose(found.q, expected.q, rtol=0, atol=1e-12)
     np.testing.assert_allclose(found.curves["value_gap"], expected.curves["value_gap"], rtol=0, atol=1e-9)
 
 
 @pytest.mark.parametrize("mode", ["synchronous", "markovian", "epsilon-greedy", "replay"])
 def test_a_previous_table_of_its_own_is_that_of_the_four_numbers(mode):
-    expected, found = run(mq.MomentumQ(), **MODES[mode]), run(Memory(), **MODES[mode])
+    expected, found = run(mq.MomentumQ(), **MODES[mode]), run(MEMORY, **MODES[mode])
     np.testing.assert_allclose(found.q, expected.q, rtol=1e-12, atol=1e-12)
 
 
-@pytest.mark.parametrize("rule", RULES, ids=lambda rule: type(rule).__name__)
+@pytest.mark.parametrize("rule", UNCOMPILED, ids=lambda rule: type(rule).__name__)
 @pytest.mark.parametrize("mode", MODES)
 def test_seeds_do_not_depend_on_each_other_or_on_blocks(rule, mode):
-    few, more = (
-        run(rule, **MODES[mode]),
-        run(rule, **MODES[mode], n_checkpoints=20)
-        if mode == "iid"
-        else run(rule, **MODES[mode] | {"n_seeds": 5, "n_workers": 2}),
-    )
+    few = run(rule, **MODES[mode])
+    more = run(rule, **MODES[mode] | {"n_seeds": 5, "n_workers": 2, "n_checkpoints": 20})
     np.testing.assert_array_equal(few.q, more.q[:3])
     assert np.isfinite(few.q).all()
 
 
 def test_what_acts_is_not_what_is_measured():
-    result = run(Epochs(), iterations=7, n_checkpoints=1)
-    greedy = run(Epochs(), iterations=5, n_checkpoints=1)
+    result = run(EPOCHS, iterations=7, n_checkpoints=1)
+    greedy = run(EPOCHS, iterations=5, n_checkpoints=1)
     # The anchor is the table of iteration 5, as if it had ended there.
     assert result.curves["policy_value"] == pytest.approx(greedy.curves["policy_value"])
     assert (result.curves["q_error"] != greedy.curves["q_error"]).any()
 
 
 def test_rules_share_samples_with_others_on_linear_features():
-    alone = [run(rule, **MODES["linear"]).q for rule in (mq.QLearning(), Double())]
+    alone = [run(rule, **MODES["linear"]).q for rule in (mq.QLearning(), DOUBLE)]
     settings = MODES["linear"] | {"iterations": 200, "n_seeds": 3, "seed": 5, "n_workers": 1}
-    together: Any = mq.run_together(LAKE, [mq.QLearning(), Double()], step_size=mq.Harmonic(3), **settings)
+    together: Any = mq.run_together(LAKE, [mq.QLearning(), DOUBLE], step_size=mq.Harmonic(3), **settings)
     for one, other in zip(alone, together, strict=True):
         np.testing.assert_array_equal(one, other.q)
 

@@ -9,10 +9,11 @@ import json
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from mqlearn.checks import TRUTH, choice, finite_number, whole
+from mqlearn.checks import choice, finite_number, switch, whole
 from mqlearn.errors import SettingError, SettingErrors, nearest
 from mqlearn.experiments.settings import identity, instantiate, own_step_size
 from mqlearn.experiments.settings import plugins as user_modules
@@ -38,6 +39,13 @@ class Cell:
         if not can_share(*(self.run_arguments[name] for name in ("sampling", "features", "linear"))):
             return None
         return identity.samples_key(self.settings, self.mdp)
+
+    @property
+    def made_of(self) -> dict[str, Any]:
+        """What its settings do not say, for its record: digests of the model and of the user's modules in use."""
+        modules = user_modules.load(self.settings["plugins"])
+        sources = {name: user_modules.source_digest(module) for name, module in sorted(modules.items())}
+        return {"model": self.mdp.digest(), "sources": sources}
 
     @property
     def subfolder(self) -> Path:
@@ -115,7 +123,7 @@ def _build(text: str) -> Cell:
     linear = check(_linear, settings.get("linear"), plugins)
     metrics = check(instantiate.metrics, settings.get("metrics"), plugins)
     if rule is not None and step_size is not None:
-        check(check_rule, rule.with_step_size(step_size))
+        check(check_rule, rule.with_step_size(step_size), discount)
     if errors:
         raise SettingErrors.one_of(errors)
     layout = getattr(mdp, "layout", None)
@@ -137,6 +145,16 @@ def _build(text: str) -> Cell:
         **{name: settings[name] for name in _PLAIN},
     }
     return Cell(settings, identity.digest(settings, mdp, plugins), _name(settings, plugins), mdp, arguments)
+
+
+def measured_by(cell: Cell) -> list[str]:
+    """Names of the metrics that the run of a cell can record."""
+    from mqlearn.learning.loop import default_episodes, resolve_evaluation
+    from mqlearn.learning.metrics import recorded
+
+    arguments = cell.run_arguments
+    evaluation = resolve_evaluation(arguments["evaluation"], default_episodes(cell.mdp, arguments["sampling"]))
+    return recorded(cell.mdp, arguments["features"], evaluation, arguments["metrics"])
 
 
 def build_environment(settings: Mapping[str, Any]) -> Any:
@@ -176,15 +194,15 @@ def _initial(name: str, value: Any) -> Any:
 
 _KINDS: dict[str, Callable[[str, Any], Any]] = {
     "discount": _discount,
-    "reward": choice("auto", "mean", "sampled"),
+    "reward": partial(choice, options=("auto", "mean", "sampled")),
     "q0": _initial,
     "theta0": _initial,
-    "iterations": whole(0, 10**15),
-    "checkpoints": choice("log", "linear"),
-    "n_checkpoints": whole(1, 10**6),
-    "n_seeds": whole(1, 10**5),
-    "seed": whole(0, 2**32 - 1),
-    "n_workers": whole(1, optional=True),
+    "iterations": partial(whole, low=0, high=10**15, written=True),
+    "checkpoints": partial(choice, options=("log", "linear")),
+    "n_checkpoints": partial(whole, low=1, high=10**6, written=True),
+    "n_seeds": partial(whole, low=1, high=10**5, written=True),
+    "seed": partial(whole, low=0, high=2**32 - 1, written=True),
+    "n_workers": partial(whole, low=1, null="one thread a core", written=True),
 }
 _PLAIN = tuple(name for name in _KINDS if name not in ("discount", "q0", "theta0"))
 
@@ -207,14 +225,12 @@ def _experiment(node: Any) -> dict[str, Any]:
 def tracking_section(node: Any) -> dict[str, Any]:
     """The section `tracking`, checked; truth values as such. Raises SettingError."""
     node = _section("tracking", node, ("name", "uri", "per_seed"))
-    choice("mlflow", "none")("tracking", node["name"])
-    per_seed = str(node["per_seed"]).lower()
-    if node["name"] == "mlflow" and per_seed not in TRUTH:
-        raise SettingError("tracking.per_seed", node["per_seed"], "must be true or false")
+    choice("tracking", node["name"], ("mlflow", "none"))
+    per_seed = node["name"] == "mlflow" and switch("tracking.per_seed", node["per_seed"])
     uri = node["uri"]
     if uri is not None and not (isinstance(uri, str) and uri.strip()):
         raise SettingError("tracking.uri", uri, "must be the address of a store, or null")
-    return {"name": node["name"], "uri": uri, "per_seed": TRUTH.get(per_seed, False)}
+    return {"name": node["name"], "uri": uri, "per_seed": per_seed}
 
 
 # --- names --------------------------------------------------------------------------------------------------------

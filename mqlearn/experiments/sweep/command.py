@@ -13,16 +13,15 @@ import shlex
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 
-from mqlearn.cli.arguments import Options, refuse_finished
 from mqlearn.errors import SettingError
-from mqlearn.experiments import execute, processes
+from mqlearn.experiments import processes
 from mqlearn.experiments.jobs import hydra_main
+from mqlearn.experiments.plan import PlannedCell, refuse_finished
 from mqlearn.experiments.settings import compose, identity
 from mqlearn.experiments.sweep import audit, journal, tuning
 from mqlearn.experiments.sweep.launch import launch
-from mqlearn.experiments.sweep.plan import Planned, plan
+from mqlearn.experiments.sweep.plan import plan
 from mqlearn.experiments.sweep.preview import preview as preview_of
 from mqlearn.experiments.sweep.sweep import Sweep
 from mqlearn.paths import outputs_folder
@@ -37,19 +36,19 @@ _EXTRAS = {
 }
 
 
-def finished_run(job: compose.Job) -> runs.Run | None:
-    """The finished run of a job, if there is one."""
-    track = execute.tracker(job.cell.settings)
-    return _finished(track.experiment, track.uri, [job.cell.digest]).get(job.cell.digest)
-
-
 def _finished(experiment: str, uri: str | None, digests: Sequence[str]) -> dict[str, runs.Run]:
     return lookup.finished(outputs_folder(), experiment, store=uri, digests=digests, digest_of=identity.digest_of)
 
 
-def run(arguments: Sequence[str], options: Options, *, preview: bool, existing: str) -> int:
-    """`mqlearn run -m`: 1 if a cell failed, else 0. Raises SettingError before anything is created."""
-    chosen = {text.partition("=")[0]: text.partition("=")[2] for text in options.overrides}
+def run(
+    arguments: Sequence[str], overrides: Sequence[str], config_dir: str | None, *, preview: bool, existing: str
+) -> int:
+    """A sweep: 1 if a cell failed, else 0. Raises SettingError before anything is created.
+
+    arguments: for Hydra, the overrides among them.   preview: print what would be done, and create nothing.
+    existing: what to do with cells that are finished (`mqlearn.experiments.plan.EXISTING`).
+    """
+    chosen = {text.partition("=")[0]: text.partition("=")[2] for text in overrides}
     for setting in ("hydra/launcher", "hydra/sweeper"):
         extra, module = _EXTRAS.get(chosen.get(setting, ""), ("", ""))
         if extra and not _installed(module):
@@ -57,12 +56,12 @@ def run(arguments: Sequence[str], options: Options, *, preview: bool, existing: 
             raise SettingError(setting, chosen[setting], expected)
     if chosen.get("hydra.launcher.n_jobs") == "0":
         raise SettingError("hydra.launcher.n_jobs", 0, "must be a number of jobs at once; -1 is one a core")
-    if chosen.get("experiment") and not preview and len(compose.sweep(options.overrides, options.config_dir)) == 1:
-        tuned = tuning.settings_of(options)
+    if chosen.get("experiment") and not preview and len(compose.sweep(overrides, config_dir)) == 1:
+        tuned = tuning.settings_of(overrides, config_dir)
         if tuned is not None:
             if not _installed(_EXTRAS["optuna"][1]):
                 raise SettingError("experiment", "tuning", "needs the extra optuna: pip install 'mqlearn[optuna]'")
-            return tuning.run(tuned, options)
+            return tuning.run(tuned, overrides, config_dir)
     if chosen.get("hydra/sweeper", "mqlearn") != "mqlearn":  # which decides itself what runs, one result at a time
         return hydra_main(arguments)
     added, launcher = _defaults(chosen)
@@ -70,9 +69,9 @@ def run(arguments: Sequence[str], options: Options, *, preview: bool, existing: 
     if launcher.startswith("submitit") and "hydra.launcher.submitit_folder" not in chosen:
         place = journal.sweeps(outputs_folder()) / name / "submitit" / "%j"
         added.append(f"hydra.launcher.submitit_folder={_quoted(str(place))}")
-    planned = plan(options.overrides, added, options.config_dir)
+    planned = plan(overrides, added, config_dir)
     command = shlex.join(["mqlearn", "run", *map(shown, arguments)])
-    sweep = Sweep(name, planned, command, launcher, existing, options.config_dir, added)
+    sweep = Sweep(name, planned, command, launcher, existing, config_dir, added)
     kept: dict[int, runs.Run] = {}
     if existing != "rerun" or preview:
         kept = _find_done(sweep)
@@ -137,9 +136,9 @@ def _new_id() -> str:
     return f"{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(2)}"
 
 
-def _stores(planned: Sequence[Planned]) -> dict[tuple[str | None, str], list[Planned]]:
+def _stores(planned: Sequence[PlannedCell]) -> dict[tuple[str | None, str], list[PlannedCell]]:
     """Cells by store and experiment."""
-    groups: dict[tuple[str | None, str], list[Planned]] = {}
+    groups: dict[tuple[str | None, str], list[PlannedCell]] = {}
     for one in planned:
         groups.setdefault((one.uri, one.experiment), []).append(one)
     return groups
@@ -188,9 +187,9 @@ def _deliver(sweep: Sweep, kept: Mapping[int, runs.Run]) -> None:
 
     for one in [one for one in sweep.cells if one.number in kept]:
         folder = kept[one.number].folder
-        tags = journal.tags_of(sweep.id, asdict(one))
+        tags = journal.tags_of(sweep.id, one.record())
         try:
-            tracking.upload(folder, one.uri or "", one.experiment, one.per_seed, tags=tags)
+            tracking.upload(folder, one.uri or "", one.experiment, one.track.per_seed, tags=tags)
             problem = None
         except TrackingError as error:
             problem = str(error)
@@ -198,7 +197,7 @@ def _deliver(sweep: Sweep, kept: Mapping[int, runs.Run]) -> None:
         sweep.done[one.number] = run_kept
         if problem:
             more = {"not_tracked": problem}
-            journal.mark(sweep.folder, asdict(one), "done", **journal.outcome(run_kept), **more)
+            journal.mark(sweep.folder, one.record(), "done", **journal.outcome(run_kept), **more)
             del sweep.done[one.number]
 
 

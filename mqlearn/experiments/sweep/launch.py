@@ -2,13 +2,12 @@
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
 from typing import Any
 
 from mqlearn.experiments import processes
 from mqlearn.experiments.jobs import hydra_main
+from mqlearn.experiments.plan import PlannedCell
 from mqlearn.experiments.sweep import journal
-from mqlearn.experiments.sweep.plan import Planned
 from mqlearn.experiments.sweep.sweep import Sweep
 from mqlearn.storage.store import shown
 
@@ -42,7 +41,7 @@ def _carry_out(sweep: Sweep, launch: Callable[..., Any]) -> None:
         if len(left) == len(waiting):
             for one in left:
                 reason = journal.first_line(error) if error else "the launcher did not run it"
-                journal.mark(sweep.folder, asdict(one), "failed", error=reason)
+                journal.mark(sweep.folder, one.record(), "failed", error=reason)
             break
         waiting = left
     for one in alone:
@@ -51,10 +50,10 @@ def _carry_out(sweep: Sweep, launch: Callable[..., Any]) -> None:
         if state not in ("done", "failed"):
             reason = "its process died twice, the second time alone (killed, or out of memory?)"
             detail = f" ({type(error).__name__})" if error else ""
-            journal.mark(sweep.folder, asdict(one), "failed", error=reason + detail)
+            journal.mark(sweep.folder, one.record(), "failed", error=reason + detail)
 
 
-def _attempt(sweep: Sweep, launch: Callable[..., Any], members: Sequence[Planned]) -> Exception | None:
+def _attempt(sweep: Sweep, launch: Callable[..., Any], members: Sequence[PlannedCell]) -> Exception | None:
     """One launch; what went wrong with it as a whole, if anything did. All its jobs have ended then."""
     jobs = []
     for one in members:

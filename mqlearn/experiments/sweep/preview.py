@@ -12,9 +12,11 @@ def preview(sweep: Sweep, kept: Collection[int], chosen: Mapping[str, str]) -> s
     jobs = chosen.get("hydra.launcher.n_jobs", "-1")
     cores = os.cpu_count() or 1
     at_once = 1 if sweep.launcher == "basic" else int(jobs) if jobs.isdigit() and jobs != "0" else cores
-    rates = [d.summary["seconds"] / one.work for one in sweep.cells if (d := sweep.done.get(one.number)) and one.work]
+    rates = [
+        d.summary["seconds"] / one.seconds for one in sweep.cells if (d := sweep.done.get(one.number)) and one.seconds
+    ]
     rate = sorted(rates)[len(rates) // 2] if rates else 1.0
-    seconds = 5 + sum(0.2 + rate * one.work for one in missing) / at_once if missing else 0
+    seconds = 5 + sum(0.2 + rate * one.seconds for one in missing) / at_once if missing else 0
     source = f"from {len(rates)} finished runs of this sweep" if rates else "rough: no run of this sweep is finished"
     size = sum(one.bytes for one in missing) / 1e6
     lines = [

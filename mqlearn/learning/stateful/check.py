@@ -27,8 +27,8 @@ _PHI = np.array([[1.0, 0.0, 0.0], [0.0, 0.6, 0.8], [0.5, 0.5, 0.0], [0.0, 1.0, 0
 _STEPS = 3
 
 
-def check(rule: Rule | Stateful) -> None:
-    """Refuse a rule that cannot be run. Raises SettingError, with file and line where they are known."""
+def check(rule: Rule | Stateful, discount: float = 0.9) -> None:
+    """Refuse a rule that cannot be run at a discount. Raises SettingError, with file and line where they are known."""
     if isinstance(rule, Rule):
         check_rule(rule)
         return
@@ -36,8 +36,7 @@ def check(rule: Rule | Stateful) -> None:
     modes = tuple(rule.modes)
     if not modes or set(modes) - set(MODES):
         raise SettingError("algorithm", name, f"modes={modes} must be some of {', '.join(MODES)}")
-    if rule.step_size is None:
-        rule = rule.at(rule.discount)
+    rule = rule.at(discount)
     _check_numbers(rule)
     for mode in modes:
         _Trial(rule, mode).run()

@@ -274,6 +274,7 @@ class Expressions:
             if found is not None and not isinstance(found, bool | int | float | str):
                 return self._called(node, getattr(found, node.func.attr, None), found, arguments, named)
             if isinstance(base, ast.Name) and base.id == self.step.self:
+                self.step.field(node.func)
                 self.step.refuse(node, f"step() cannot call self.{node.func.attr}: take a function of your file")
             owner = self.lower(base)
             if owner.kind == PAIRS:

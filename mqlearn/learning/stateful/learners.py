@@ -68,8 +68,9 @@ class _StatefulLearner:
     def tables(self) -> np.ndarray:
         return self._tables(self.rule.estimate)
 
-    def acting_tables(self) -> np.ndarray:
-        return self._tables(self.rule.acting)
+    def acting_tables(self) -> np.ndarray | None:
+        own = type(self.rule).acting is not Stateful.acting
+        return self._tables(self.rule.acting) if own else None
 
     @property
     def theta(self) -> np.ndarray | None:

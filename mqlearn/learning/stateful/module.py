@@ -191,11 +191,11 @@ def _arrays(layout: Layout, source: str) -> list[str]:
 
 def _sweep_draws(rule: Stateful, verbs: Any) -> list[str]:
     """Statements that draw the successors of an iteration."""
-    n = rule.batch
+    n, lines = rule.batch, list[str]()
     if n == 1:
-        lines = [*_swept("y", "r")]
+        lines += [*_swept("y", "r")]
     else:
-        lines = [*_swept("y[0]", "r[0]"), f"for draw in range(1, {n}):"]
+        lines += [*_swept("y[0]", "r[0]"), f"for draw in range(1, {n}):"]
         place = "draw * each, k + done + i, lanes[lane], seed, BATCH, y[draw], r[draw]"
         lines.append(f"    sweep_once(model, {place})")
     if "again" in verbs.uses:

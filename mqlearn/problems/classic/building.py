@@ -1,12 +1,9 @@
 """A FiniteMDP from a function that lists the outcomes of a state-action pair, as definitions in papers do."""
 
 from collections.abc import Callable, Collection, Sequence
-from numbers import Integral
 
 import numpy as np
 
-from mqlearn.checks import finite_number
-from mqlearn.errors import SettingError, nearest
 from mqlearn.problems.mdp import FiniteMDP
 
 Outcomes = Sequence[tuple[float, int, float]] | np.ndarray  # (probability, successor, reward) each; none: inadmissible
@@ -62,33 +59,3 @@ def finite_mdp(
 def uniform_over(states: Collection[int], n_states: int) -> np.ndarray:
     """(S,): the distribution that gives each of some states the same probability."""
     return np.isin(np.arange(n_states), [*states]) / len(states)
-
-
-def whole(setting: str, value: object, low: int, why: str = "") -> int:
-    """The value as an int, if it is a whole number of at least `low`. Raises SettingError."""
-    if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < low:
-        raise SettingError(setting, value, f"must be a whole number of at least {low}{why}")
-    return int(value)
-
-
-def share(setting: str, value: object) -> float:
-    """The value as a float, if it is a number from 0 to 1. Raises SettingError."""
-    number = finite_number(value)
-    if number is None or not 0 <= number <= 1:
-        raise SettingError(setting, value, "must be a number from 0 to 1")
-    return number
-
-
-def finite(setting: str, value: object) -> float:
-    """The value as a float, if it is a finite number. Raises SettingError."""
-    number = finite_number(value)
-    if number is None:
-        raise SettingError(setting, value, "must be a finite number")
-    return number
-
-
-def dialect_of(value: object, known: Sequence[str]) -> str:
-    """The dialect, if it is known. Raises SettingError."""
-    if value not in known:
-        raise SettingError("env.dialect", value, f"must be {' or '.join(known)}{nearest(str(value), known)}")
-    return str(value)

@@ -6,8 +6,9 @@ which is the default.
 
 import numpy as np
 
+from mqlearn.checks import choice, finite, share, whole
 from mqlearn.errors import SettingError
-from mqlearn.problems.classic.building import Outcomes, dialect_of, finite, finite_mdp, share, uniform_over, whole
+from mqlearn.problems.classic.building import Outcomes, finite_mdp, uniform_over
 from mqlearn.problems.mdp import FiniteMDP
 
 _BOTH_ENDS = " (the first and the last state differ)"
@@ -36,7 +37,7 @@ def forest(n: int = 3, r1: float = 4.0, r2: float = 2.0, p: float = 0.1, *, disc
     Action 1 cuts: to age 0; it pays 0 at age 0, r2 at age n-1, else 1. It starts at age 0.
     n=3, g=.9: V = 26.244, 29.484, 33.484.
     """
-    n, p = whole("env.n", n, 2, _BOTH_ENDS), share("env.p", p)
+    n, p = whole("env.n", n, 2, why=_BOTH_ENDS), share("env.p", p)
     r1, r2 = finite("env.r1", r1), finite("env.r2", r2)
 
     def outcomes(x: int, u: int) -> Outcomes:
@@ -66,9 +67,9 @@ def river_swim(n: int = 6, *, dialect: str = "osband", discount: float = 0.95) -
     strehl (Strehl, Littman 2008): .3, .6, .1; in state 0 .3, .7, 0; in state n-1 0, .3, .7; rewards 5 and 10000. It
     starts in 1 or 2 with probability .5 each. V(0) = 20459.7715473982.
     """
-    dialect = dialect_of(dialect, tuple(_RIVERS))
+    dialect = choice("env.dialect", dialect, tuple(_RIVERS))
     first, inside, last, small, large, starts = _RIVERS[dialect]
-    n = whole("env.n", n, 1 + max(2, *starts), " (the ends differ, and the first states exist)")
+    n = whole("env.n", n, 1 + max(2, *starts), why=" (the ends differ, and the first states exist)")
 
     def outcomes(x: int, u: int) -> Outcomes:
         if u == 0:
@@ -89,7 +90,7 @@ def chain_walk(n: int = 50, *, discount: float = 0.9) -> FiniteMDP:
     n-1. V(0) = .701874794, V(10) = -.3411939452, V(49) = .8478009927. The two actions of state 40 differ by less than
     1e-12: they count as tied.
     """
-    n = whole("env.n", n, 21, " (the states 10 and n-10 lie apart)")
+    n = whole("env.n", n, 21, why=" (the states 10 and n-10 lie apart)")
     paid = {n - 10: 1.0, 10: -1.0}
 
     def outcomes(x: int, u: int) -> Outcomes:
@@ -140,7 +141,7 @@ def azar_linear(n: int = 50, *, discount: float = 0.995) -> FiniteMDP:
     proportional to 1 / |x - y|. Arriving at 0 or n-1 pays +1, once, elsewhere -1. The first state is uniform over the
     others. n=50: V(1) = V(48) = 1, V(24) = V(25) = -4.375370956.
     """
-    n = whole("env.n", n, 3, " (there is a state between the terminal ones)")
+    n = whole("env.n", n, 3, why=" (there is a state between the terminal ones)")
 
     def outcomes(x: int, u: int) -> Outcomes:
         y = np.arange(x) if u == 0 else np.arange(x + 1, n)
@@ -160,7 +161,7 @@ def combination_lock(n: int = 50, *, discount: float = 0.995) -> FiniteMDP:
     n=50: V(0) = .3584633431, V(48) = 1. Long locks are degenerate: V* > 0 in the 81 states before
     the goal only (n=2500: from 2418), else 0.
     """
-    n = whole("env.n", n, 2, " (there is a state before the goal)")
+    n = whole("env.n", n, 2, why=" (there is a state before the goal)")
 
     def outcomes(k: int, u: int) -> Outcomes:
         if u == 1:

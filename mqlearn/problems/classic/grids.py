@@ -5,8 +5,8 @@ V is V*, the value under the best actions, at the usual discount, which is the d
 
 import numpy as np
 
-from mqlearn.errors import SettingError
-from mqlearn.problems.classic.building import Outcomes, finite_mdp, whole
+from mqlearn.checks import switch, whole
+from mqlearn.problems.classic.building import Outcomes, finite_mdp
 from mqlearn.problems.mdp import FiniteMDP
 
 _MOVES = ((-1, 0), (0, 1), (1, 0), (0, -1))  # up, right, down, left: rows and columns
@@ -59,8 +59,7 @@ def deep_sea(n: int = 10, *, randomise_actions: bool = False, map_seed: int = 0,
     n=10: V(0) = g^9 - .001 (1 - g^10) / (1 - g) = .9039554549845.
     """
     n, map_seed = whole("env.n", n, 1), whole("env.map_seed", map_seed, 0)
-    if not isinstance(randomise_actions, bool):
-        raise SettingError("env.randomise_actions", randomise_actions, "must be true or false")
+    randomise_actions = switch("env.randomise_actions", randomise_actions)
     generator = np.random.Generator(np.random.Philox(map_seed))
     swapped = generator.random(n * n) < 0.5 if randomise_actions else np.zeros(n * n, bool)
 

@@ -3,7 +3,8 @@
 V is V*, the value under the best actions, at the usual discount, which is the default.
 """
 
-from mqlearn.problems.classic.building import Outcomes, finite_mdp, share, whole
+from mqlearn.checks import share, whole
+from mqlearn.problems.classic.building import Outcomes, finite_mdp
 from mqlearn.problems.mdp import FiniteMDP
 
 _STOCK = 3  # the largest
@@ -34,7 +35,7 @@ def queue(n: int = 21, *, discount: float = 0.95) -> FiniteMDP:
     s(u) (nothing when empty), or nothing. Action 0 is slow, s = .3; action 1 is fast, s = .6, and costs 1. The reward
     is -(x + cost), x the state left. It starts empty. V(0) = -23.9341103758; slow is best only when empty.
     """
-    n = whole("env.n", n, 2, " (empty and full differ)")
+    n = whole("env.n", n, 2, why=" (empty and full differ)")
 
     def outcomes(x: int, u: int) -> Outcomes:
         served, reward = (0.3, 0.6)[u], -float(x + u)
@@ -49,7 +50,7 @@ def machine(n: int = 8, *, discount: float = 0.95) -> FiniteMDP:
     Action 0 keeps it: it pays -x, and wear grows by 1 (at most n-1) with probability .3. Action 1 replaces it: it pays
     -8 and leads to 0. It starts new. V(0) = -26.6619130807; replacing is best from wear 2.
     """
-    n = whole("env.n", n, 2, " (new and worn differ)")
+    n = whole("env.n", n, 2, why=" (new and worn differ)")
 
     def outcomes(x: int, u: int) -> Outcomes:
         if u == 1:
@@ -67,7 +68,7 @@ def gambler(n: int = 100, p: float = 0.4, *, discount: float = 0.999999) -> Fini
     Within 1e-6: V(25) = .16, V(50) = .4, V(75) = .64. Optimal actions tie in 36 states, and nearly tie in most others:
     compare values here, never policies.
     """
-    n, p = whole("env.n", n, 2, " (there is a capital between 0 and n)"), share("env.p", p)
+    n, p = whole("env.n", n, 2, why=" (there is a capital between 0 and n)"), share("env.p", p)
 
     def outcomes(x: int, u: int) -> Outcomes:
         stake = u + 1

@@ -5,8 +5,9 @@ The seed of a map has nothing to do with the seeds of learning.
 
 import numpy as np
 
+from mqlearn.checks import choice, whole
 from mqlearn.errors import SettingError
-from mqlearn.problems.classic.building import Outcomes, dialect_of, finite_mdp, whole
+from mqlearn.problems.classic.building import Outcomes, finite_mdp
 from mqlearn.problems.mdp import FiniteMDP
 
 _DIALECTS = ("uniform", "normalised", "stick")
@@ -32,7 +33,7 @@ def garnet(
     is standard normal.
     The same map_seed gives the same arrays. n_rewarding belongs to the dialect uniform alone.
     """
-    dialect = dialect_of(dialect, _DIALECTS)
+    dialect = choice("env.dialect", dialect, _DIALECTS)
     n_states, n_actions = whole("env.n_states", n_states, 1), whole("env.n_actions", n_actions, 1)
     b, map_seed = _successors(n_successors, n_states), whole("env.map_seed", map_seed, 0)
     if dialect == "uniform" and whole("env.n_rewarding", n_rewarding, 0) > n_states:
