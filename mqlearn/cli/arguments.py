@@ -87,6 +87,20 @@ def take_existing(options: Options) -> str | None:
     return None if existing is None else choice("existing", existing, EXISTING)
 
 
+def take_plugins(options: Options) -> None:
+    """Take `plugins`, and import these modules of the user's: records made with them can then be built again.
+
+    Raises SettingError.
+    """
+    from mqlearn.experiments.settings import plugins
+
+    written = take(options, "plugins")
+    if written is not None:
+        plugins.search(options.config_dir)
+        inner = written.strip("'\"").removeprefix("[").removesuffix("]")
+        plugins.load([name for name in map(str.strip, inner.split(",")) if name])
+
+
 def take_switch(options: Options, setting: str) -> bool:
     """Take a truth value, false if it is not there. Raises SettingError."""
     return switch(setting, take(options, setting) or "false")

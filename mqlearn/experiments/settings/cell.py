@@ -4,6 +4,7 @@ A *cell* is one configuration with all its seeds. Its digest (see `identity`) co
 digest, same numbers.
 """
 
+import contextlib
 import functools
 import json
 import weakref
@@ -15,7 +16,7 @@ from typing import Any
 
 from mqlearn.checks import choice, finite_number, switch, whole
 from mqlearn.errors import SettingError, SettingErrors, nearest
-from mqlearn.experiments.settings import identity, instantiate
+from mqlearn.experiments.settings import identity, instantiate, records
 from mqlearn.experiments.settings import plugins as user_modules
 
 _GROUPS = ("env", "algorithm", "step_size", "sampling", "features", "evaluation")
@@ -60,10 +61,26 @@ def run_cells(some: Sequence[Cell], progress: Callable[[int, float], None] | Non
 
 
 def build(settings: Mapping[str, Any]) -> Cell:
-    """Validate resolved settings and build what they describe. Raises SettingError, one message for all errors."""
+    """Validate resolved settings and build what they describe. Raises SettingError, one message for all errors.
+
+    For the user's own settings: their modules are imported. Those of a record go through `rebuild`.
+    """
     from mqlearn.problems.model_files import pinned
 
-    return _build(json.dumps({**settings, "env": pinned(settings.get("env"))}, sort_keys=True))
+    with contextlib.suppress(SettingError):  # raised among the others
+        user_modules.load(settings.get("plugins", []))
+    return _build(json.dumps({**settings, "env": pinned(settings.get("env"))}, sort_keys=True), recorded=False)
+
+
+def rebuild(recorded: Mapping[str, Any], *, pinned: bool = False) -> Cell:
+    """`build` from the settings of a record, which is data: nothing is imported or read that it alone names.
+
+    pinned: but for a model's file whose content it pins. Raises SettingError, also for modules that the user has not
+    named on this command line.
+    """
+    user_modules.known(recorded.get("plugins") or [])
+    records.check(recorded, pinned=pinned)
+    return _build(json.dumps(dict(recorded), sort_keys=True), recorded=True)
 
 
 # Cells on equal models share one, and with it what was solved for it.
@@ -71,7 +88,7 @@ _models: weakref.WeakValueDictionary[tuple[str, str], Any] = weakref.WeakValueDi
 
 
 @functools.lru_cache(maxsize=64)
-def _build(text: str) -> Cell:
+def _build(text: str, *, recorded: bool) -> Cell:
     settings = json.loads(text)
     for plan in ("figure", "tuning"):  # of an experiment, not settings of its cells
         settings.pop(plan, None)
@@ -94,7 +111,7 @@ def _build(text: str) -> Cell:
         for name, value in settings.items()
         if name not in known
     ]
-    plugins = check(user_modules.load, settings.get("plugins", [])) or {}
+    plugins = check(user_modules.known if recorded else user_modules.load, settings.get("plugins", [])) or {}
     for name, kind in _KINDS.items():
         settings[name] = check(kind, name, settings.get(name))
     settings["experiment"] = check(_experiment, settings.get("experiment"))

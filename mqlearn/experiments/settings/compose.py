@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from mqlearn.errors import SettingError, SettingErrors
-from mqlearn.experiments.settings import loader
+from mqlearn.experiments.settings import loader, plugins
 from mqlearn.experiments.settings.cell import Cell, build
 from mqlearn.experiments.settings.refusals import diagnose, hydra_errors, parse, refusals
 from mqlearn.paths import CONF, outputs_folder
@@ -141,6 +141,7 @@ def _hydra(config_dir: str | None) -> Iterator[Compose]:
     from hydra.core.global_hydra import GlobalHydra
 
     register_resolvers()
+    plugins.search(config_dir)
     folder = None if config_dir is None else Path(config_dir).expanduser().resolve()
     if folder is not None and not (config_dir and folder.is_dir()):
         raise SettingError("--config-dir", config_dir, "is not a folder")
