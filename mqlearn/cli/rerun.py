@@ -29,7 +29,7 @@ def rerun(arguments: Sequence[str]) -> int:
         recorded = tracking.find(tracker(changes).uri or "", source, outputs_folder())
     where = {"tracking": {"name": "none"}, "n_workers": changes["n_workers"]}
     # defaults for what is newer than the record
-    cell = rebuild({**changes, **recorded.settings, **where}, pinned=True)
+    cell = rebuild({**changes, **runs.recorded_settings(recorded), **where}, pinned=True)
     if cell.digest != (known := identity.digest_of(recorded)):
         sys.stderr.write(
             f"warning: the digest is now {cell.digest[:16]}, not {known[:16]}: the numerics version "

@@ -21,7 +21,7 @@ def upload(arguments: Sequence[str]) -> int:
     only("upload", overrides, ("tracking",))
     settings = compose.compose(["tracking=mlflow", *overrides])
     for folder in folders:
-        settings["experiment"] = runs.load(folder).settings["experiment"]
+        settings["experiment"] = runs.recorded_settings(runs.load(folder))["experiment"]
         track = tracker(settings)
         try:
             track.prepare()

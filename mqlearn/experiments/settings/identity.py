@@ -153,7 +153,7 @@ def digest_of(run: runs.Run) -> str:
     if run.summary.get("digest_version") == DIGEST_VERSION:
         return run.digest
     try:
-        return present_digest(run.digest, run.settings, run.summary.get("numerics_version"))
+        return present_digest(run.digest, runs.recorded_settings(run), run.summary.get("numerics_version"))
     except SettingError:  # its settings cannot be read
         return run.digest
 
