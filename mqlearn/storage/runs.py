@@ -175,7 +175,9 @@ def recorded_settings(run: Run) -> dict[str, Any]:
 def check_readable(run: Run) -> None:
     """Raise SettingError, which names folder, file and entry, unless a finished run can be compared and drawn."""
     recorded_settings(run)
-    seeds = {len(array) for name, array in run.curves.items() if name != "iteration"}
+    curves = _reading(run.folder / CURVES, lambda path: _load_arrays(path, shapes.check_curves))  # not kept
+    _reading(run.folder / TABLES, _check_table_heads)
+    seeds = {len(array) for name, array in curves.items() if name != "iteration"}
     if seeds - {run.settings["n_seeds"]}:
         expected = f"has {seeds.pop()} seeds, {CONFIG} says {run.settings['n_seeds']}"
         raise SettingError("folder", run.folder, f"{CURVES} {expected}")
@@ -291,6 +293,10 @@ def _load_settings(path: Path) -> dict[str, Any]:
 
     content = yaml.load(path.read_text(encoding="utf-8"), Loader)
     shapes.check_settings(content)
+    for group in shapes.GROUPS:  # a label that is not given
+        node = content.get(group)
+        if isinstance(node, dict) and isinstance(node.get("_target_"), str):
+            node.setdefault("name", node["_target_"].rpartition(".")[2])
     return content
 
 
@@ -305,6 +311,18 @@ def _load_arrays(path: Path, check: Callable[[dict[str, np.ndarray]], None]) -> 
             arrays[member.removesuffix(".npy")] = array
     check(arrays)
     return arrays
+
+
+def _check_table_heads(path: Path) -> None:
+    """`shapes.check_tables` by what the arrays say of themselves: tables can be large."""
+    heads: dict[str, Any] = {}
+    with zipfile.ZipFile(path) as archive:
+        for member in archive.namelist():
+            with archive.open(member) as file:
+                read = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+                shape, _, dtype = read[np.lib.format.read_magic(file)](file)
+                heads[member.removesuffix(".npy")] = shapes.Head(dtype, shape)
+    shapes.check_tables(heads)
 
 
 def _reading(path: Path, read: Callable[[Path], Any]) -> Any:

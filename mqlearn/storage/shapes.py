@@ -4,11 +4,11 @@ Each check raises ValueError that names the entry; nothing here reads a file.
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-_GROUPS = ("env", "algorithm", "step_size", "sampling", "features", "evaluation")
+GROUPS = ("env", "algorithm", "step_size", "sampling", "features", "evaluation")
 _NEEDED = ("env", "algorithm", "step_size", "sampling", "features", "discount", "iterations", "n_seeds", "seed")
 _STATES = ("finished", "diverged", "failed", "killed")
 _DEEPEST = 20
@@ -55,6 +55,13 @@ def _metrics(value: Any) -> bool:
     return _mapping(value) and all(map(_text, value.values()))
 
 
+class Head(NamedTuple):
+    """What an array says of itself."""
+
+    dtype: np.dtype
+    shape: tuple[int, ...]
+
+
 Kind = tuple[Callable[[Any], bool], str]
 _SUMMARY: dict[str, Kind] = {
     "digest": (_text, "a text"),
@@ -78,7 +85,7 @@ _SUMMARY_OPTIONAL: dict[str, Kind] = {
     "error": (_text, "a text"),
 }
 _SETTINGS: dict[str, Kind] = {
-    **dict.fromkeys(_GROUPS, (_node, "a mapping with _target_, a text")),
+    **dict.fromkeys(GROUPS, (_node, "a mapping with _target_, a text")),
     "experiment": (_named, "a mapping with name, a text"),
     "discount": (_number, "a number"),
     **dict.fromkeys(("iterations", "n_seeds", "seed", "n_checkpoints", "n_workers"), (_whole, "a whole number")),
@@ -130,11 +137,11 @@ def check_curves(arrays: Mapping[str, np.ndarray]) -> None:
             raise ValueError(f"{name} must be {wanted}, not {_shown(array)}")
 
 
-def check_tables(arrays: Mapping[str, np.ndarray]) -> None:
+def check_tables(arrays: Mapping[str, "np.ndarray | Head"]) -> None:
     """Real numbers of as many axes as a table of this name has."""
     for name, array in arrays.items():
-        axes = _TABLES.get(name, array.ndim)
-        if array.dtype.kind not in "fiub" or array.ndim != axes:
+        axes = _TABLES.get(name, len(array.shape))
+        if array.dtype.kind not in "fiub" or len(array.shape) != axes:
             raise ValueError(f"{name} must be numbers on {axes} axes, not {_shown(array)}")
 
 
@@ -164,5 +171,5 @@ def _check_plain(place: str, value: Any, depth: int) -> None:
         raise ValueError(f"{place} is a {type(value).__name__}")
 
 
-def _shown(array: np.ndarray) -> str:
+def _shown(array: "np.ndarray | Head") -> str:
     return f"{array.dtype.name} {array.shape}"

@@ -133,7 +133,8 @@ def latex(verdicts: Sequence[Verdict]) -> str:
         own = list(members)
         effect = r"$a/b$" if own[0].summary == "time" else r"$a-b$"
         level = f"{100 * (1 - own[0].level):g}\\,\\%"
-        lines += [f"% {block}; {own[0].summary}, {metric} at k = {at}; {own[0].effect_kind}; {own[0].correction}"]
+        kind = f"{own[0].effect_kind}; {own[0].correction}"
+        lines += [f"% {_escaped(block)}; {own[0].summary}, {_escaped(metric)} at k = {at}; {kind}"]
         lines += [r"\begin{tabular}{llrrrl}", r"\toprule"]
         lines += [f"$a$ & $b$ & {effect} [{level}] & $p$ (Holm) & seeds & verdict \\\\", r"\midrule"]
         for v in own:
@@ -227,4 +228,5 @@ def _tex(x: float) -> str:
 
 def _escaped(text: str) -> str:
     special = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
-    return "".join(special.get(c) or (f"\\{c}" if c in "&%$#_{}" else c) for c in text)
+    line = " ".join(text.split())  # a new line would end a comment
+    return "".join(special.get(c) or (f"\\{c}" if c in "&%$#_{}" else c) for c in line)

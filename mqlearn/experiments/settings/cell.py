@@ -96,6 +96,10 @@ def _build(text: str, *, recorded: bool) -> Cell:
     from mqlearn.learning.loop import check_together, resolve_reward
     from mqlearn.learning.sampling import Synchronous
 
+    for group in _GROUPS:  # a label that is not given
+        node = settings.get(group)
+        if isinstance(node, dict) and "_target_" in node:
+            node.setdefault("name", str(node["_target_"]).rpartition(".")[2])
     errors: list[SettingError] = []
 
     def check(function: Callable, *arguments: Any) -> Any:
