@@ -87,6 +87,8 @@ def _imported_from_file(name: str) -> ModuleType:
     try:
         found = PathFinder.find_spec(package, _folders()) if package.isidentifier() else None
         if found is None or found.origin is None:
+            if package in _ours:
+                _drop(package)
             module = importlib.import_module(name)
         else:
             module = _module(package, found.origin)
@@ -107,8 +109,7 @@ def _module(name: str, file: str) -> ModuleType:
         name = f"mqlearn_plugin_{name}"
     if name in sys.modules and _same_file(sys.modules[name], file):
         return sys.modules[name]
-    for old in [one for one in sys.modules if one == name or one.startswith(f"{name}.")]:  # of another folder
-        del sys.modules[old]
+    _drop(name)
     spec = importlib.util.spec_from_file_location(name, file)
     assert spec is not None and spec.loader is not None  # it was found
     module = importlib.util.module_from_spec(spec)
@@ -119,6 +120,12 @@ def _module(name: str, file: str) -> ModuleType:
         del sys.modules[name], _ours[name]
         raise
     return module
+
+
+def _drop(name: str) -> None:
+    """Forget a module of another folder, and what lies within it."""
+    for old in [one for one in sys.modules if one == name or one.startswith(f"{name}.")]:
+        del sys.modules[old]
 
 
 def _is_of_others(name: str, file: str) -> bool:
