@@ -69,7 +69,7 @@ def test_the_same_name_in_another_folder_is_another_module(work, monkeypatch):
         (work / folder / "rule_of_a_folder.py").write_text(f"PLACE = {folder!r}\n")
         monkeypatch.chdir(work / folder)
         (module,) = plugins.load(["rule_of_a_folder"]).values()
-        assert module.PLACE == folder
+        assert folder == module.PLACE
 
 
 def test_ours_are_no_modules_of_the_user(work):

@@ -19,6 +19,7 @@ from mqlearn.errors import SettingError, SettingErrors, nearest
 from mqlearn.experiments.settings import identity, instantiate, records
 from mqlearn.experiments.settings import plugins as user_modules
 
+_LONGEST_NAME = 250  # as long as a folder's may be
 _GROUPS = ("env", "algorithm", "step_size", "sampling", "features", "evaluation")
 
 
@@ -215,8 +216,9 @@ def _section(setting: str, node: Any, known: Sequence[str]) -> dict[str, Any]:
 
 def _experiment(node: Any) -> dict[str, Any]:
     name = str(_section("experiment", node, ("name",))["name"]).strip()
-    if not name or not name.isprintable():
-        raise SettingError("experiment.name", name, "must be a text that can be printed, and not be blank")
+    if not name or not name.isprintable() or len(name) > _LONGEST_NAME:
+        expected = f"must be a text that can be printed, not be blank, and have at most {_LONGEST_NAME} characters"
+        raise SettingError("experiment.name", name, expected)
     return {"name": name}
 
 

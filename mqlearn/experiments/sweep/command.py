@@ -62,6 +62,9 @@ def run(
             if not _installed(_EXTRAS["optuna"][1]):
                 raise SettingError("experiment", "tuning", "needs the extra optuna: pip install 'mqlearn[optuna]'")
             return tuning.run(tuned, overrides, config_dir)
+    if chosen.get("hydra/sweeper") == "optuna":
+        expected = "searches for the least of a metric, which experiment=tuning names (tuning.metric, tuning.spaces)"
+        raise SettingError("hydra/sweeper", "optuna", f"{expected}: write mqlearn run -m experiment=tuning")
     if chosen.get("hydra/sweeper", "mqlearn") != "mqlearn":  # which decides itself what runs, one result at a time
         return hydra_main(arguments)
     added, launcher = _defaults(chosen)
