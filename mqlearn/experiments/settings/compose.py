@@ -196,6 +196,8 @@ def _swept(compose_one: Compose, overrides: Sequence[str]) -> dict[str, Any]:
     except refusals():  # told of where each job is composed
         return {}
     params = OmegaConf.select(config, "hydra.sweeper.params")
+    if params is not None and not OmegaConf.is_dict(params):
+        raise SettingError("hydra.sweeper.params", params, "must map settings to the values to sweep over")
     return {} if params is None else {str(key): value for key, value in OmegaConf.to_container(params).items()}
 
 

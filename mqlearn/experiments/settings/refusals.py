@@ -77,7 +77,7 @@ def diagnose(
         error = None
     if unknown:
         config = config or compose_one([])
-        named = [(key, key.rpartition("@")[2]) for key in unknown]  # group@setting, as Hydra writes it
+        named = [(key, key.rpartition("@")[2] or key) for key in unknown]  # group@setting, as Hydra writes it
         errors = [SettingError(name, given.get(key, ""), _no_such(name, config)) for key, name in named] + errors
     return SettingErrors.one_of(errors)
 
