@@ -64,6 +64,8 @@ def parse(
             options.files[name] = on_disk.target(name, value) if name in written and value != "-" else Path(value)
         elif argument in flags:
             options.given.add(argument)
+        elif "=" in argument and not name.lstrip("+~").strip():
+            raise SettingError("override", argument, "has no name before the =")
         elif name in _HYDRAS:
             raise SettingError("flag", argument, _HYDRAS[name])
         elif argument.startswith("-"):

@@ -10,6 +10,7 @@ from mqlearn.errors import SettingError
 from mqlearn.experiments.execute import perform, tracker
 from mqlearn.experiments.settings import compose, identity
 from mqlearn.experiments.settings.cell import rebuild
+from mqlearn.files import is_there
 from mqlearn.paths import outputs_folder
 from mqlearn.storage import array_comparison, runs, tracking
 
@@ -23,7 +24,7 @@ def rerun(arguments: Sequence[str]) -> int:
     source, *overrides = options.overrides
     only("rerun", overrides, ("tracking", "n_workers"))
     changes = compose.compose(["tracking=mlflow", *overrides])
-    if Path(source).is_dir():
+    if is_there(source):
         recorded = runs.load(source)
     else:
         recorded = tracking.find(tracker(changes).uri or "", source, outputs_folder())

@@ -26,7 +26,7 @@ import numpy as np
 
 from mqlearn.analysis.statistics.intervals import mean_interval
 from mqlearn.errors import SettingError
-from mqlearn.files import write_whole
+from mqlearn.files import is_there, write_whole
 from mqlearn.storage import shapes
 
 CONFIG, CURVES, TABLES, SUMMARY = FILES = ("config.yaml", "curves.npz", "tables.npz", "summary.json")
@@ -157,8 +157,8 @@ def update_summary(run: Run, **changes: Any) -> Run:
 def load(folder: str | Path) -> Run:
     """The run in `folder`. Raises SettingError, which names the file, if there is none or it is damaged."""
     folder = Path(folder).absolute()
-    if not folder.is_dir():
-        raise SettingError("folder", folder, "is not a folder" if folder.exists() else "no such folder")
+    if not is_there(str(folder)) or not folder.is_dir():
+        raise SettingError("folder", folder, "is not a folder" if is_there(str(folder)) else "no such folder")
     return Run(folder, _reading(folder / SUMMARY, _load_summary))
 
 

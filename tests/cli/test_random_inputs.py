@@ -23,30 +23,49 @@ from mqlearn.storage import tracking
 
 SMALL = ("iterations=20", "n_checkpoints=3", "n_seeds=2", "tracking=none", "experiment.name=there")
 GROUPS = ("env", "algorithm", "step_size", "sampling", "features", "evaluation", "tracking", "experiment")
-NUMBERS = ("0", "-1", "1", "2", "3.5", "0.5", "-0.0", "nan", "inf", "-inf", ".inf", "1e308", "-1e309", "1e-320", "1e5", "1_0",
-           "9" * 40, "0x10", "007", "1e", "1,2", "2**63")  # fmt: skip
-TEXTS = ("", " ", "''", '""', "x", "null", "None", "~", "true", "False", "on", "ünïcödé", "日本", "\u202e", "a b", "a=b", "=", "\\", "'",
-         "${discount}", "${nix}", "${oc.env:HOME}", "${", "$", "mqlearn.QLearning", "mqlearn.cli.main.main", "os.system", "../..",
-         "/etc/hostname", "map.txt", "%s", "{}", "[]", "\x7f", "x" * 300, "-", "--", "@", ":", "frozen_lake", "q_learning")  # fmt: skip
-NESTED = ("{a:1}", "{a:{b:{c:[1]}}}", "[1,2]", "[[1],[2,3]]", "[a,{b:1}]", "{_target_:os.system}", "{_target_:mqlearn.QLearning}",
-          "{_target_:mqlearn.Constant,alpha:0.1}", "{_target_:1}", "{name:x}", "[SFFG]", "[SF,FG]", "[S,G]", "{'':1}",
-          "choice(1,2)", "range(1,4)", "glob(*)", "interval(0,1)", "shuffle(1,2)", "int(3)", "str(3)", "bool(1)")  # fmt: skip
-HYDRA = ("hydra.run.dir", "hydra.sweep.dir", "hydra.sweep.subdir", "hydra.verbose", "hydra.mode", "hydra.searchpath", "hydra.job.name",
-         "hydra.job.num", "hydra.launcher.n_jobs", "hydra.launcher.verbose", "hydra.sweeper.params", "hydra.output_subdir",
-         "hydra/launcher", "hydra/sweeper", "hydra/job_logging", "hydra.callbacks", "hydra.nix", "hydra", "hydra/nix")  # fmt: skip
-OWN = ("preview", "existing", "against", "at", "epsilon", "summary", "metric", "diverged", "level", "interval", "tuned", "tuning_seed",
-       "calibrate", "allow_mixed", "smoke", "band", "port", "figure.metric", "plugins", "tuning.trials", "linear.projection")  # fmt: skip
-UNKNOWN = ("nix", "env.nix", "a.b.c", "", ".", "env.", ".env", "en v", "ünï", "_target_", "env@env2", "env@", "@x", "step_size@step_size.base",
-           "algorithm._target_", "env._target_", "env.name", "experiment.nix", "n-seeds")  # fmt: skip
-FLAGS = ("-m", "--multirun", "--json", "--csv", "--latex", "--output", "--verdicts", "--table", "--check", "--nix", "-x", "--cfg", "--info",
-         "--config-dir", "-cd", "-cn", "--resolve", "--", "-")  # fmt: skip
+NUMBERS = (
+    "0", "-1", "1", "2", "3.5", "0.5", "-0.0", "nan", "inf", "-inf", ".inf", "1e308", "-1e309", "1e-320", "1e5",
+    "1_0", "9" * 40, "0x10", "007", "1e", "1,2", "2**63",
+)  # fmt: skip
+TEXTS = (
+    "", " ", "''", '""', "x", "null", "None", "~", "true", "False", "on", "ünïcödé", "日本", "\u202e", "a b",
+    "a=b", "=", "\\", "'", "${discount}", "${nix}", "${oc.env:HOME}", "${", "$", "mqlearn.QLearning",
+    "mqlearn.cli.main.main", "os.system", "../..", "/etc/hostname", "map.txt", "%s", "{}", "[]", "\x7f",
+    "x" * 300, "-", "--", "@", ":", "frozen_lake", "q_learning",
+)  # fmt: skip
+NESTED = (
+    "{a:1}", "{a:{b:{c:[1]}}}", "[1,2]", "[[1],[2,3]]", "[a,{b:1}]", "{_target_:os.system}",
+    "{_target_:mqlearn.QLearning}", "{_target_:mqlearn.Constant,alpha:0.1}", "{_target_:1}", "{name:x}",
+    "[SFFG]", "[SF,FG]", "[S,G]", "{'':1}", "choice(1,2)", "range(1,4)", "glob(*)", "interval(0,1)",
+    "shuffle(1,2)", "int(3)", "str(3)", "bool(1)",
+)  # fmt: skip
+HYDRA = (
+    "hydra.run.dir", "hydra.sweep.dir", "hydra.sweep.subdir", "hydra.verbose", "hydra.mode", "hydra.searchpath",
+    "hydra.job.name", "hydra.job.num", "hydra.launcher.n_jobs", "hydra.launcher.verbose",
+    "hydra.sweeper.params", "hydra.output_subdir", "hydra/launcher", "hydra/sweeper", "hydra/job_logging",
+    "hydra.callbacks", "hydra.nix", "hydra", "hydra/nix",
+)  # fmt: skip
+OWN = (
+    "preview", "existing", "against", "at", "epsilon", "summary", "metric", "diverged", "level", "interval",
+    "tuned", "tuning_seed", "calibrate", "allow_mixed", "smoke", "band", "port", "figure.metric", "plugins",
+    "tuning.trials", "linear.projection",
+)  # fmt: skip
+UNKNOWN = (
+    "nix", "env.nix", "a.b.c", "", ".", "env.", ".env", "en v", "ünï", "_target_", "env@env2", "env@", "@x",
+    "step_size@step_size.base", "algorithm._target_", "env._target_", "env.name", "experiment.nix", "n-seeds",
+)  # fmt: skip
+FLAGS = (
+    "-m", "--multirun", "--json", "--csv", "--latex", "--output", "--verdicts", "--table", "--check", "--nix",
+    "-x", "--cfg", "--info", "--config-dir", "-cd", "-cn", "--resolve", "--", "-",
+)  # fmt: skip
+PAGES = ("page.html", "picture.png", "picture.svg", "picture.pdf")
 FIXED = {  # what a verb is about, with the right word most of the time
     "figure": ("figure2_smoke", "figure2_smoke", "figure1", "nix", "tuning", ""),
     "claims": ("momentum_vs_q_learning", "nix", ""),
     "rerun": ("FOLDER", "FOLDER", "DAMAGED", "nix", "0" * 32, "/", ""),
     "upload": ("DAMAGED", "DAMAGED", "nix", "/", ""),
-    "explain": ("DAMAGED/page.html", "DAMAGED/picture.png", "DAMAGED/picture.svg", "DAMAGED/picture.pdf", "nix.png", "/", ""),
-}  # fmt: skip
+    "explain": (*(f"DAMAGED/{name}" for name in PAGES), "nix.png", "/", ""),
+}
 WEIGHTS = {"run": 12, "compare": 4, "truth": 3, "figure": 2, "report": 2, "rerun": 2}
 
 
@@ -115,10 +134,9 @@ def damage(draw: random.Random, folder: Path, damaged: Path) -> None:
     shutil.rmtree(damaged, ignore_errors=True)
     shutil.copytree(folder, damaged)
     page = '<script id="mqlearn-provenance" type="application/json">{"digests": 1}</script>'
-    for name in ("page.html", "picture.png", "picture.svg", "picture.pdf"):
-        (damaged / name).write_text(
-            draw.choice(("", page, "%PDF-1.4", "<svg><metadata>{</metadata></svg>", "\x89PNG\r\n"))
-        )
+    starts = ("", page, "%PDF-1.4", "<svg><metadata>{</metadata></svg>", "\x89PNG\r\n")
+    for name in PAGES:
+        (damaged / name).write_text(draw.choice(starts))
     path = draw.choice(sorted(damaged.iterdir()))
     content = bytearray(path.read_bytes()) or bytearray(b"x")
     how = draw.randrange(6)
@@ -129,9 +147,8 @@ def damage(draw: random.Random, folder: Path, damaged: Path) -> None:
     elif how == 2:
         content = bytearray(draw.randbytes(draw.randrange(200)))
     elif how == 3:
-        content = bytearray(
-            json.dumps(draw.choice((None, [], {}, 3, "x", {"digest": 1}, {"digest": "x", "name": 1}))).encode()
-        )
+        value = draw.choice((None, [], {}, 3, "x", {"digest": 1}, {"digest": "x", "name": 1}))
+        content = bytearray(json.dumps(value).encode())
     elif how == 4 and path.suffix == ".npz":
         np.savez(path, iteration=np.arange(draw.randrange(4)), q_error=np.zeros((draw.randrange(3), 2)), q=np.zeros(2))
         return
