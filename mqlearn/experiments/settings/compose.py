@@ -190,15 +190,16 @@ def _swept(compose_one: Compose, overrides: Sequence[str]) -> dict[str, Any]:
 
     SettingErrors.collect(functools.partial(parse, text, sweeps=True) for text in overrides)
     parsed = OverridesParser.create().parse_overrides(list(overrides))
-    single = [one.input_line for one in parsed if not one.is_sweep_override()]
+    single = [str(one.input_line) for one in parsed if not one.is_sweep_override()]
     try:
         config = compose_one([text for text in single if not text.startswith("hydra.launcher.")])
     except refusals():  # told of where each job is composed
         return {}
-    params = OmegaConf.select(config, "hydra.sweeper.params")
+    params: Any = OmegaConf.select(config, "hydra.sweeper.params")
     if params is not None and not OmegaConf.is_dict(params):
         raise SettingError("hydra.sweeper.params", params, "must map settings to the values to sweep over")
-    return {} if params is None else {str(key): value for key, value in OmegaConf.to_container(params).items()}
+    content: Any = {} if params is None else OmegaConf.to_container(params)
+    return {str(key): value for key, value in content.items()}
 
 
 def _sweep(overrides: Sequence[str]) -> list[list[str]]:
@@ -213,6 +214,6 @@ def _sweep(overrides: Sequence[str]) -> list[list[str]]:
         for one in parsed:
             if one.is_sweep_override() and not any(True for _ in one.sweep_string_iterator()):
                 expected = "stands for no value: no choice fits, or the range is empty"
-                raise SettingError(one.key_or_group, one.input_line.partition("=")[2], expected)
+                raise SettingError(one.key_or_group, str(one.input_line).partition("=")[2], expected)
         (batch,) = BasicSweeper.split_arguments(parsed, max_batch_size=None)
     return [list(job) for job in batch]
