@@ -1,6 +1,6 @@
 """mqlearn: a bench on which Q-learning rules are compared against the exact optimum."""
 
-from mqlearn.algorithms import MomentumQ, NeSA, QLearning, Rule, SpeedyQ
+from mqlearn.algorithms import MomentumQ, MomentumQLinear, NeSA, QLearning, Rule, SpeedyQ
 from mqlearn.algorithms.step_sizes import Constant, Harmonic, InverseSqrt, Matched, Polynomial, RescaledLinear
 from mqlearn.errors import SettingError
 from mqlearn.experiments.settings import old_names
@@ -59,6 +59,7 @@ __all__ = [
     "Markovian",
     "Matched",
     "MomentumQ",
+    "MomentumQLinear",
     "NeSA",
     "Polynomial",
     "QLearning",

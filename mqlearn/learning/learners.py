@@ -9,7 +9,6 @@ largest(): (lanes,) largest absolute parameter;   copy();   keep(mask): forget t
 chain_state(): states (lanes, 6) and visits (lanes, pairs) of their chains, or None.
 """
 
-import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
@@ -116,12 +115,14 @@ def shared_samples(
 class SynchronousTable:
     """One table a lane; every iteration draws a successor of every pair (the paper's Algorithm 1)."""
 
+    arrays = ("lanes", "q", "q_prev")
+
     def __init__(self, mdp: FiniteMDP, lanes: np.ndarray, seed: int, initial: Initial, mean_reward: bool) -> None:
         self.mdp = mdp
         self.lanes = lanes
         self.seed = np.uint32(seed)
         self.model = synchronous_model(mdp, mean_reward)
-        self.q = np.ascontiguousarray(initial_values(len(mdp.pairs), initial, lanes, seed).T)
+        self.q = initial_values(len(mdp.pairs), initial, lanes, seed)
         self.q_prev = self.q.copy()
 
     def rows(self, k: int, n: int) -> tuple[int, int]:
@@ -133,27 +134,21 @@ class SynchronousTable:
         stream = np.uint32(kernels.STREAMS["synchronous"])
         discount = self.mdp.discount
         kernels.synchronous(self.q, self.q_prev, self.model, weights[:n], discount, k, self.lanes, self.seed, stream)
-        if n % 2:
-            self.q, self.q_prev = self.q_prev, self.q
 
     def tables(self) -> np.ndarray:
-        return table_of_pairs(self.mdp, self.q.T)
+        return table_of_pairs(self.mdp, self.q)
 
     def largest(self) -> np.ndarray:
-        return np.abs(self.q).max(axis=0)
+        return np.abs(self.q).max(axis=1)
 
     def chain_state(self) -> None:
         return None
 
-    def copy(self) -> "SynchronousTable":
-        other = copy.copy(self)
-        other.q, other.q_prev = self.q.copy(), self.q_prev.copy()
-        return other
+    def copy(self) -> Self:
+        return copied(self)
 
     def keep(self, mask: np.ndarray) -> None:
-        self.lanes = self.lanes[mask]
-        self.q = np.ascontiguousarray(self.q[:, mask])
-        self.q_prev = np.ascontiguousarray(self.q_prev[:, mask])
+        drop_lanes(self, mask)
 
 
 class _OnChain:

@@ -32,12 +32,13 @@ NUMERICS_VERSION = 1
 
 _EPISODES, _SIMULATED_EPISODES = 150, 10  # of an evaluation, unless set; Gymnasium's own steps are slow
 _FEW_LANES = 16  # fewer synchronous seeds cost a worker as much time as these
-_LANE_STEP = 4  # synchronous seeds are dealt to workers in whole vectors
+_LANE_STEP = 8  # synchronous seeds are dealt to workers in whole vectors
 _LONGEST = 1_000_000  # iterations of a block: its weights are kept in memory, 32 bytes an iteration
 _REPORTS = 16  # of progress at least with tables, however few the checkpoints,
 _SHORTEST = 1000  # unless so few iterations pass between them
 _CHUNKS = 16  # of a block with features; its samples are kept in memory, 8 bytes each,
 _LANES = 64  # for at most so many seeds a thread
+_TABLES = 512  # seeds that are advanced and measured at a time with tables: what they need meanwhile is freed again
 _STARTS = 3  # of the search for theta*
 _fixed_points: dict[tuple, Any] = {}
 
@@ -149,7 +150,7 @@ def run_together(
         workers = max(1, min(workers, n_seeds // _FEW_LANES))
     if isinstance(mdp, Simulator) and n_workers is None:
         workers = 1  # Gymnasium's steps are Python: threads would take turns, and lose time at every turn
-    n_parts = max(workers, -(-n_seeds // _LANES)) if isinstance(features, Features) else workers
+    n_parts = max(workers, -(-n_seeds // (_TABLES if features is None else _LANES)))
     lanes = _deal(n_seeds, n_parts, _LANE_STEP if synchronous else 1)
     shared_warnings: list[str] = []
     shared_facts: dict[str, Any] = {}
@@ -248,6 +249,13 @@ def check_together(
         if not isinstance(features, Features | None) or (features and len(features.active) != len(mdp.pairs)):
             given, n = getattr(features, "name", features), len(mdp.pairs)
             raise SettingError("features", given, f"must be features of the {n} learned pairs of {mdp.name}, or None")
+
+
+def default_episodes(mdp: Any, sampling: Any) -> int:
+    """Greedy episodes of an evaluation, unless set."""
+    if not isinstance(mdp, FiniteMDP):
+        return _SIMULATED_EPISODES
+    return 0 if isinstance(sampling, Synchronous) else _EPISODES
 
 
 def resolve_evaluation(evaluation: Evaluation | None, episodes: int) -> Evaluation:

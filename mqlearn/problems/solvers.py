@@ -18,7 +18,6 @@ _EPS = float(np.finfo(float).eps)
 _SWEEPS = 20  # evaluations of a policy between two improvements
 _IMPROVEMENTS = 3000
 _SOLVES = 100
-_DENSE_STATES = 128  # up to this size one batch of dense systems is faster than sparse ones in turn
 
 
 class ConvergenceError(RuntimeError):
@@ -109,17 +108,7 @@ def policy_value(mdp: FiniteMDP, policy: np.ndarray) -> np.ndarray:
 
 def policy_values_at_start(mdp: FiniteMDP, policies: np.ndarray) -> np.ndarray:
     """(n,): the values of the policies (n, S, A), probabilities, as means over the start distribution."""
-    if mdp.n_states > _DENSE_STATES:
-        return np.array([mdp.start @ policy_value(mdp, policy) for policy in policies])
-    share = np.where(mdp.learned, policies, 0.0)
-    p = (share[..., None] * mdp.probabilities).reshape(len(policies), mdp.n_states, -1)
-    run, states = np.arange(len(policies))[:, None, None], np.arange(mdp.n_states)
-    systems = np.zeros((len(policies), mdp.n_states, mdp.n_states))
-    np.add.at(systems, (run, states[:, None], mdp.successors.reshape(mdp.n_states, -1)), -mdp.discount * p)
-    systems[:, states, states] += 1
-    rewards = (share * mdp.mean_rewards).sum(axis=2)
-    values = np.linalg.solve(systems, rewards[..., None])[..., 0]
-    return (values * mdp.start).sum(axis=1)  # not @, whose order of adding depends on n
+    return np.array([mdp.start @ policy_value(mdp, policy) for policy in policies])
 
 
 def success_probability(mdp: FiniteMDP) -> np.ndarray:

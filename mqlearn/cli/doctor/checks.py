@@ -30,7 +30,7 @@ CASES = {
     "synchronous table": ("env=frozen_lake_8x8", "algorithm=momentum_q", "sampling=synchronous"),
     "markovian table": ("env=frozen_lake_4x4", "algorithm=speedy_q", "sampling=markovian", "evaluation.episodes=20"),
     "replay, linear features": (
-        "env=frozen_lake_blocks", "env.repeat=2", "algorithm=momentum_q", "algorithm.beta=0.8", "algorithm.lam=0.9999",
+        "env=frozen_lake_blocks", "env.repeat=2", "algorithm=momentum_q_linear", "algorithm.lam=0.9999",
         "step_size=constant", "step_size.alpha=0.1", "sampling=replay", "sampling.start=uniform",
         "sampling.capacity=1000", "features=aggregation", "features.tile=2", "theta0=0.05", "evaluation.episodes=20",
     ),

@@ -35,17 +35,13 @@ _LINEAR = "mqlearn.Linear"  # the object of the group `linear`, which names none
 
 
 def _momentum_q(node: Mapping[str, Any]) -> dict[str, Any]:
-    """Algorithm 2, which once was MomentumQ with a beta, by its own name; Algorithm 1 with its m."""
+    """Its m, and whether that shifts the step size, however that is written."""
     from mqlearn.algorithms import MomentumQ
 
-    first, second = {"m": node.get("m"), "shift": node.get("shift", "auto")}, {"beta": node.get("beta")}
-    second |= {"lam": node.get("lam", 0.999), "phi": node.get("phi", 0.5)}
-    rest = {key: value for key, value in node.items() if key not in (*first, *second)}
-    if second["beta"] is not None:
-        return {**rest, **second, "_target_": "mqlearn.MomentumQLinear"}
+    first = {"m": node.get("m"), "shift": node.get("shift", "auto")}
     rule, usual = MomentumQ(**first), MomentumQ(first["m"])
     shift = "auto" if rule.shifted == usual.shifted else "on" if rule.shifted else "off"
-    return {**rest, "m": rule.order, "shift": shift, "_target_": "mqlearn.MomentumQ"}
+    return {**node, "m": rule.order, "shift": shift}
 
 
 def _frozen_lake(node: Mapping[str, Any]) -> dict[str, Any]:
@@ -62,8 +58,7 @@ def _from_file(node: Mapping[str, Any]) -> dict[str, Any]:
 
 
 # Public name -> what says a node of this object, as any version wrote it and with its defaults, in the one way that
-# counts; settings that it does not know, it must hand on. An object that takes the place of another, or of another with
-# certain settings, is said here too (MomentumQ with beta).
+# counts; settings that it does not know, it must hand on. Objects that took the place of others: `old_names.successor`.
 EQUAL: dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
     "mqlearn.MomentumQ": _momentum_q,
     "mqlearn.frozen_lake": _frozen_lake,
@@ -101,6 +96,7 @@ def _resolved(place: str, value: Any, plugins: Mapping[str, ModuleType]) -> Any:
     if not isinstance(value, Mapping):
         return canonical(value)
     if "_target_" in value:
+        value = old_names.successor(value)
         path = value["_target_"]
         own = {key: entry for key, entry in value.items() if key != "name"}
         value = _defaults(place, path, plugins) | own | {"_target_": public_name(path)}

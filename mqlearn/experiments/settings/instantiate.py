@@ -14,19 +14,22 @@ from typing import Any
 
 from mqlearn.checks import TRUTH
 from mqlearn.errors import SettingError, SettingErrors, nearest
+from mqlearn.experiments.settings import old_names, targets
 from mqlearn.experiments.settings import plugins as user_modules
-from mqlearn.experiments.settings import targets
 
 
 def make(group: str, node: Any, plugins: Mapping[str, Any], more: Mapping[str, Any] | None = None) -> Any:
     """Call the _target_ of a group's node with its other entries (but `name`), and with `more` as far as it takes it.
 
-    Texts that stand for truth values, and whole numbers written as 1e3, are replaced in the node too.
+    Texts that stand for truth values, whole numbers written as 1e3, and objects of before are replaced in the node too.
     Raises SettingError, one message for all entries that do not fit.
     """
     if not isinstance(node, dict) or "_target_" not in node:
         raise SettingError(group, node, "must be chosen from its config group, or be a mapping with _target_")
     more = more or {}
+    now = old_names.successor(node)
+    node.clear()
+    node.update(now)
     path = node["_target_"]
     target = locate(f"{group}._target_", path, plugins)
     parameters = inspect.signature(target).parameters if callable(target) else {}

@@ -6,10 +6,13 @@ this one table.
 
 import importlib
 import sys
+from collections.abc import Mapping
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
+
+from mqlearn.errors import SettingError
 
 # A module or a whole dotted name -> its present one; the longest that fits counts.
 PRESENT: dict[str, str] = {
@@ -36,6 +39,7 @@ PRESENT: dict[str, str] = {
     "mqlearn.tracking": "mqlearn.storage.tracking",
     "mqlearn.verdict": "mqlearn.analysis.comparison",
 }
+_MOMENTUM_Q = ("mqlearn.MomentumQ", "mqlearn.algorithms.MomentumQ", "mqlearn.algorithms.momentum_q.MomentumQ")
 
 
 def present(path: str) -> str:
@@ -47,6 +51,21 @@ def present(path: str) -> str:
         head, dot, last = head.rpartition(".")
         tail = f"{dot}{last}{tail}"
     return path
+
+
+def successor(node: Mapping[str, Any]) -> dict[str, Any]:
+    """A group's node by the object that does now what it says: MomentumQ with a beta is `MomentumQLinear`."""
+    second = {"beta": None, "lam": 0.999, "phi": 0.5}
+    if not second.keys() & node.keys() or present(str(node["_target_"])) not in _MOMENTUM_Q:
+        return dict(node)
+    rest = {key: value for key, value in node.items() if key not in second}
+    if node.get("beta") is None:
+        return rest
+    if rest.get("m") is not None:
+        expected = "belongs to Algorithm 1, beta to Algorithm 2; give one of them"
+        raise SettingError("algorithm.m", rest["m"], expected)
+    rest = {key: value for key, value in rest.items() if key not in ("m", "shift")}
+    return {**rest, "_target_": "mqlearn.MomentumQLinear", **{key: node.get(key, second[key]) for key in second}}
 
 
 class _OldModules(MetaPathFinder, Loader):

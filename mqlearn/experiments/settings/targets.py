@@ -34,6 +34,7 @@ TARGETS: dict[str, dict[str, str]] = {
         "algorithms.speedy_q": ("SpeedyQ",),
         "algorithms.nesa": ("NeSA",),
         "algorithms.momentum_q": ("MomentumQ",),
+        "algorithms.momentum_q_linear": ("MomentumQLinear",),
     }),
     "step_size": _of({
         "algorithms.step_sizes": ("Constant", "Harmonic", "InverseSqrt", "Matched", "Polynomial", "RescaledLinear"),

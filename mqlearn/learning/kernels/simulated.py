@@ -4,6 +4,8 @@ What an iteration looks at are rows of three observations, A pairs each: two for
 the last one by turns, one for the next observation.
 """
 
+from pathlib import Path
+
 import numpy as np
 
 from mqlearn.jit import compiled, inlined
@@ -20,34 +22,12 @@ from mqlearn.learning.kernels.momentum import (
     greedy_estimate,
     momentum_segments,
 )
+from mqlearn.problems import tiles
+from mqlearn.problems.tiles import tile_columns
 
+_TILES = Path(str(tiles.__file__)).read_bytes()  # what is compiled into `simulated_linear` from elsewhere
 _S, _T, _LENGTH, _ENDS = range(6, 10)  # further columns of a plan: see `momentum_plan`
 _NEXT, _TERMINAL = 2, 3  # numbers of observations
-
-
-@compiled
-def tile_columns(points, grid, tiles, out):
-    """Tile coding: the active tile of each tiling at points (n, K), into `out` (n, tilings) int64.
-
-    grid: (2 + tilings, K): lower end and width of the box, then the displacement of each tiling in tiles. A point
-    outside the box is moved to its edge; one that is no number has the tile 0 and the result is False.
-    """
-    n_axes = points.shape[1]
-    below_one = 1.0 - 2.0**-53
-    sound = True  # whether all are numbers
-    for i in range(points.shape[0]):
-        for tiling in range(grid.shape[0] - 2):
-            column = 0
-            stride = 1
-            for j in range(n_axes):
-                x = (points[i, j] - grid[0, j]) / grid[1, j]
-                if x != x:
-                    sound = False
-                x = min(x, below_one) if x > 0.0 else 0.0
-                column += np.int64(x * tiles + grid[2 + tiling, j]) * stride
-                stride *= tiles + 1
-            out[i, tiling] = tiling * stride + column
-    return sound
 
 
 @compiled(short=True)
@@ -83,7 +63,7 @@ def _spread(rows, observation, index, value, n_actions):
             values[row, f] = value[f]
 
 
-@compiled(short=True)
+@compiled(short=True, depends=_TILES)
 def simulated_linear(
     parameters,
     last,
