@@ -133,8 +133,12 @@ REFUSED = [
     (["plugins=no_such_module"], "plugins='no_such_module'", "plugins=[my_module]"),
     (["algorithm._target_=os.system"], "algorithm._target_='os.system'", "listed in plugins"),
     (["env._target_=subprocess.run"], "env._target_='subprocess.run'", "listed in plugins"),
-    (["algorithm._target_=mqlearn.QLerning"], "algorithm._target_='mqlearn.QLerning'", "did you mean 'QLearning'?"),
-    (["algorithm._target_=mqlearn.Constant"], "algorithm._target_='mqlearn.Constant'", "must give a Rule"),
+    (
+        ["algorithm._target_=mqlearn.QLerning"],
+        "algorithm._target_='mqlearn.QLerning'",
+        "did you mean 'mqlearn.QLearning'?",
+    ),
+    (["algorithm._target_=mqlearn.Constant"], "algorithm._target_='mqlearn.Constant'", "must be mqlearn.QLearning"),
     (["metrics={e: os.getcwd}"], "metrics.e='os.getcwd'", "listed in plugins"),
     # flags
     (["--foo"], "flag='--foo'", "must be one of"),
