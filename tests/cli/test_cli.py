@@ -138,7 +138,7 @@ REFUSED = [
         "algorithm._target_='mqlearn.QLerning'",
         "did you mean 'mqlearn.QLearning'?",
     ),
-    (["algorithm._target_=mqlearn.Constant"], "algorithm._target_='mqlearn.Constant'", "must be mqlearn.QLearning"),
+    (["algorithm._target_=mqlearn.Constant"], "algorithm._target_='mqlearn.Constant'", "mqlearn.QLearning, "),
     (["metrics={e: os.getcwd}"], "metrics.e='os.getcwd'", "listed in plugins"),
     # flags
     (["--foo"], "flag='--foo'", "must be one of"),
