@@ -18,6 +18,7 @@ import pytest
 from mqlearn.analysis.figures import style
 from mqlearn.paths import CONF, PACKAGE
 from mqlearn.storage import lookup, runs, store
+from mqlearn.storage.summary import aggregate
 
 SMALL = ("iterations=50", "n_seeds=3", "n_checkpoints=5")
 
@@ -82,7 +83,7 @@ def test_a_tracked_run_reads_back_through_mlflow(mqlearn, outputs, work, stored)
     assert [word for word in ("momentum_q m=5", "harmonic", "frozen_lake_8x8", "discount=0.95") if word in run.name]
     client = store.connect(stored)
     for metric in ("q_error", "policy_value"):
-        columns = runs.aggregate(run.curves[metric])
+        columns = aggregate(run.curves[metric])
         for suffix, key in (("", "mean"), ("_std", "std"), ("_low", "low"), ("_high", "high")):
             history = client.get_metric_history(logged.info.run_id, f"{metric}{suffix}")
             assert [point.step for point in history] == run.curves["iteration"].tolist()

@@ -24,9 +24,9 @@ from typing import Any
 
 import numpy as np
 
-from mqlearn.analysis.statistics.intervals import mean_interval
 from mqlearn.errors import SettingError
 from mqlearn.files import write_whole
+from mqlearn.storage.summary import aggregate
 
 CONFIG, CURVES, TABLES, SUMMARY = FILES = ("config.yaml", "curves.npz", "tables.npz", "summary.json")
 TABLE_NAMES = ("q", "theta", "theta_average", "error_iteration", "error_tables", "visits")
@@ -177,23 +177,6 @@ def slug(text: str) -> str:
     """A folder name for free text: the text itself if plain, else its plain part and a digest of it all."""
     name = re.sub(r"[^A-Za-z0-9._-]+", "-", text).strip("-.")[:60]
     return name if name == text != "" else f"{name or 'experiment'}-{sha256(text.encode()).hexdigest()[:8]}"
-
-
-def aggregate(values: np.ndarray) -> dict[str, np.ndarray]:
-    """mean, std, low, high (95 % interval of the mean) and n_finite, each (C,), from `values` (n_seeds, C).
-
-    Of the finite seeds. NaN where there is none: the mean of no seed, the std and the interval of one.
-    """
-    mean, low, high, n_finite = mean_interval(values)
-    finite = np.isfinite(values)
-    # Scaled by a power of two, which is exact, so that squares do not vanish: errors below 1e-160 occur.
-    exponent = np.frexp(np.where(finite, np.abs(values), 0.0).max(axis=0))[1]
-    scaled = np.ldexp(np.where(finite, values, 0.0), -exponent)
-    centre = scaled.sum(axis=0) / np.maximum(n_finite, 1)
-    squares = np.where(finite, scaled - centre, 0.0) ** 2
-    std = np.ldexp(np.sqrt(squares.sum(axis=0) / np.maximum(n_finite - 1, 1)), exponent)
-    std[n_finite < 2] = np.nan
-    return {"mean": mean, "std": std, "low": low, "high": high, "n_finite": n_finite}
 
 
 def plain(value: Any, *, finite: bool = False) -> Any:

@@ -37,6 +37,7 @@ from mqlearn.storage.store import (
     sqlite_path,
 )
 from mqlearn.storage.store import find as find
+from mqlearn.storage.summary import aggregate
 
 if TYPE_CHECKING:
     from mlflow.tracking import MlflowClient
@@ -243,7 +244,7 @@ def _tags(run: runs.Run, metrics: Mapping[str, str], more: Mapping[str, Any]) ->
 def _values(run: runs.Run, text: str, name: str, per_seed: bool) -> Iterator[tuple[str, float, int]]:
     """(metric, value, iteration), finite and in plain Python numbers, of one metric of `curves`."""
     values, iteration = run.curves[text], run.curves["iteration"]
-    columns = runs.aggregate(values)
+    columns = aggregate(values)
     n_finite = columns["n_finite"]
     whole = n_finite == len(values)
     series = {name: columns["mean"]} | {f"{name}_{key}": columns[key] for key in ("std", "low", "high")}

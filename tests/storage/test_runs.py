@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from mqlearn.errors import SettingError
 from mqlearn.storage import lookup, runs
+from mqlearn.storage.summary import aggregate
 
 SETTINGS = {"algorithm": {"name": "momentum_q", "m": 2.0, "shift": "off"}, "discount": 0.9, "q0": None}
 
@@ -267,14 +268,14 @@ def test_select_without_a_store_finds_complete_folders_of_the_experiment(tmp_pat
 @given(st.lists(st.integers(-(10**6), 10**6), min_size=2, max_size=6), st.integers(-1000, 900))
 def test_std_is_that_of_numpy_at_any_scale(values, exponent):
     column = np.ldexp(np.array(values, float)[:, None], exponent)
-    std = runs.aggregate(column)["std"][0]
+    std = aggregate(column)["std"][0]
     expected = np.ldexp(np.std(np.array(values), ddof=1), exponent)
     assert std == pytest.approx(expected, rel=1e-9, abs=0)
 
 
 def test_aggregate_leaves_out_what_is_not_finite_column_by_column():
     values = np.array([[1.0, np.nan, np.nan], [3.0, 5.0, np.inf]])
-    columns = runs.aggregate(values)
+    columns = aggregate(values)
     np.testing.assert_array_equal(columns["n_finite"], [2, 1, 0])
     np.testing.assert_array_equal(columns["mean"], [2.0, 5.0, np.nan])
     np.testing.assert_array_equal(columns["std"], [np.sqrt(2.0), np.nan, np.nan])

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from mqlearn.errors import SettingError
 from mqlearn.storage import lookup, runs, store, tracking
+from mqlearn.storage.summary import aggregate
 
 SETTINGS = {
     "env": {"name": "frozen_lake", "map": ["SF", "FG"], "slippery": True},
@@ -91,7 +92,7 @@ def test_a_run_reads_back_through_mlflow(uri, tmp_path):
     assert client.get_experiment(logged.info.experiment_id).name == "trial"
 
     values = Outcome().curves["q_error"]
-    columns = runs.aggregate(values)
+    columns = aggregate(values)
     for suffix, key in (("", "mean"), ("_std", "std"), ("_low", "low"), ("_high", "high")):
         expected = list(zip([1, 10, 100], columns[key].tolist(), strict=True))
         assert history(uri, run_id, f"q_error{suffix}") == expected
@@ -144,7 +145,7 @@ def test_more_values_than_a_batch_holds_all_arrive(uri, tmp_path):
     for suffix, key in (("", "mean"), ("_high", "high")):
         logged = history(uri, run_id, f"q_error{suffix}")
         assert [step for step, _ in logged] == iteration.tolist()
-        np.testing.assert_array_equal([v for _, v in logged], runs.aggregate(run.curves["q_error"])[key])
+        np.testing.assert_array_equal([v for _, v in logged], aggregate(run.curves["q_error"])[key])
 
 
 def test_what_is_not_finite_is_never_a_number_and_a_diverged_run_never_the_best(uri, tmp_path):
@@ -401,7 +402,7 @@ def test_finding_finished_runs_imports_no_mlflow(uri, tmp_path):
     for i in range(3):
         tracking.log(write(tmp_path / f"{i}", f"d{i}"), uri, "trial")
     code = (
-        "import sys; from mqlearn import lookup; "
+        "import sys; from mqlearn.storage import lookup; "
         f"found = lookup.finished({str(tmp_path / 'outputs')!r}, 'trial', store={uri!r}); "
         "assert all(len(run.curves) == 3 for run in found.values()); "
         "print(len(found), sorted({'mlflow', 'sqlalchemy', 'pandas'} & set(sys.modules)))"
@@ -427,6 +428,7 @@ import os, sys
 from pathlib import Path
 from mqlearn import lookup, runs, tracking
 from mqlearn.storage.store import load_mlflow
+from mqlearn.storage.summary import aggregate
 
 load_mlflow()
 import mlflow.store.tracking.sqlalchemy_store  # before the fork: one import for all jobs
