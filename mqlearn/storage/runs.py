@@ -2,10 +2,13 @@
 
 A run folder holds `config.yaml` (resolved settings), `curves.npz` (`iteration` (C,) int64 and each metric
 (n_seeds, C)), `tables.npz` (`q` (n_seeds, S, A), `error_iteration` (K,), `error_tables` (K, S, A)) and
-`summary.json`, where null stands for what is not finite. A failed run has no arrays.
+`summary.json`, where null stands for what is not finite. A failed run has no arrays. The summary holds the SHA-256 of
+each of the other files (`files`) and of itself without this entry (`checksum`): a run is finished if it is whole. A
+folder of a version that had no checksums is whole if it can be read.
 """
 
 import errno
+import glob
 import json
 import math
 import os
@@ -25,7 +28,8 @@ from typing import Any
 import numpy as np
 
 from mqlearn.errors import SettingError
-from mqlearn.files import write_whole
+from mqlearn.files import flush, write_whole
+from mqlearn.storage import checksums
 from mqlearn.storage.summary import aggregate
 
 CONFIG, CURVES, TABLES, SUMMARY = FILES = ("config.yaml", "curves.npz", "tables.npz", "summary.json")
@@ -106,8 +110,12 @@ def write(
             if tables["theta"] is not None:  # of which the tables are a product, and a large one
                 del tables["q"]
             _save_arrays(temporary / TABLES, {n: table for n, table in tables.items() if table is not None})
-        (temporary / SUMMARY).write_text(_json(summary), encoding="utf-8")
+        summary["files"] = {path.name: checksums.of_file(path) for path in sorted(temporary.iterdir())}
+        (temporary / SUMMARY).write_text(_sealed(summary), encoding="utf-8")
+        for path in (*temporary.iterdir(), temporary):
+            flush(path)
         _put(temporary, folder, digest)
+        flush(folder.parent)
     except OSError as error:
         raise SettingError("hydra.run.dir", folder, f"the run cannot be written there: {error}") from error
     finally:
@@ -120,7 +128,7 @@ def write(
 def check_target(folder: Path, digest: str) -> None:
     """Raise SettingError if a run with this digest may not be written to `folder`.
 
-    It may if the folder does not exist, is empty, or holds a run with the same digest.
+    It may if the folder does not exist, is empty, or holds a run with the same digest, damaged or not.
     """
     if not folder.exists():
         return
@@ -132,7 +140,8 @@ def check_target(folder: Path, digest: str) -> None:
         held = load(folder).digest
         problem = f"holds another run (digest {held}, not {digest})"
     except SettingError as error:
-        held, problem = None, f"holds files that are not a run ({error.admissible})"
+        held = digest if _was(folder, digest) else None
+        problem = f"holds files that are not a run ({error.admissible})"
     if held != digest:
         advice = "nothing is written into it; name a new or an empty folder"
         raise SettingError("hydra.run.dir", folder, f"{problem}; {advice}")
@@ -140,7 +149,7 @@ def check_target(folder: Path, digest: str) -> None:
 
 def update_summary(run: Run, **changes: Any) -> Run:
     """Replace entries of summary.json in one atomic step."""
-    write_whole(run.folder / SUMMARY, _json(run.summary | changes))
+    write_whole(run.folder / SUMMARY, _sealed(run.summary | changes))
     changed = load(run.folder)
     vars(changed).update({name: value for name, value in vars(run).items() if name not in ("folder", "summary")})
     return changed
@@ -154,18 +163,39 @@ def load(folder: str | Path) -> Run:
     summary = _reading(folder / SUMMARY, lambda path: json.loads(path.read_text(encoding="utf-8")))
     if not isinstance(summary, dict) or not {"digest", "name", "status", "diverged"} <= summary.keys():
         raise SettingError("folder", folder, f"{SUMMARY} is not the summary of a run")
+    if summary.pop("checksum", (own := checksums.of_summary(summary))) != own:
+        raise SettingError("folder", folder, f"{SUMMARY} is damaged: it is not what was written")
     return Run(folder, summary)
 
 
-def complete(folder: Path, digest: str | None = None) -> Run | None:
-    """The run in `folder` if that holds a finished or diverged one with all files uncut (and this digest, if given)."""
+def look(folder: Path, digest: str | None = None) -> tuple[Run | None, str]:
+    """The finished or diverged run in `folder`, if it is whole and has this digest (if given); else why it is damaged.
+
+    No run and no reason: nothing is there, or a run that failed, or another one.
+    """
+    if not any((folder / name).exists() for name in (SUMMARY, CURVES, TABLES)):
+        return None, ""
     try:
         run = load(folder)
-    except SettingError:
-        return None
-    # A cut archive lacks the directory at its end, all that is_zipfile looks at: cheap for a thousand runs.
-    whole = (folder / CONFIG).is_file() and all(zipfile.is_zipfile(folder / n) for n in (CURVES, TABLES))
-    return run if whole and run.status in DONE and digest in (None, run.digest) else None
+    except SettingError as error:
+        return None, error.admissible
+    if run.status not in DONE or digest not in (None, run.digest):
+        return None, ""
+    problem = checksums.damage(run.folder, FILES[:-1], run.summary.get("files"))
+    return (None, problem) if problem else (run, "")
+
+
+def whole(folder: str | Path) -> Run:
+    """The run in `folder`, finished or not. Raises SettingError, which names the file, if it is damaged."""
+    run = load(folder)
+    if run.status in DONE and (problem := checksums.damage(run.folder, FILES[:-1], run.summary.get("files"))):
+        raise SettingError("folder", run.folder, problem)
+    return run
+
+
+def complete(folder: Path, digest: str | None = None) -> Run | None:
+    """The run in `folder` if that holds a whole finished or diverged one (and this digest, if given)."""
+    return look(folder, digest)[0]
 
 
 def is_complete(folder: str | Path, digest: str | None = None) -> bool:
@@ -190,6 +220,28 @@ def plain(value: Any, *, finite: bool = False) -> Any:
     if isinstance(value, float):
         return None if finite and not math.isfinite(value) else value
     return value if value is None or isinstance(value, bool | int | str) else str(value)
+
+
+def clear(folder: Path) -> None:
+    """Remove what processes that died while they wrote `folder` left beside it. For the holder of its claim alone."""
+    for path in folder.parent.glob(f".{glob.escape(folder.name)}.*"):
+        if re.fullmatch(r"\d+-[0-9a-f]{8}(\.old)?", path.name.removeprefix(f".{folder.name}.")):
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def _was(folder: Path, digest: str) -> bool:
+    """Whether a folder whose summary cannot be read was the run of a digest, by its name or what is left of it."""
+    if not any((folder / name).is_file() for name in FILES):
+        return False
+    with suppress(OSError):
+        return folder.name == digest[:16] or digest.encode() in (folder / SUMMARY).read_bytes()
+    return False
+
+
+def _sealed(summary: Mapping[str, Any]) -> str:
+    """The text of summary.json, with its own checksum."""
+    content = plain(summary, finite=True)
+    return _json(content | {"checksum": checksums.of_summary(content)})
 
 
 def _put(temporary: Path, folder: Path, digest: str) -> None:

@@ -6,7 +6,6 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -290,51 +289,26 @@ def test_sql_and_the_api_find_the_same_runs(uri, tmp_path):
         ("absent", set()),
         ("first", set()),
     ):
-        by_sql, by_api = store._finished_by_sql(uri, name), store._finished_by_api(uri, name)
+        by_sql, by_api = store._by_sql(uri, name, "FINISHED"), store._by_api(uri, name, "FINISHED")
         assert by_sql is not None and sorted(by_sql) == sorted(by_api)
         assert expected is None or {found.run_id for found in by_sql} == expected
     client.delete_experiment(experiment)
-    assert store._finished_by_sql(uri, "trial") == store._finished_by_api(uri, "trial") == []
+    assert store._by_sql(uri, "trial", "FINISHED") == store._by_api(uri, "trial", "FINISHED") == []
 
 
 def test_the_installed_mlflow_has_a_schema_that_sql_knows(uri):
     """If this fails after an update of MLflow: compare by the test above, then add the revision."""
-    assert store._finished_by_sql(uri, "first") == []
+    assert store._by_sql(uri, "first", "FINISHED") == []
 
 
 def test_an_unknown_schema_is_read_by_the_api(uri, tmp_path, monkeypatch):
     run_id = tracking.log(write(tmp_path / "run"), uri, "trial")
     monkeypatch.setattr(store, "KNOWN_SCHEMAS", frozenset({"another"}))
-    assert store._finished_by_sql(uri, "trial") is None
+    assert store._by_sql(uri, "trial", "FINISHED") is None
     assert store.experiment_id(uri, "trial") is None
     (run,) = lookup.finished(tmp_path / "outputs", "trial", store=uri).values()
     assert run.summary["mlflow_run_id"] == run_id
     assert tracking.prepare(uri, "trial") == store.connect(uri).get_run(run_id).info.experiment_id
-
-
-def test_sql_and_the_api_record_the_same_metrics(uri, tmp_path, monkeypatch):
-    rng = np.random.default_rng(0)
-    curves = {"q_error": rng.random((4, 600)), "value_gap": np.full((4, 600), np.nan)}
-    curves["value_gap"][:3, ::2] = -1e-300
-    outcome = replace(Outcome(), iteration=np.arange(600), curves=curves)
-    recorded = []
-    for number, known in enumerate((store.KNOWN_SCHEMAS, frozenset({"another"}))):
-        monkeypatch.setattr(store, "KNOWN_SCHEMAS", known)
-        run = runs.update_summary(write(tmp_path / f"{number}", result=outcome), ended="2026-01-01T00:00:00+00:00")
-        run_id = tracking.log(run, uri, "trial", per_seed=True)
-        with closing(sqlite3.connect(str(store.sqlite_path(uri)))) as database:
-            columns = "key, value, timestamp, step, is_nan, typeof(value), typeof(step)"
-            select = "SELECT {} FROM {} WHERE run_uuid = ? ORDER BY key, step".format
-            tables = (select(columns, table) for table in ("metrics", "latest_metrics"))
-            recorded.append([database.execute(query, (run_id,)).fetchall() for query in tables])
-    assert recorded[0] == recorded[1]
-    assert len(recorded[0][0]) > 8 * 600
-
-
-def test_metrics_that_the_database_refuses_are_one_error(uri):
-    with pytest.raises(tracking.TrackingError, match="recording metrics failed"):
-        tracking.prepare(uri, "trial")
-        store.add_metrics(uri, "no such run", [("q_error", 1.0, 0)], 0)
 
 
 def test_select_takes_the_latest_of_a_digest_and_files_from_the_first_whole_place(uri, tmp_path):
@@ -366,7 +340,7 @@ def test_artifacts_of_a_server_that_are_gone_make_the_run_missing(uri, tmp_path,
     tracking.log(run, uri, "trial")
     shutil.rmtree(run.folder)
     remote = store.finished(uri, "trial")[0]._replace(artifact_uri="s3://bucket/x", run_id="0" * 32)
-    monkeypatch.setattr(store, "_finished_by_sql", lambda *_: [remote])
+    monkeypatch.setattr(store, "_by_sql", lambda *_: [remote])
     assert lookup.finished(tmp_path / "outputs", "trial", store=uri) == {}
     assert "downloading a run failed" in caplog.text
     assert list((tmp_path / "outputs" / "downloads").iterdir()) == []
@@ -388,7 +362,7 @@ def test_artifacts_of_a_server_are_downloaded_once(uri, tmp_path, monkeypatch):
     shutil.rmtree(run.folder)
     # As a server gives them: an address that is no place on this disk.
     remote = store.finished(uri, "trial")[0]._replace(artifact_uri="s3://bucket/x")
-    monkeypatch.setattr(store, "_finished_by_sql", lambda *_: [remote])
+    monkeypatch.setattr(store, "_by_sql", lambda *_: [remote])
     (found,) = lookup.finished(tmp_path / "outputs", "trial", store=uri).values()
     assert found.folder == tmp_path / "outputs" / "downloads" / run_id
     np.testing.assert_array_equal(found.curves["q_error"], Outcome().curves["q_error"])
@@ -426,9 +400,8 @@ def test_find_names_what_is_not_a_run(uri, tmp_path):
 JOBS = """
 import os, sys
 from pathlib import Path
-from mqlearn import lookup, runs, tracking
+from mqlearn.storage import lookup, runs, tracking
 from mqlearn.storage.store import load_mlflow
-from mqlearn.storage.summary import aggregate
 
 load_mlflow()
 import mlflow.store.tracking.sqlalchemy_store  # before the fork: one import for all jobs

@@ -1,0 +1,104 @@
+"""Claims: one process at a time works at what a name stands for, as a cell of an experiment or a record in a store.
+
+A claim is a lock (flock) on a file of its own. The kernel frees it when its process ends, however it ends. It holds
+between all processes that share the folder, on other machines too if the file system has locks; where it has none,
+each goes ahead, and work may be done twice.
+"""
+
+import contextlib
+import errno
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from hashlib import sha256
+from pathlib import Path
+
+_NONE = (errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL)  # a file system without locks
+_said: set[Path] = set()
+
+
+def folder(outputs: Path) -> Path:
+    """Where the claims of an outputs folder lie."""
+    return outputs / "locks"
+
+
+@contextlib.contextmanager
+def claimed(place: Path, *words: str) -> Iterator[bool]:
+    """Hold the claim that some words name in a folder; yields whether it had to be waited for.
+
+    Whoever holds several takes them in the order of `many`, and claims on cells before claims on records.
+    """
+    descriptor, waited = _take(place, _name(words))
+    try:
+        yield waited
+    finally:
+        if descriptor is not None:
+            with contextlib.suppress(OSError):
+                (place / _name(words)).unlink()  # while it is held: see _take
+            os.close(descriptor)
+
+
+@contextlib.contextmanager
+def many(place: Path, every: Sequence[tuple[str, ...]]) -> Iterator[bool]:
+    """Hold several claims, in an order that all processes share, so that none waits for another in a circle."""
+    with contextlib.ExitStack() as held:
+        waited = [held.enter_context(claimed(place, *words)) for words in sorted(every, key=_name)]
+        yield any(waited)
+
+
+def is_claimed(place: Path, *words: str) -> bool:
+    """Whether a process holds that claim now."""
+    import fcntl
+
+    try:
+        descriptor = os.open(place / _name(words), os.O_RDWR)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    finally:
+        os.close(descriptor)
+    return False
+
+
+def _name(words: Sequence[str]) -> str:
+    return sha256("\0".join(words).encode("utf-8", "surrogateescape")).hexdigest()[:32]
+
+
+def _take(place: Path, name: str) -> tuple[int | None, bool]:
+    """Descriptor of the locked file, None where there are no locks, and whether it was waited for.
+
+    The holder removes the file before it lets go. Who locked a file that is no longer the one of that name has
+    locked nothing, and begins again.
+    """
+    import fcntl
+
+    place.mkdir(parents=True, exist_ok=True)
+    waited = False
+    while True:
+        descriptor = os.open(place / name, os.O_RDWR | os.O_CREAT, 0o666)
+        try:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                waited = True
+                fcntl.flock(descriptor, fcntl.LOCK_EX)
+            with contextlib.suppress(FileNotFoundError):
+                if os.path.samestat(os.fstat(descriptor), (place / name).stat()):
+                    return descriptor, waited
+        except OSError as error:
+            os.close(descriptor)
+            if error.errno not in _NONE:
+                raise
+            if place not in _said:
+                _said.add(place)
+                sys.stderr.write(f"warning: no locks in {place} ({error.strerror}): work may be done twice\n")
+            return None, waited
+        except BaseException:
+            os.close(descriptor)
+            raise
+        os.close(descriptor)
