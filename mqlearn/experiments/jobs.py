@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from mqlearn.errors import SettingError, SettingErrors
-from mqlearn.experiments.execute import COMMAND, command, describe, perform, prospects, tracker
+from mqlearn.experiments.execute import COMMAND, claimed, command, describe, finished, perform, prospects, tracker
 from mqlearn.experiments.settings import compose
 from mqlearn.experiments.settings.cell import Cell, build
 from mqlearn.paths import CONF, outputs_folder
@@ -16,6 +16,7 @@ from mqlearn.paths import CONF, outputs_folder
 OBJECTIVE = "MQLEARN_OBJECTIVE"  # environment variable: the metric that a job returns to Optuna
 
 _refused: dict[int, list[SettingError]] = {}  # by jobs in this process, whose id is the key
+_skip = False  # whether a single run takes the finished run of its cell, if there is one
 
 
 def too_long(folder: Path) -> bool:
@@ -36,10 +37,12 @@ def check_place(job: compose.Job) -> None:
         raise SettingError("hydra.run.dir", job.folder, expected)
 
 
-def hydra_main(arguments: Sequence[str]) -> int:
+def hydra_main(arguments: Sequence[str], *, skip: bool = False) -> int:
     """Hand over to Hydra; what Hydra or a job refuses is raised here, without a traceback."""
     import hydra
 
+    global _skip
+    _skip = skip
     compose.register_resolvers()
     os.environ["MQLEARN_OUTPUTS"] = str(outputs_folder())  # made absolute once, for all workers
     os.environ["HYDRA_FULL_ERROR"] = "1"  # else Hydra prints its errors itself, and exits with 1
@@ -79,19 +82,31 @@ def _job(configuration: Any) -> float | None:
             journal.job(folder)
             return None
         cell = build(compose.plain(configuration))
-        track = tracker(cell.settings)
-        run_done = track.log(perform(cell, folder, track, known=_announced(cell)))
+        run_done, said = _once(cell, folder)
     except SettingError as error:
         if os.getpid() not in _refused:  # a worker
             raise
         _refused[os.getpid()].append(error)
     else:
         with contextlib.suppress(BrokenPipeError):  # met again when the command line ends
-            print(describe(run_done), flush=True)
+            print(said + describe(run_done), flush=True)
         return _objective(run_done)
     finally:
         if folder.is_dir() and not any(folder.iterdir()):  # Hydra made it; nothing came of it
             folder.rmdir()
+
+
+def _once(cell: Cell, folder: Path) -> tuple[Any, str]:
+    """The run of a cell, and what is said before it is described.
+
+    Who had to wait for another process takes what that one made of the cell.
+    """
+    track = tracker(cell.settings)
+    with claimed([cell]) as waited:
+        before = finished(folder, cell.digest, track) if waited or _skip else None
+        if before is not None:
+            return track.log(before), "finished already, by another process\n"
+        return track.log(perform(cell, folder, track, known=_announced(cell)), again=not _skip), ""
 
 
 def _announced(cell: Cell) -> dict[str, Any]:

@@ -32,10 +32,21 @@ def claimed(place: Path, *words: str) -> Iterator[bool]:
     try:
         yield waited
     finally:
-        if descriptor is not None:
-            with contextlib.suppress(OSError):
-                (place / _name(words)).unlink()  # while it is held: see _take
-            os.close(descriptor)
+        _release(place / _name(words), descriptor)
+
+
+@contextlib.contextmanager
+def at_once(place: Path, *words: str) -> Iterator[bool]:
+    """Hold a claim if no other process does; yields whether it is held."""
+    try:
+        descriptor, _ = _take(place, _name(words), wait=False)
+    except BlockingIOError:
+        yield False
+        return
+    try:
+        yield True
+    finally:
+        _release(place / _name(words), descriptor)
 
 
 @contextlib.contextmanager
@@ -69,11 +80,18 @@ def _name(words: Sequence[str]) -> str:
     return sha256("\0".join(words).encode("utf-8", "surrogateescape")).hexdigest()[:32]
 
 
-def _take(place: Path, name: str) -> tuple[int | None, bool]:
+def _release(path: Path, descriptor: int | None) -> None:
+    if descriptor is not None:
+        with contextlib.suppress(OSError):
+            path.unlink()  # while it is held: see _take
+        os.close(descriptor)
+
+
+def _take(place: Path, name: str, *, wait: bool = True) -> tuple[int | None, bool]:
     """Descriptor of the locked file, None where there are no locks, and whether it was waited for.
 
     The holder removes the file before it lets go. Who locked a file that is no longer the one of that name has
-    locked nothing, and begins again.
+    locked nothing, and begins again. Raises BlockingIOError without `wait` if another process holds it.
     """
     import fcntl
 
@@ -85,6 +103,8 @@ def _take(place: Path, name: str) -> tuple[int | None, bool]:
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
+                if not wait:
+                    raise
                 waited = True
                 fcntl.flock(descriptor, fcntl.LOCK_EX)
             with contextlib.suppress(FileNotFoundError):

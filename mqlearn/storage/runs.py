@@ -8,7 +8,6 @@ folder of a version that had no checksums is whole if it can be read.
 """
 
 import errno
-import glob
 import json
 import math
 import os
@@ -222,11 +221,21 @@ def plain(value: Any, *, finite: bool = False) -> Any:
     return value if value is None or isinstance(value, bool | int | str) else str(value)
 
 
+def leftovers(parent: Path) -> dict[str, list[Path]]:
+    """What processes that wrote folders in `parent`, and died or are still at it, have there, by the folder's name."""
+    found: dict[str, list[Path]] = {}
+    if parent.is_dir():
+        with os.scandir(parent) as entries:
+            for entry in entries:
+                if known := re.fullmatch(r"\.(.+)\.\d+-[0-9a-f]{8}(\.old)?", entry.name):
+                    found.setdefault(known[1], []).append(Path(entry.path))
+    return found
+
+
 def clear(folder: Path) -> None:
-    """Remove what processes that died while they wrote `folder` left beside it. For the holder of its claim alone."""
-    for path in folder.parent.glob(f".{glob.escape(folder.name)}.*"):
-        if re.fullmatch(r"\d+-[0-9a-f]{8}(\.old)?", path.name.removeprefix(f".{folder.name}.")):
-            shutil.rmtree(path, ignore_errors=True)
+    """Remove the `leftovers` of a folder. For the holder of its claim alone."""
+    for path in leftovers(folder.parent).get(folder.name, ()):
+        shutil.rmtree(path, ignore_errors=True)
 
 
 def _was(folder: Path, digest: str) -> bool:

@@ -15,7 +15,7 @@ import re
 import socket
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import closing, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
 from datetime import datetime
 from hashlib import sha256
 from pathlib import Path
@@ -191,8 +191,7 @@ def record(
     the same time the one that ends last sees both, and takes one back.
     """
     database = sqlite_path(uri)
-    place = locks.folder(database.parent if database else outputs_folder())
-    with locks.claimed(place, "record", experiment, run.digest):
+    with locks.claimed(_locks(uri), *_claim(experiment, run.digest)):
         there = finished(uri, experiment, run.digest)
         if not there:
             end_killed(uri, [run_id for _, run_id in running(uri, experiment, run.digest)])
@@ -211,6 +210,21 @@ def record(
             with failures("completing summary.json", uri):
                 runs.update_summary(run, mlflow_run_id=latest.run_id)
         return latest.run_id
+
+
+def record_at_once(uri: str, experiment: str, digest: str) -> AbstractContextManager[bool]:
+    """Hold the record of a digest, if no other process is at it (`locks.at_once`)."""
+    return locks.at_once(_locks(uri), *_claim(experiment, digest))
+
+
+def _claim(experiment: str, digest: str) -> tuple[str, str, str]:
+    return "record", experiment, digest
+
+
+def _locks(uri: str) -> Path:
+    """Beside the store, for all who use it; where it is no file, in the outputs folder."""
+    database = sqlite_path(uri)
+    return locks.folder(database.parent if database else outputs_folder())
 
 
 def open_ui(uri: str, *, host: str = "127.0.0.1", port: int = 5000) -> None:

@@ -248,7 +248,7 @@ def test_a_cell_that_is_no_longer_the_planned_one_is_refused(tmp_path):
     cell = build(compose.compose(SMALL))
     changed = {"digest": 64 * "0", "cell": "", "group": "", "command": ""}
     with pytest.raises(SettingError, match="is not the planned digest: a configuration file, a map or a module"):
-        journal._run(cell.settings, tmp_path / "run", tmp_path, changed, {"id": "1"})
+        journal._run(cell.settings, tmp_path / "run", changed, {"id": "1"})
     assert not (tmp_path / "run").exists()
 
 
@@ -327,7 +327,7 @@ def test_status_tells_what_has_become_of_each_cell(place):
     (gone,) = [row for row in content["cells"] if row["cell"] == "algorithm.kind=none algorithm.i=1"]
     curves = Path(gone["folder"]) / "curves.npz"
     curves.write_bytes(curves.read_bytes()[:-100])
-    assert "1 done, 0 running, 2 failed, 0 killed, 1 missing" in place.here("status", code=1)
+    assert "1 done, 0 running, 2 failed, 0 killed, 0 missing, 1 damaged" in place.here("status", code=1)
     misspelt = place.here("status", "experiment.name=defualt", code=2)
     assert "experiment.name='defualt'" in misspelt and "(did you mean 'default'?)" in misspelt
 
