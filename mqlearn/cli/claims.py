@@ -118,7 +118,8 @@ def answer(
 ) -> list[Answer]:
     """Run what is missing for some claims, then test each. Raises SettingError."""
     from mqlearn.analysis.comparison import selection
-    from mqlearn.experiments import plans, run_missing
+    from mqlearn.experiments import execute, plans, run_missing
+    from mqlearn.storage import lookup
 
     wanted = [needs(claim, overrides, smoke=smoke, config_dir=config_dir) for claim in chosen]
     lists = {
@@ -133,6 +134,8 @@ def answer(
         _enough_seeds(claim, one, min(cells[tuple(cell)].settings["n_seeds"] for cell in one.lists.values()))
     on_disk = {run.digest: run for run in selection.find(outputs_folder()).runs}
     done = {one.cell.digest: on_disk[one.cell.digest] for one in planned if one.cell.digest in on_disk}
+    left = {one.cell.digest for one in planned} - done.keys()
+    done |= lookup.with_digests(outputs_folder(), left, execute.tracker(planned[0].cell.settings).uri)
     by_experiment: dict[str, list[Any]] = {}
     for one in planned:
         if one.cell.digest not in done:

@@ -4,6 +4,7 @@ import importlib
 import os
 import sys
 
+from mqlearn.cli import streams
 from mqlearn.paths import CONF
 
 VERBS = {
@@ -131,6 +132,7 @@ Opens the MLflow UI on the tracking store, on this machine only.""",
 
 def main(argv: list[str] | None = None) -> None:
     """The console script: exits with 0, 1 (a difference or a failed run) or 2 (a setting that is not admissible)."""
+    streams.unbroken()
     arguments = list(sys.argv[1:] if argv is None else argv)
     if not arguments or arguments[0] in ("-h", "--help", "help"):
         print("usage: mqlearn VERB [overrides]      (mqlearn VERB --help explains)\n")
@@ -173,9 +175,6 @@ def main(argv: list[str] | None = None) -> None:
     except KeyboardInterrupt:
         sys.stderr.write("mqlearn: interrupted; finished runs are kept\n")
         code = 130
-    except BrokenPipeError:  # the reader of a pipe has gone; keep the interpreter from complaining about it
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        code = 0
     finally:
         sys.argv = given
     sys.exit(code)

@@ -15,7 +15,7 @@ from mqlearn.experiments.sweep import journal, states
 from mqlearn.files import deliver
 from mqlearn.paths import outputs_folder
 from mqlearn.storage import runs
-from mqlearn.storage.store import TrackingError, recorded
+from mqlearn.storage.store import TrackingError, experiments, recorded
 
 _ORDER = ("planned", "done", "running", "failed", "killed", "missing", "damaged", "diverged", "not_uploaded")
 
@@ -37,6 +37,8 @@ def status(arguments: Sequence[str]) -> int:
                 f"no sweep has planned it and the store has none of its runs; planned: {', '.join(known) or 'none'}"
             )
             raise SettingError("experiment.name", track.experiment, expected + nearest(track.experiment, known))
+    if not plans and not named:  # as on a machine that has the address of the store alone
+        names = experiments(track.uri or "")
     reports = [experiment(track.uri or "", name, plans) for name in names]
     content = reports[0] if named else {"experiments": reports}
     text = json.dumps(content, indent=1)
@@ -97,7 +99,7 @@ def _row(digest: str, planned: dict[str, Any] | None, run: Any) -> dict[str, Any
     if now.run is not None:
         seeds = now.run.diverged.items()
         row["diverged"] = "; ".join(f"seed {seed} at iteration {step}" for seed, step in seeds) or None
-    elif now.word in runs.DONE:
+    elif run is not None and now.word in runs.DONE:
         row["diverged"] = run.diverged or None
     return row
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 _WATCH = 1.0  # seconds between a worker's looks at whether its parent lives
-_PATIENCE = 3.0  # seconds that an interrupted sweep has to end by itself: 5 are promised
+_PATIENCE = 2.0  # seconds that an interrupted sweep has to end by itself: 5 are promised
 
 
 def descendants(pid: int) -> list[int]:

@@ -158,10 +158,11 @@ def find(uri: str, run_id: str, outputs: Path) -> runs.Run:
     raise SettingError("run", run_id, "its files are neither in its folder nor among its artifacts")
 
 
-def places(stored: Stored, uri: str, downloads: Path) -> Iterator[Path]:
+def places(stored: Stored, uri: str, downloads: Path, *more: Path) -> Iterator[Path]:
     """Where the files of a stored run may be, nearest first; a server's artifacts are fetched on demand."""
     if stored.folder:
         yield Path(stored.folder)
+    yield from more
     database, path = sqlite_path(uri), moved.local(stored.artifact_uri)
     if path is not None:
         yield path if database is None else moved.place(path, database)

@@ -86,6 +86,22 @@ def resolve_uri(uri: str | None, environment: str | None, outputs: str | Path) -
     return f"sqlite:///{path.absolute()}"
 
 
+def named(overrides: Iterable[str], outputs: str | Path) -> str | None:
+    """The store that `tracking=none` or `tracking.uri=URI` among some overrides names, or else the usual one.
+
+    Raises SettingError.
+    """
+    uri: str | None = None
+    for key, _, value in (text.lstrip("+").partition("=") for text in overrides):
+        if key == "tracking" and value == "none":
+            return None
+        if key == "tracking.uri":
+            uri = value.strip("'\"")
+        elif (key, value) != ("tracking", "mlflow"):
+            raise SettingError(key, value, "has no effect here; only tracking and tracking.uri say where runs are")
+    return resolve_uri(uri, os.environ.get("MLFLOW_TRACKING_URI"), outputs)
+
+
 def prepare(uri: str, experiment: str, *, outputs: Path | None = None) -> str:
     """Make what is missing of store, schema and experiment; the experiment's id. Call it once before any job.
 

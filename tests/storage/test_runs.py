@@ -223,6 +223,65 @@ def test_a_changed_byte_gives_the_written_numbers_or_a_named_error(tmp_path_fact
         assert all(any(np.array_equal(array, w) for w in written) for array in read.values())
 
 
+@pytest.mark.parametrize("name", runs.FILES)
+@pytest.mark.parametrize("place", [0.2, 0.5, 0.9])
+def test_a_run_with_any_flipped_byte_is_damaged_and_not_finished(tmp_path, name, place):
+    run = write(tmp_path / "run")
+    content = bytearray((run.folder / name).read_bytes())
+    content[int(place * len(content))] ^= 1
+    (run.folder / name).write_bytes(content)
+    found, damage = runs.look(run.folder, "d1")
+    assert found is None and name in damage
+    with pytest.raises(SettingError, match=f"folder=.*{name} is damaged"):
+        runs.whole(run.folder)
+
+
+def test_a_changed_summary_is_whole_if_it_was_changed_by_us(tmp_path):
+    run = runs.update_summary(write(tmp_path / "run"), mlflow_run_id="abc", odd=float("nan"))
+    assert runs.whole(run.folder).summary == run.summary
+    assert run.summary["files"].keys() == {runs.CONFIG, runs.CURVES, runs.TABLES}
+
+
+def as_before_checksums(folder):
+    summary = json.loads((folder / runs.SUMMARY).read_text())
+    del summary["files"], summary["checksum"]
+    (folder / runs.SUMMARY).write_text(json.dumps(summary))
+
+
+def test_a_folder_without_checksums_is_whole_if_it_can_be_read(tmp_path):
+    folder = write(tmp_path / "run").folder
+    as_before_checksums(folder)
+    assert runs.is_complete(folder, "d1")
+    for name in (runs.CURVES, runs.TABLES, runs.CONFIG):
+        content = (folder / name).read_bytes()
+        half = content[: len(content) // 2] if name != runs.CONFIG else b"a: [1,"
+        (folder / name).write_bytes(half)
+        assert runs.look(folder, "d1")[1].startswith(name)
+        (folder / name).write_bytes(content)
+    assert runs.is_complete(folder, "d1")
+
+
+@pytest.mark.parametrize("left", [b"", b"{", b'{"digest": "d1"'])
+def test_a_folder_whose_summary_is_damaged_is_written_again_and_no_other(tmp_path, left):
+    named = tmp_path / "d1"  # as the outputs folder names it, by digest
+    write(named)
+    (named / runs.SUMMARY).write_bytes(left)
+    assert runs.is_complete(write(named).folder, "d1")
+    other = tmp_path / "mine"
+    other.mkdir()
+    (other / runs.CONFIG).write_text("my own")
+    with pytest.raises(SettingError, match="files that are not a run"):
+        write(other)
+
+
+def test_what_a_killed_process_left_half_written_is_removed(tmp_path):
+    run = write(tmp_path / "run")
+    for name in (".run.123-0123abcd", ".run.123-0123abcd.old", ".run2.123-0123abcd", ".run.notes"):
+        (tmp_path / name).mkdir()
+    runs.clear(run.folder)
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".run.notes", ".run2.123-0123abcd", "run"]
+
+
 def test_folders_that_are_none_are_named(tmp_path):
     with pytest.raises(SettingError, match="no such folder"):
         runs.load(tmp_path / "absent")

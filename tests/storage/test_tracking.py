@@ -6,6 +6,7 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -271,6 +272,61 @@ def test_upload_delivers_once(uri, tmp_path):
         tracking.upload(tmp_path / "absent", uri, "trial")
 
 
+def test_one_digest_delivered_by_many_at_once_is_recorded_once(uri, tmp_path):
+    copies = [write(tmp_path / f"{i}") for i in range(6)]
+    tracking.prepare(uri, "trial")
+    with ThreadPoolExecutor(6) as pool:
+        ids = set(pool.map(lambda run: tracking.record(run, uri, "trial"), copies))
+    assert [stored.run_id for stored in store.finished(uri, "trial")] == [*ids]
+    assert {runs.load(run.folder).summary["mlflow_run_id"] for run in copies} == ids
+    assert store.running(uri, "trial") == []
+
+
+def test_a_record_that_a_killed_process_began_is_ended_by_the_next(uri, tmp_path):
+    client, experiment = store.connect(uri), tracking.prepare(uri, "trial")
+    begun = client.create_run(experiment, tags={"digest": "d1"}).info.run_id
+    done = tracking.record(write(tmp_path / "run"), uri, "trial")
+    assert client.get_run(begun).info.status == "KILLED" and client.get_run(done).info.status == "FINISHED"
+
+
+def test_a_damaged_folder_is_not_uploaded(uri, tmp_path):
+    run = write(tmp_path / "run")
+    (run.folder / runs.TABLES).write_bytes((run.folder / runs.TABLES).read_bytes()[:-9])
+    with pytest.raises(SettingError, match=r"folder=.*tables\.npz is damaged"):
+        tracking.upload(run.folder, uri, "trial")
+    assert store.finished(uri, "trial") == []
+
+
+def test_artifacts_follow_a_store_that_was_moved_with_its_outputs_folder(uri, tmp_path, capsys):
+    first = tracking.record(write(tmp_path / "outputs" / "runs" / "trial" / "d1"), uri, "trial")
+    (tmp_path / "outputs").rename(tmp_path / "moved")
+    there = tracking.default_uri(tmp_path / "moved")
+    (found,) = lookup.finished(tmp_path / "moved", "trial", store=there).values()
+    assert found.folder == tmp_path / "moved" / "runs" / "trial" / "d1"
+    shutil.rmtree(tmp_path / "moved" / "runs")
+    (found,) = lookup.finished(tmp_path / "moved", "trial", store=there).values()
+    assert found.folder.is_relative_to(tmp_path / "moved" / "mlartifacts" / "trial" / first)
+
+    second = tracking.record(write(tmp_path / "another", "d2"), there, "trial")
+    assert "the store was moved" in capsys.readouterr().err
+    assert not (tmp_path / "outputs").exists()
+    for run_id in (first, second):
+        folder = store.connect(there).download_artifacts(run_id, "")
+        assert Path(folder) == tmp_path / "moved" / "mlartifacts" / "trial" / run_id / "artifacts"
+    assert list(lookup.finished(tmp_path / "moved", "trial", store=there)) == ["d1", "d2"]
+
+
+def test_runs_of_a_store_are_found_on_a_machine_that_made_none(uri, tmp_path):
+    for i in range(2):
+        tracking.record(write(tmp_path / f"{i}", f"d{i}"), uri, "trial")
+    shutil.rmtree(tmp_path / "0")  # the folder of one is gone: its artifacts are there
+    assert lookup.experiments(tmp_path / "here", uri) == {"trial": "trial"}
+    held = [*lookup.everywhere(tmp_path / "here", None, uri)]
+    assert sorted(one.run.digest for one in held if one.run) == ["d0", "d1"]
+    assert sorted(lookup.with_digests(tmp_path / "here", ["d1", "d7"], uri)) == ["d1"]
+    assert [*lookup.everywhere(tmp_path / "here", ["other"], uri)] == []
+
+
 def test_sql_and_the_api_find_the_same_runs(uri, tmp_path):
     client = store.connect(uri)
     ids = [tracking.log(write(tmp_path / f"{i}", f"d{i % 3}"), uri, "trial") for i in range(5)]
@@ -283,6 +339,8 @@ def test_sql_and_the_api_find_the_same_runs(uri, tmp_path):
     bare = client.create_run(experiment, tags={"digest": "d6"}).info.run_id  # no folder
     client.set_terminated(bare)
     client.delete_run(ids[0])
+    assert {found.run_id for found in store._by_api(uri, "trial", "FINISHED", "d1") or ()} == {ids[1], ids[4]}
+    assert store.finished(uri, "trial", "d2") == store._by_api(uri, "trial", "FINISHED", "d2")
     for name, expected in (
         ("trial", {*ids[1:], bare}),
         ("it's % another", None),

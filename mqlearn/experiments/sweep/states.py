@@ -38,10 +38,9 @@ def state(
     """
     said = said or {}
     run, damage = runs.look(Path(cell["folder"]), cell["digest"])
-    recorded = stored is not None and stored.status == "FINISHED"
     if run is not None:
         return State(run.status, run=run)
-    if recorded and not damage:
+    if stored is not None and stored.status == "FINISHED" and not damage:
         return State(stored.outcome or "finished")
     if locks.is_claimed(locks.folder(outputs), *execute.claim(cell["experiment"], cell["digest"])):
         return State("running")
