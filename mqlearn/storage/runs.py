@@ -172,16 +172,22 @@ def look(folder: Path, digest: str | None = None) -> tuple[Run | None, str]:
 
     No run and no reason: nothing is there, or a run that failed, or another one.
     """
-    if not any((folder / name).exists() for name in (SUMMARY, CURVES, TABLES)):
-        return None, ""
-    try:
-        run = load(folder)
-    except SettingError as error:
-        return None, error.admissible
-    if run.status not in DONE or digest not in (None, run.digest):
-        return None, ""
-    problem = checksums.damage(run.folder, FILES[:-1], run.summary.get("files"))
-    return (None, problem) if problem else (run, "")
+    for last in (False, True):  # the folder may be replaced, as a whole, while it is looked at
+        if not any((folder / name).exists() for name in (SUMMARY, CURVES, TABLES)):
+            break
+        try:
+            run = load(folder)
+        except SettingError as error:
+            problem = error.admissible
+        else:
+            if run.status not in DONE or digest not in (None, run.digest):
+                break
+            problem = checksums.damage(run.folder, FILES[:-1], run.summary.get("files"))
+            if not problem:
+                return run, ""
+        if last:
+            return None, problem
+    return None, ""
 
 
 def whole(folder: str | Path) -> Run:

@@ -5,6 +5,7 @@ import io
 import json
 import os
 import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -20,12 +21,12 @@ import pytest
 from mqlearn.cli import arguments
 from mqlearn.cli.main import main
 from mqlearn.errors import SettingError
-from mqlearn.experiments import processes
+from mqlearn.experiments import execute, processes
 from mqlearn.experiments.settings import compose
 from mqlearn.experiments.settings.cell import build
 from mqlearn.experiments.sweep import command, journal
 from mqlearn.experiments.sweep.plan import plan
-from mqlearn.storage import lookup, runs
+from mqlearn.storage import locks, lookup, runs, store, tracking
 
 SMALL = ["tracking=none", "iterations=200", "n_checkpoints=5", "n_seeds=2"]
 TRAP = '''
@@ -182,6 +183,108 @@ def test_a_killed_worker_loses_its_own_cell_alone(place):
     text = place.sweep(*mixed, code=1)
     assert "8 cells, 4 done, 0 skipped (finished before), 4 failed" in text
     assert text.count("its process died twice") == 4
+
+
+def workers(process: subprocess.Popen[str]) -> list[int]:
+    """The workers that joblib has started below a sweep, if only just now."""
+    found = []
+    for pid in processes.descendants(process.pid):
+        with contextlib.suppress(OSError):
+            if b"--process-name" in Path(f"/proc/{pid}/cmdline").read_bytes():
+                found.append(pid)
+    return found
+
+
+@pytest.mark.integration
+def test_workers_killed_before_a_cell_began_cost_no_cell(place):
+    process = place.start("run", "-m", *place.traps("algorithm.i=range(5)"))
+    for _ in range(2):
+        wait_for(lambda: workers(process))
+        for pid in workers(process):
+            os.kill(pid, signal.SIGKILL)
+    output, errors = process.communicate(timeout=200)
+    assert process.returncode == 0 and "5 cells, 5 done" in output, output + errors
+
+
+@pytest.mark.integration
+def test_a_worker_that_was_starting_ends_with_its_killed_parent(place):
+    process = place.start("run", "-m", *place.traps("algorithm.kind=wait", "algorithm.i=range(50)"))
+    wait_for(lambda: workers(process))
+    below = processes.descendants(process.pid)
+    process.kill()
+    process.communicate()
+    wait_for(lambda: not any(Path(f"/proc/{pid}").exists() for pid in below), 15)
+
+
+def test_damaged_cells_are_named_counted_and_made_again(place):
+    asked = ["run", "-m", *SMALL, "seed=0,1", "hydra/launcher=basic"]
+    place.here(*asked)
+    one, other = (run.folder for run in lookup.finished(place.outputs, "default", store=None).values())
+    whole = {path: path.read_bytes() for path in (one / runs.TABLES, other / runs.CONFIG)}
+    (one / runs.TABLES).write_bytes(whole[one / runs.TABLES][:-1] + b"x")
+    (other / runs.SUMMARY).write_text("{")
+    told = place.here("status")
+    assert "0 done" in told and "2 damaged" in told and f"{one}: tables.npz is damaged" in told
+    assert "2 damaged" in place.here("status")
+    text = place.here(*asked)
+    assert "2 cells, 2 done, 0 skipped (finished before), 0 failed, 2 damaged (2 made again)" in text
+    assert f"{one}: tables.npz is damaged" in text and f"{other}: summary.json is damaged" in text
+    assert {path: path.read_bytes() for path in whole} == whole
+    assert "2 skipped" in place.here(*asked)
+
+
+def test_a_cell_that_is_complete_on_disk_is_done_whatever_was_said_of_it(place):
+    place.here("run", "-m", *SMALL, "seed=0,1", "hydra/launcher=basic")
+    newest = next(journal.sweeps(place.outputs).glob("2*"))
+    plan_of = journal.read_plan(newest)
+    for one, said in zip(plan_of["cells"], ("killed", "running"), strict=True):
+        journal.mark(newest, one, said, pid=2**22 + 1)
+    assert "2 done, 0 running, 0 failed, 0 killed" in place.here("status")
+
+
+def test_a_cell_is_running_while_a_process_holds_it(place):
+    place.here("run", "-m", *SMALL, "seed=0", "hydra/launcher=basic")
+    (one,) = journal.read_plan(next(journal.sweeps(place.outputs).glob("2*")))["cells"]
+    shutil.rmtree(one["folder"])
+    assert "1 missing" in place.here("status")
+    with locks.claimed(locks.folder(place.outputs), *execute.claim(one["experiment"], one["digest"])):
+        assert "1 running" in place.here("status")
+
+
+@pytest.mark.integration
+def test_overlapping_sweeps_started_at_the_same_moment_run_each_cell_once(place):
+    wide = ["run", "-m", *SMALL[1:], "hydra/launcher=basic"]
+    both = [place.start(*wide, f"seed={seeds}") for seeds in ("0,1,2,3,4,5", "5,4,3,2,1,0")]
+    outputs = ["".join(process.communicate(timeout=200)) for process in both]
+    assert [process.returncode for process in both] == [0, 0], outputs
+    assert all("audit: 6 of 6 cells have one finished run" in text for text in outputs), outputs
+    stored = store.finished(tracking.default_uri(place.outputs), "default")
+    assert len(stored) == len({one.digest for one in stored}) == 6
+
+
+@pytest.mark.integration
+def test_a_single_run_takes_what_another_process_made_of_its_cell_meanwhile(place):
+    both = [place.start("run", *SMALL[1:], "iterations=200000") for _ in range(2)]
+    outputs = ["".join(process.communicate(timeout=200)) for process in both]
+    assert [process.returncode for process in both] == [0, 0], outputs
+    assert sum("finished already, by another process" in text for text in outputs) == 1, outputs
+    assert len(store.finished(tracking.default_uri(place.outputs), "default")) == 1
+
+
+@pytest.mark.parametrize(
+    "closed", [">&-", "2>&-", ">&- 2>&- <&-", "| head -c 1 >/dev/null", "2>&1 | head -c 1 >/dev/null"]
+)
+@pytest.mark.integration
+def test_closed_streams_stop_no_run(place, closed):
+    code = "from mqlearn.cli.main import main; main()"
+    words = shlex.join([sys.executable, "-c", code, "run", "-m", *SMALL, "seed=0,1", "hydra/launcher=basic"])
+    environment = os.environ | {"MQLEARN_OUTPUTS": str(place.outputs)}
+    done = subprocess.run(
+        ["bash", "-o", "pipefail", "-c", f"{words} {closed}"],
+        cwd=place.folder, env=environment, capture_output=True, text=True, timeout=200,
+    )  # fmt: skip
+    assert done.returncode == 0 and "Error" not in done.stdout + done.stderr
+    assert len(place.curves) == 2
 
 
 @pytest.mark.integration
