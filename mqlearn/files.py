@@ -15,6 +15,10 @@ def write_whole(path: Path, content: str | bytes) -> None:
         temporary.write_bytes(content.encode("utf-8") if isinstance(content, str) else content)
         flush(temporary)
         temporary.replace(path)
+    except OSError as error:
+        if error.filename is None:  # as where the disk is full
+            error.filename = str(path)
+        raise
     finally:
         temporary.unlink(missing_ok=True)
 

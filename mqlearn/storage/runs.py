@@ -116,7 +116,8 @@ def write(
         _put(temporary, folder, digest)
         flush(folder.parent)
     except OSError as error:
-        raise SettingError("hydra.run.dir", folder, f"the run cannot be written there: {error}") from error
+        reason = f"{error.filename or folder}: {error.strerror or error}"
+        raise SettingError("hydra.run.dir", folder, f"the run cannot be written there: {reason}") from error
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
     run = load(folder)

@@ -297,7 +297,7 @@ def _unique(texts: Iterable[str], suffixes: tuple[str, ...] = ("",)) -> dict[str
 
 def _tags(run: runs.Run, metrics: Mapping[str, str], more: Mapping[str, Any]) -> dict[str, str]:
     groups = ("algorithm", "env", "sampling", "step_size")
-    tags = {group: run.settings[group]["name"] for group in groups if group in run.settings}
+    tags = {group: run.settings[group].get("name") for group in groups if group in run.settings}
     tags |= {"digest": run.digest, "status": run.status, "folder": run.folder}
     tags |= {key: run.summary.get(key) for key in ("git_commit", "error")}
     tags["diverged"] = "; ".join(f"seed {seed} at iteration {step}" for seed, step in run.diverged.items())

@@ -271,9 +271,23 @@ def test_a_single_run_takes_what_another_process_made_of_its_cell_meanwhile(plac
     assert len(store.finished(tracking.default_uri(place.outputs), "default")) == 1
 
 
-@pytest.mark.parametrize(
-    "closed", [">&-", "2>&-", ">&- 2>&- <&-", "| head -c 1 >/dev/null", "2>&1 | head -c 1 >/dev/null"]
-)
+@pytest.mark.integration
+def test_what_the_disk_refuses_is_told_with_its_path_and_its_reason_and_the_table(place):
+    large = ["env=frozen_lake_8x8", *SMALL, "hydra/launcher=basic"]
+    place.run("run", "-m", *large, "seed=7,8")  # compiles
+    code = "from mqlearn.cli.main import main; main()"
+    words = shlex.join([sys.executable, "-c", code, "run", "-m", *large, "seed=0,1"])
+    environment = os.environ | {"MQLEARN_OUTPUTS": str(place.outputs)}
+    for kilobytes, wanted in ((7, ("2 cells, 0 done", "2 failed", "runs/default/")), (1, ("plan.json",))):
+        command = ["bash", "-c", f"ulimit -f {kilobytes}; {words}"]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=200, cwd=place.folder)
+        text = done.stdout + done.stderr
+        assert done.returncode == (1 if kilobytes > 1 else 2), text
+        assert "File too large" in text and "Traceback" not in text, text
+        assert all(word in text for word in wanted), text
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&- <&-", "| head -c 1", "2>&1 | head -c 1"])
 @pytest.mark.integration
 def test_closed_streams_stop_no_run(place, closed):
     code = "from mqlearn.cli.main import main; main()"
@@ -380,6 +394,29 @@ def test_a_launcher_without_its_extra_names_the_extra(monkeypatch):
     options = arguments.Options(["hydra/launcher=submitit_slurm"])
     with pytest.raises(SettingError, match=r"needs the extra slurm: pip install 'mqlearn\[slurm\]'"):
         command.run([], options, preview=False, existing="skip")
+
+
+@pytest.mark.parametrize("multirun", [True, False])
+@pytest.mark.parametrize("setting", ["hydra.output_subdir=X", "hydra/job_logging=default"])
+def test_files_of_hydras_in_a_run_folder_are_refused_before_anything_starts(place, setting, multirun):
+    text = place.here("run", *["-m"] * multirun, *SMALL, setting, code=2)
+    assert f"{setting.partition('=')[0]}=" in text and "no place in a run folder" in text
+    assert not place.outputs.exists()
+    place.here("run", *["-m"] * multirun, *SMALL, "hydra/job_logging=stdout", *["hydra/launcher=basic"] * multirun)
+    (folder,) = place.outputs.glob("runs/default/*")
+    assert sorted(path.name for path in folder.iterdir()) == sorted(runs.FILES)
+
+
+def test_a_choice_without_a_name_is_called_after_its_yaml(place, stored):
+    (place.folder / "conf" / "algorithm" / "own.yaml").write_text("_target_: traps.Trap\n")
+    own = ["--config-dir", "conf", "plugins=[traps]", "algorithm=own", *SMALL[1:]]
+    shutil.copytree(Path(store.sqlite_path(stored) or "").parent, place.outputs)
+    place.here("run", *own)
+    text = place.here("run", "-m", *own, "seed=0,1", "hydra/launcher=basic")
+    assert "2 cells, 1 done, 1 skipped" in text
+    found = lookup.finished(place.outputs, "default", store=tracking.default_uri(place.outputs)).values()
+    assert {run.settings["algorithm"]["name"] for run in found} == {"own"}
+    assert "0 not uploaded" in place.here("status")
 
 
 def test_no_jobs_at_once_are_refused(place):
