@@ -13,7 +13,8 @@ from collections.abc import Iterator, Sequence
 from hashlib import sha256
 from pathlib import Path
 
-_NONE = (errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL)  # a file system without locks
+# Of a file system without locks, and of a folder that cannot be written to, as where the run itself lies elsewhere.
+_NONE = (errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL, errno.EROFS, errno.EACCES)
 _said: set[Path] = set()
 
 
@@ -95,11 +96,12 @@ def _take(place: Path, name: str, *, wait: bool = True) -> tuple[int | None, boo
     """
     import fcntl
 
-    place.mkdir(parents=True, exist_ok=True)
     waited = False
     while True:
-        descriptor = os.open(place / name, os.O_RDWR | os.O_CREAT, 0o666)
+        descriptor = None
         try:
+            place.mkdir(parents=True, exist_ok=True)
+            descriptor = os.open(place / name, os.O_RDWR | os.O_CREAT, 0o666)
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
@@ -110,15 +112,13 @@ def _take(place: Path, name: str, *, wait: bool = True) -> tuple[int | None, boo
             with contextlib.suppress(FileNotFoundError):
                 if os.path.samestat(os.fstat(descriptor), (place / name).stat()):
                     return descriptor, waited
-        except OSError as error:
-            os.close(descriptor)
-            if error.errno not in _NONE:
+        except BaseException as error:
+            if descriptor is not None:
+                os.close(descriptor)
+            if not isinstance(error, OSError) or error.errno not in _NONE:
                 raise
             if place not in _said:
                 _said.add(place)
                 sys.stderr.write(f"warning: no locks in {place} ({error.strerror}): work may be done twice\n")
             return None, waited
-        except BaseException:
-            os.close(descriptor)
-            raise
         os.close(descriptor)
