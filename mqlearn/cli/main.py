@@ -89,8 +89,8 @@ these digests are on this machine: MLflow run ids and folders.""",
   mqlearn status                          all experiments that sweeps have planned
   mqlearn status experiment.name=figure1 --json status.json
 
-Cells planned, done, running, failed, killed, missing, damaged, diverged, and not uploaded, from the store and the plans in
-outputs/sweeps (a plan that is no longer wanted: delete its folder). Exit code 1 if a cell has failed.""",
+Cells planned, done, running, failed, killed, missing, damaged, diverged, and not uploaded, from the store and the
+plans in outputs/sweeps (a plan that is no longer wanted: delete its folder). Exit code 1 if a cell has failed.""",
     "claims": """mqlearn claims [NAME ...] [smoke=true] [overrides] [--json FILE] [--table FILE.md]
 
   mqlearn claims                               every claim; runs what is missing first (with linear features: long)
