@@ -1,12 +1,35 @@
 """mqlearn: a bench on which Q-learning rules are compared against the exact optimum."""
 
-from mqlearn.algorithms import MomentumQ, NeSA, QLearning, Rule, SpeedyQ
+from mqlearn.algorithms import MomentumQ, MomentumQLinear, NeSA, QLearning, Rule, SpeedyQ
 from mqlearn.algorithms.step_sizes import Constant, Harmonic, InverseSqrt, Matched, Polynomial, RescaledLinear
 from mqlearn.errors import SettingError
+from mqlearn.experiments.settings import old_names
 from mqlearn.learning.learners import Linear
 from mqlearn.learning.loop import Result, run, run_together
 from mqlearn.learning.metrics import Evaluation
 from mqlearn.learning.sampling import IID, Markovian, Replay, Synchronous
+from mqlearn.problems.arrays import from_arrays
+from mqlearn.problems.classic import (
+    azar_linear,
+    chain_walk,
+    chain_walk_walls,
+    combination_lock,
+    deep_sea,
+    forest,
+    gambler,
+    garnet,
+    garnet_fixed,
+    inventory,
+    lower_bound,
+    machine,
+    noisy_grid,
+    queue,
+    recurring_cliff,
+    river_swim,
+    six_state,
+    strens_chain,
+    two_state,
+)
 from mqlearn.problems.encodings import fourier, rbf, tile_coding
 from mqlearn.problems.environments import (
     cliff_walking,
@@ -19,7 +42,10 @@ from mqlearn.problems.environments import (
 )
 from mqlearn.problems.features import Features, aggregation, from_function, from_matrix, one_hot
 from mqlearn.problems.mdp import FiniteMDP
+from mqlearn.problems.model_files import from_file
 from mqlearn.problems.solvers import optimal
+
+old_names.let_import()
 
 __all__ = [
     "IID",
@@ -33,6 +59,7 @@ __all__ = [
     "Markovian",
     "Matched",
     "MomentumQ",
+    "MomentumQLinear",
     "NeSA",
     "Polynomial",
     "QLearning",
@@ -44,20 +71,41 @@ __all__ = [
     "SpeedyQ",
     "Synchronous",
     "aggregation",
+    "azar_linear",
+    "chain_walk",
+    "chain_walk_walls",
     "cliff_walking",
+    "combination_lock",
+    "deep_sea",
+    "forest",
     "fourier",
+    "from_arrays",
+    "from_file",
     "from_function",
     "from_gymnasium",
     "from_matrix",
     "frozen_lake",
     "frozen_lake_blocks",
     "frozen_lake_random",
+    "gambler",
+    "garnet",
+    "garnet_fixed",
+    "inventory",
+    "lower_bound",
+    "machine",
+    "noisy_grid",
     "one_hot",
     "optimal",
+    "queue",
     "rbf",
+    "recurring_cliff",
+    "river_swim",
     "run",
     "run_together",
     "simulator",
+    "six_state",
+    "strens_chain",
     "taxi",
     "tile_coding",
+    "two_state",
 ]

@@ -1,9 +1,15 @@
-"""What a value must be, each kind of value checked in one place."""
+"""What a value must be: a finite number, a whole number, one of some words, a switch, a distribution. Each once.
+
+Values come from Python, from a yaml file or from a command line. Those that raise take the name of the setting first
+and raise SettingError, which names the setting, the value and what is admissible.
+"""
 
 import math
-from collections.abc import Callable
-from numbers import Real
+from collections.abc import Sequence
+from numbers import Integral, Real
 from typing import Any
+
+import numpy as np
 
 from mqlearn.errors import SettingError, nearest
 
@@ -18,23 +24,84 @@ def finite_number(value: object) -> float | None:
     return float(value)
 
 
-def whole(low: int, high: int | None = None, *, optional: bool = False) -> Callable[[str, Any], int | None]:
-    def kind(name: str, value: Any) -> int | None:
-        if optional and value is None:
-            return None
-        number = finite_number(value)
-        bound = f"at least {low}" if high is None else f"from {low} to {high if high < 10**10 else format(high, 'g')}"
-        if number is None or number != int(number) or number < low or (high is not None and number > high):
-            raise SettingError(name, value, f"must be a whole number, {bound}")
-        return int(number)
-
-    return kind
+def finite(name: str, value: object) -> float:
+    """The value as a float, if it is a finite number. Raises SettingError."""
+    number = finite_number(value)
+    if number is None:
+        raise SettingError(name, value, "must be a finite number")
+    return number
 
 
-def choice(*options: str) -> Callable[[str, Any], str]:
-    def kind(name: str, value: Any) -> str:
-        if value not in options:
-            raise SettingError(name, value, f"must be {' or '.join(options)}{nearest(str(value), options)}")
-        return value
+def share(name: str, value: object) -> float:
+    """The value as a float, if it is a number from 0 to 1. Raises SettingError."""
+    number = finite_number(value)
+    if number is None or not 0 <= number <= 1:
+        raise SettingError(name, value, "must be a number from 0 to 1")
+    return number
 
-    return kind
+
+def whole(
+    name: str,
+    value: Any,
+    low: int,
+    high: int | None = None,
+    *,
+    of: str = "",
+    why: str = "",
+    null: str | None = None,
+    written: bool = False,
+) -> Any:
+    """The value as an int from `low` to `high`, both included. Raises SettingError.
+
+    of: what is counted.   why: said after the bounds.   null: None is admissible too, and stands for this.
+    written: the value comes from a file or a command line, where 1e3 is a whole number.
+    """
+    if null is not None and value is None:
+        return None
+    number = _written(value) if written else value
+    if isinstance(number, Integral) and not isinstance(number, bool):
+        number = int(number)
+        if number >= low and (high is None or number <= high):
+            return number
+    bound = f"at least {low}" if high is None else f"from {low} to {high if high < 10**10 else format(high, 'g')}"
+    expected = f"must be a whole number{of and f' of {of}'}, {bound}"
+    raise SettingError(name, value, expected + why + (f", or null for {null}" if null else ""))
+
+
+def choice(name: str, value: Any, options: Sequence[str], more: str = "") -> Any:
+    """The value, which is one of some words. Raises SettingError, with the nearest; `more` is said after the words."""
+    if not isinstance(value, str) or value not in options:
+        *others, last = options
+        words = f"{', '.join(others)} or {last}" if others else last
+        raise SettingError(name, value, f"must be {words}{more}{nearest(str(value), options)}")
+    return value
+
+
+def switch(name: str, value: Any) -> bool:
+    """A truth value, or one of the words that yaml has for it (yes, no, on, off, true, false). Raises SettingError."""
+    if isinstance(value, bool | np.bool_):
+        return bool(value)
+    if not isinstance(value, str) or value.lower() not in TRUTH:
+        raise SettingError(name, value, "must be true or false")
+    return TRUTH[value.lower()]
+
+
+def are_distributions(probabilities: Any, allowed: Any = True, rounding: float = 1e-9) -> np.ndarray:
+    """Whether each row (last axis) is a distribution: none below 0, 0 where not `allowed`, the sum 1 but for rounding.
+
+    probabilities (..., n), `allowed` broadcast to them; the answer is (...), bool. NaN is no probability.
+    """
+    values = np.asarray(probabilities, dtype=float)
+    possible = ((values >= 0) & (np.asarray(allowed) | (values == 0))).all(axis=-1)
+    return possible & (np.abs(values.sum(axis=-1) - 1) <= rounding)
+
+
+def _written(value: Any) -> Any:
+    """A number as it was written, as an int if it is whole: 1e3, '1000'."""
+    if isinstance(value, str):
+        try:
+            value = float(value) if not value.strip().isdigit() else int(value)
+        except ValueError:
+            return value
+    number = finite_number(value)
+    return int(number) if number is not None and number == int(number) and not isinstance(value, Integral) else value

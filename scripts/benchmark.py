@@ -4,6 +4,8 @@
     scripts/benchmark.py [NAME ...] [--json FILE]
 
 synchronous           a whole mq.run on FrozenLake 8x8 with 20 seeds, against hand-written AVX-512 C
+scaling               the same by number of seeds, by size, for unequal probabilities, in units of that C at 8x8 with
+                      20 seeds; an evaluation; and the memory of 20,000 seeds
 synchronous_numpy     the same kernel against vectorised NumPy over all pairs and seeds
 asynchronous_table    one visited pair an iteration, against C and against a loop over Gymnasium's step()
 asynchronous_one_hot  the same with one-hot features, where momentum moves every parameter
@@ -44,9 +46,12 @@ from mqlearn.experiments.settings import compose
 from mqlearn.experiments.settings.cell import build, run_cells
 from mqlearn.learning import kernels, learners
 from mqlearn.learning.chains import Samples, copied
+from mqlearn.learning.metrics import Measure
+from mqlearn.learning.record import Recorder
 from mqlearn.learning.simulation import SimulatedLearner
 from mqlearn.problems.encodings import tile_coding
 from mqlearn.problems.features import aggregation, one_hot
+from mqlearn.problems.solvers import optimal
 
 SEEDS = np.arange(20, dtype=np.uint32)
 SCRIPTS = Path(__file__).resolve().parent
@@ -148,7 +153,7 @@ def _argument(value: Any) -> Any:
 def _chain_arguments(chain: learners.Chain) -> tuple[ctypes.Structure, list[np.ndarray]]:
     """The chain's model and episode starts for C, and the arrays that must stay alive meanwhile."""
     offsets, successors, rewards, thresholds, _ = chain.model
-    starts, keep, alias, goal = chain.tables[4], chain.tables[5], chain.tables[6], chain.tables[10]
+    starts, keep, alias, goal = chain.tables.starts, chain.tables.keep, chain.tables.alias, chain.tables.goal
     arrays = [offsets, successors, rewards, thresholds, starts, keep, alias, goal]
     p = [array.ctypes.data for array in arrays]
     return _Model(*p[:4], thresholds.shape[1], p[4], len(starts), *p[5:]), arrays
@@ -173,30 +178,92 @@ def _same(name: str, *pairs: tuple[np.ndarray, np.ndarray]) -> None:
 def synchronous(c: Yardstick) -> Iterator[Row]:
     mdp, rule, iterations = mq.frozen_lake("8x8", discount=0.9), mq.MomentumQ(m=2), 100_000
     if c.missing_avx512:
-        yield Row("synchronous", None, "", c.missing_avx512, None, 4)
+        yield Row("synchronous", None, "", c.missing_avx512, None, 2)
         return
-    offsets, successors, rewards, _, reuse, _ = learners.synchronous_model(mdp, mean_reward=True)
-    weights, offsets = rule.weights(0, iterations), offsets.astype(np.int64)
-    padded = -(-len(SEEDS) // 8) * 8
-    q, q_prev = _aligned((len(mdp.pairs), padded)), _aligned((len(mdp.pairs), padded))
-    results = []
+    results, tables = [], []
 
     def ours() -> None:
         results[:] = [mq.run(mdp, rule, iterations=iterations, n_seeds=len(SEEDS), n_workers=1)]
 
     def theirs() -> None:
-        q[:] = q_prev[:] = 0
-        c.call(
-            "synchronous", q, q_prev, len(mdp.pairs), mdp.n_states, padded, offsets, successors, rewards, reuse,
-            weights, iterations, mdp.discount, np.uint32(0), np.uint32(kernels.STREAMS["synchronous"]),
-        )  # fmt: skip
+        tables[:] = [_synchronous_in_c(c, mdp, rule, iterations)]
 
     seconds = fastest({"ours": ours, "theirs": theirs}, turns=3)
     x, u = mdp.pairs.T
-    _same("synchronous", (results[0].q[:, x, u].T, q[:, : len(SEEDS)]))
+    _same("synchronous", (results[0].q[:, x, u].T, tables[0]))
     each = seconds["ours"] / (iterations * len(mdp.pairs) * len(SEEDS)) * 1e9
     ratio = seconds["ours"] / seconds["theirs"]
-    yield Row("synchronous", each, "ns a pair and seed", "time of AVX-512 C", ratio, 4)
+    yield Row("synchronous", each, "ns a pair and seed", "time of AVX-512 C", ratio, 2)
+
+
+def _synchronous_in_c(c: Yardstick, mdp: mq.FiniteMDP, rule: mq.Rule, iterations: int) -> np.ndarray:
+    """(pairs, 20): the last tables of 20 seeds, as the C computes them."""
+    offsets, successors, rewards, _, reuse, _ = learners.synchronous_model(mdp, mean_reward=True)
+    padded = -(-len(SEEDS) // 8) * 8
+    q, q_prev = _aligned((len(mdp.pairs), padded)), _aligned((len(mdp.pairs), padded))
+    c.call(
+        "synchronous", q, q_prev, len(mdp.pairs), mdp.n_states, padded, offsets.astype(np.int64), successors, rewards,
+        reuse, rule.weights(0, iterations), iterations, mdp.discount, np.uint32(0),
+        np.uint32(kernels.STREAMS["synchronous"]),
+    )  # fmt: skip
+    return q[:, : len(SEEDS)]
+
+
+def scaling(c: Yardstick) -> Iterator[Row]:
+    """Runs with one evaluation in 500 iterations, as by default with 100,000."""
+    lake, rule = mq.frozen_lake("8x8", discount=0.9), mq.MomentumQ(m=2)
+    if c.missing_avx512:
+        yield Row("scaling", None, "", c.missing_avx512, None, 2)
+        return
+
+    def run(mdp: mq.FiniteMDP, n_seeds: int, iterations: int) -> None:
+        n_checkpoints = iterations // 500
+        mq.run(mdp, rule, iterations=iterations, n_seeds=n_seeds, n_workers=1, n_checkpoints=n_checkpoints)
+
+    def large(side: int) -> mq.FiniteMDP:
+        return mq.frozen_lake_blocks(side // 8, discount=0.9, success_rate=1 / 3)
+
+    cases = [(f"scaling_{n}_seeds", lake, n, 2.0 if n == 20 else 2.6) for n in (20, 200, 2_000, 20_000)]
+    cases += [(f"scaling_{side}x{side}", large(side), 20, 3.4) for side in (16, 32, 64)]
+    cases += [("scaling_unequal", mq.frozen_lake("8x8", discount=0.9, success_rate=0.8), 20, 5.0)]
+    for name, mdp, n_seeds, wanted in cases:
+        fewest = 4_000 if n_seeds == 20 else 1_000  # few iterations on a large map would measure its exact solutions
+        iterations = max(fewest, 40_000 * 20 * len(lake.pairs) // (n_seeds * len(mdp.pairs)))
+        ours = partial(run, mdp, n_seeds, iterations)
+        theirs = partial(_synchronous_in_c, c, lake, rule, 40_000)
+        seconds = fastest({"ours": ours, "theirs": theirs}, turns=1 if n_seeds > 2_000 else 3)
+        each = seconds["ours"] / (iterations * len(mdp.pairs) * n_seeds) * 1e9
+        unit = seconds["theirs"] / (40_000 * len(lake.pairs) * len(SEEDS)) * 1e9
+        yield Row(name, each, "ns a pair and seed", "time of AVX-512 C at 8x8", each / unit, wanted)
+    learner, recorder = _learner(lake, mq.Synchronous(), None), Recorder(lake, optimal(lake).q, np.arange(200), 20)
+    measure = Measure(lake, optimal(lake))
+    learner.advance(0, 1_000, rule.weights(0, 1_000))
+    seconds = fastest({"ours": lambda: [recorder.record(k, [learner], [measure(k, learner)]) for k in range(200)]})
+    each = seconds["ours"] / (200 * 20) * 1e6
+    yield Row("scaling_evaluation", each, "us a seed", "wanted 10 us", each / 10, 1)
+    peak, beyond = _memory(20_000)
+    against = f"wanted 100 MB beyond curves and tables, with a peak of {peak:.0f} MB"
+    yield Row("scaling_memory", beyond, "MB", against, beyond / 100, 1)
+
+
+def _memory(n_seeds: int) -> tuple[float, float]:
+    """MB of a process at most, and what `n_seeds` have added to it beyond their curves and last tables."""
+    code = f"""
+from pathlib import Path
+import mqlearn as mq
+def run(n_seeds):
+    return mq.run(mq.frozen_lake("8x8", discount=0.9), mq.MomentumQ(m=2), iterations=1000, n_seeds=n_seeds)
+def peak():
+    status = Path("/proc/self/status").read_text()  # of this program; ru_maxrss begins with that of its parent
+    return int(status.split("VmHWM:")[1].split()[0]) / 1024
+run(20)
+before, result = peak(), run({n_seeds})
+kept = sum(curve.nbytes for curve in result.curves.values()) + result.q.nbytes
+print(peak(), peak() - before - kept / 2**20)
+"""
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    peak, beyond = map(float, done.stdout.split())
+    return peak, beyond
 
 
 def synchronous_numpy(_: Yardstick) -> Iterator[Row]:
@@ -266,7 +333,7 @@ def asynchronous_table(c: Yardstick) -> Iterator[Row]:
         model, _alive = _chain_arguments(chain)
         c.call(
             "asynchronous_table", theirs.q, theirs.last, len(mdp.pairs), model, chain.states,
-            chain.visits, theirs.counts, weights, mdp.discount, iterations, len(SEEDS), chain.seed, chain.streams[0],
+            chain.visits, theirs.counts, weights, mdp.discount, iterations, len(SEEDS), chain.seed, chain.streams.moves,
         )  # fmt: skip
 
     def compiled() -> None:
@@ -280,7 +347,7 @@ def asynchronous_table(c: Yardstick) -> Iterator[Row]:
 
 def asynchronous_one_hot(c: Yardstick) -> Iterator[Row]:
     mdp, iterations = mq.frozen_lake("8x8", discount=0.9), 50_000
-    weights = mq.MomentumQ(beta=0.8, lam=1 - 1e-6).with_step_size(mq.Constant(0.1)).weights(0, iterations)
+    weights = mq.MomentumQLinear(beta=0.8, lam=1 - 1e-6).with_step_size(mq.Constant(0.1)).weights(0, iterations)
     features = one_hot(mdp)
     fresh, ours, theirs = (_learner(mdp, mq.Markovian(start="uniform"), features) for _ in range(3))
 
@@ -291,7 +358,7 @@ def asynchronous_one_hot(c: Yardstick) -> Iterator[Row]:
         c.call(
             "one_hot_momentum", theirs.theta, theirs.v, theirs.sums, theirs.last, len(mdp.pairs), features.n_features,
             model, features.active, chain.states, chain.visits, weights, mdp.discount,
-            iterations, len(SEEDS), chain.seed, chain.streams[0],
+            iterations, len(SEEDS), chain.seed, chain.streams.moves,
         )  # fmt: skip
 
     def compiled() -> None:
@@ -363,7 +430,7 @@ def _gymnasium(mdp: mq.FiniteMDP, weights: np.ndarray, one_hot_features: bool) -
 def linear_momentum(_: Yardstick) -> Iterator[Row]:
     mdp, iterations, few = mq.frozen_lake_blocks(16, success_rate=0.8, discount=0.99), 200_000, 2_000
     features = aggregation(mdp, tile=4)
-    weights = mq.MomentumQ(beta=0.8, lam=1 - 2.5e-7).with_step_size(mq.Constant(0.1)).weights(0, iterations)
+    weights = mq.MomentumQLinear(beta=0.8, lam=1 - 2.5e-7).with_step_size(mq.Constant(0.1)).weights(0, iterations)
     sampling = mq.Markovian(start="uniform")
     lazy = _learner(mdp, sampling, features, n=2)
     dense = _learner(mdp, sampling, features, mq.Linear(projection=math.inf), n=2)
@@ -390,7 +457,7 @@ def linear_momentum(_: Yardstick) -> Iterator[Row]:
 def box_step(_: Yardstick) -> Iterator[Row]:
     env, iterations = mq.simulator("CartPole-v1", discount=0.99), 20_000
     features = tile_coding(env)
-    weights = mq.MomentumQ(beta=0.8, lam=1 - 2.5e-7).with_step_size(mq.Constant(0.1)).weights(0, iterations)
+    weights = mq.MomentumQLinear(beta=0.8, lam=1 - 2.5e-7).with_step_size(mq.Constant(0.1)).weights(0, iterations)
 
     def ours(behaviour: str) -> None:
         sampling = mq.Markovian(behaviour=behaviour)
@@ -504,6 +571,7 @@ BENCHMARKS = {
     function.__name__: function
     for function in (
         synchronous,
+        scaling,
         synchronous_numpy,
         asynchronous_table,
         asynchronous_one_hot,

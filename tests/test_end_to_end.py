@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 from mqlearn.analysis.figures import style
+from mqlearn.experiments.settings import identity
 from mqlearn.paths import CONF, PACKAGE
 from mqlearn.storage import lookup, runs, store
 from mqlearn.storage.summary import aggregate
@@ -95,6 +96,7 @@ def test_a_tracked_run_reads_back_through_mlflow(mqlearn, outputs, work, stored)
     assert tags == {
         "algorithm": "momentum_q", "env": "frozen_lake_8x8", "sampling": "synchronous", "step_size": "harmonic",
         "digest": run.digest, "status": "finished", "folder": str(run.folder),
+        "digest_version": str(identity.DIGEST_VERSION),
     }  # fmt: skip
     assert logged.data.params["algorithm.m"] == "5"
     assert logged.data.params["discount"] == "0.95"
@@ -171,6 +173,22 @@ def test_rerun_tells_a_difference(mqlearn, outputs):
     assert done.code == 1
     assert done.out.startswith("different: curve q_error of ")
     assert "first curve q_error, seed 1: " in done.out and f"(k = {run.curves['iteration'][-1]}, " in done.out
+
+
+@pytest.mark.parametrize(("factor", "code"), [(1 + 1e-12, 0), (1 + 1e-8, 1)])
+def test_rerun_tells_values_that_are_solved_in_another_order_from_a_difference(mqlearn, outputs, factor, code):
+    mqlearn("run", *SMALL, "tracking=none")
+    (run,) = found(outputs)
+    arrays = dict(run.curves)
+    optimum = arrays["policy_value"] + arrays["value_gap"]
+    arrays["policy_value"] = arrays["policy_value"] + (factor - 1) * optimum
+    runs._save_arrays(run.folder / runs.CURVES, arrays)
+    done = mqlearn("rerun", run.folder)
+    assert done.code == code
+    if code:
+        assert done.out.startswith("different: curve policy_value of ")
+    else:
+        assert "bit for bit" in done.out and "policy_value agree to 1e-11: they are solved in another order" in done.out
 
 
 def test_a_divergent_rule_is_a_result(mqlearn, outputs, stored):
@@ -274,8 +292,10 @@ def test_an_experiment_of_the_user(mqlearn, outputs, work, stored, monkeypatch):
     monkeypatch.setattr(make, "REFERENCE", paper)
     monkeypatch.setattr(style, "save", lambda *_: [])  # which takes most of the time
     data = {}
-    keep = reference.compare
-    monkeypatch.setattr(reference, "compare", lambda current, file: data.update(current) or keep(current, file))
+    keep = reference.against_reference
+    monkeypatch.setattr(
+        reference, "against_reference", lambda current, file: data.update(current) or keep(current, file)
+    )
     assert mqlearn(*draw, "--check").code == 2  # nothing to compare with
     runs._save_arrays(paper / "two_curves.npz", {})
     assert mqlearn(*draw, "--check").code == 1  # with nothing in it

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from mqlearn.algorithms.rule import Rule
-from mqlearn.errors import SettingError, nearest
+from mqlearn.checks import choice
 
 
 @dataclass(frozen=True)
@@ -18,9 +18,7 @@ class SpeedyQ(Rule):
     form: Literal["azar", "printed"] = "azar"
 
     def __post_init__(self) -> None:
-        if self.form not in ("azar", "printed"):
-            hint = nearest(str(self.form), ("azar", "printed"))
-            raise SettingError("algorithm.form", self.form, f"must be azar or printed{hint}")
+        choice("algorithm.form", self.form, ("azar", "printed"))
 
     def update(self, k, q, q_prev, target, target_prev):
         a = self.step_size(k)

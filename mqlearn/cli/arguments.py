@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from mqlearn import files as on_disk
+from mqlearn.checks import choice, switch
 from mqlearn.errors import SettingError, nearest
 
 CONFIG_DIR = ("--config-dir", "-cd")
 # A step size within a step size is a choice of its group, which Hydra spells with an @.
 _NESTED = re.compile(r"^step_size\.base=(?!null$)(?=[a-z_]+(,[a-z_]+)*$)")
-EXISTING = ("skip", "rerun", "error")
 
 
 @dataclass
@@ -80,16 +80,13 @@ def take(options: Options, setting: str) -> str | None:
 
 
 def take_existing(options: Options) -> str | None:
-    """Take `existing`: what to do with cells that are finished. Raises SettingError."""
+    """Take `existing`: what to do with cells that are finished; None if it is not there. Raises SettingError."""
+    from mqlearn.experiments.plan import EXISTING
+
     existing = take(options, "existing")
-    if existing is not None and existing not in EXISTING:
-        expected = f"must be {', '.join(EXISTING[:-1])} or {EXISTING[-1]}{nearest(existing, EXISTING)}"
-        raise SettingError("existing", existing, expected)
-    return existing
+    return None if existing is None else choice("existing", existing, EXISTING)
 
 
-def refuse_finished(finished: int, asked: int) -> None:
-    """Raise SettingError, for existing=error, if cells are finished."""
-    if finished:
-        count = f"{finished} of {asked} cells are finished already"
-        raise SettingError("existing", "error", f"{count}; existing=skip runs the others, existing=rerun all")
+def take_switch(options: Options, setting: str) -> bool:
+    """Take a truth value, false if it is not there. Raises SettingError."""
+    return switch(setting, take(options, setting) or "false")

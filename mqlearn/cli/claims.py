@@ -2,12 +2,14 @@
 
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from mqlearn.analysis.claims.claim import Answer, Claim, known, load, path_of
+from mqlearn.analysis.claims.claim import Claim, ClaimAnswer, known, load, path_of
+from mqlearn.checks import switch
 from mqlearn.errors import SettingError, nearest
+from mqlearn.experiments.settings import identity
 from mqlearn.paths import outputs_folder
 
 _FILES = ("--json", "--table")
@@ -17,18 +19,21 @@ _FREE = ("seed", "n_seeds", "n_workers", "tracking", "plugins")
 def claims(arguments: Sequence[str]) -> int:
     """`mqlearn claims`: 0 whatever the verdicts are."""
     from mqlearn.analysis.claims.tables import json_text, row, table, terminal
+    from mqlearn.analysis.comparison.columns import terminal_width
     from mqlearn.cli.compare import write
+    from mqlearn.experiments.execute import versions
+    from mqlearn.experiments.settings.recipes import command
 
     names, overrides, smoke, files, config_dir = read(arguments)
     chosen = [load(name, config_dir) for name in names or known(config_dir)]
     answers = answer(chosen, overrides, smoke=smoke, config_dir=config_dir)
-    command = " ".join(["mqlearn claims", *names, *(["smoke=true"] if smoke else []), *overrides])
+    made_by = command("claims", [*names, *(["smoke=true"] if smoke else []), *overrides], config_dir)
     texts = {
-        "--json": lambda: json_text([row(one, command, smoke=smoke) for one in answers]),
-        "--table": lambda: table(answers, command, smoke=smoke),
+        "--json": lambda: json_text([row(one, made_by, versions(), smoke=smoke) for one in answers]),
+        "--table": lambda: table(answers, made_by, smoke=smoke),
     }
     write(files, texts)
-    print(terminal(answers, smoke=smoke))
+    print(terminal(answers, smoke=smoke, width=terminal_width()))
     return 0
 
 
@@ -43,9 +48,7 @@ def read(arguments: Sequence[str]) -> tuple[list[str], list[str], bool, dict[str
         if not equals:
             names.append(text)
         elif key == "smoke":
-            if value.lower() not in ("true", "false"):
-                raise SettingError("smoke", value, "must be true or false")
-            smoke = value.lower() == "true"
+            smoke = switch("smoke", value)
         elif key.lstrip("+").partition(".")[0] not in _FREE:
             expected = (
                 f"is no setting of claims: what a claim needs is written in its yaml; free are {', '.join(_FREE)}"
@@ -115,10 +118,11 @@ def needs(claim: Claim, overrides: Sequence[str] = (), *, smoke: bool = False, c
 
 def answer(
     chosen: Sequence[Claim], overrides: Sequence[str] = (), *, smoke: bool = False, config_dir: str | None = None
-) -> list[Answer]:
+) -> list[ClaimAnswer]:
     """Run what is missing for some claims, then test each. Raises SettingError."""
     from mqlearn.analysis.comparison import selection
-    from mqlearn.experiments import execute, plans, run_missing
+    from mqlearn.experiments.plan import Plan, composed
+    from mqlearn.experiments.run_missing import finished
     from mqlearn.storage import lookup
 
     wanted = [needs(claim, overrides, smoke=smoke, config_dir=config_dir) for claim in chosen]
@@ -128,27 +132,28 @@ def answer(
         for (place, label), cell in one.lists.items()
     }
     unique = {tuple(cell): place for place, cell in lists.items()}  # claims share cells
-    planned = plans.composed({place: list(cell) for cell, place in unique.items()}, config_dir)
+    planned = composed({place: list(cell) for cell, place in unique.items()}, config_dir)
     cells = {cell: one.cell for cell, one in zip(unique, planned, strict=True)}
     for claim, one in zip(chosen, wanted, strict=True):
         _enough_seeds(claim, one, min(cells[tuple(cell)].settings["n_seeds"] for cell in one.lists.values()))
-    on_disk = {run.digest: run for run in selection.find(outputs_folder()).runs}
-    done = {one.cell.digest: on_disk[one.cell.digest] for one in planned if one.cell.digest in on_disk}
-    left = {one.cell.digest for one in planned} - done.keys()
-    done |= lookup.with_digests(outputs_folder(), left, execute.tracker(planned[0].cell.settings).uri)
+    on_disk = {identity.digest_of(run): run for run in selection.find(outputs_folder()).runs}
+    done = {one.digest: on_disk[one.digest] for one in planned if one.digest in on_disk}
+    left = {one.digest for one in planned} - done.keys()
+    done |= lookup.with_digests(outputs_folder(), left, planned[0].uri)
     by_experiment: dict[str, list[Any]] = {}
     for one in planned:
-        if one.cell.digest not in done:
-            shown = plans.Planned(one.label.replace("|", ", "), "", one.cell)
-            by_experiment.setdefault(one.cell.settings["experiment"]["name"], []).append(shown)
+        if one.digest not in done:
+            shown = replace(one, panel=one.label.replace("|", ", "), label="")
+            by_experiment.setdefault(one.experiment, []).append(shown)
     for name, members in by_experiment.items():
-        done |= run_missing.finished(plans.Plan(name, members[0].cell.settings, {}, tuple(members), ()))
+        done |= finished(Plan(name, members[0].settings, {}, tuple(members), ()))
     return [_test(claim, one, cells, done) for claim, one in zip(chosen, wanted, strict=True)]
 
 
 def _enough_seeds(claim: Claim, need: Needs, n_seeds: int) -> None:
     """Raise SettingError if no outcome could be significant, before anything is run."""
-    from mqlearn.analysis.claims.checks import LEVEL, n_pairs
+    from mqlearn.analysis.claims.checks import LEVEL
+    from mqlearn.analysis.claims.pairs import n_pairs
     from mqlearn.analysis.statistics.significance import smallest_p
 
     specs = [spec for spec in claim.spec["checks"] if spec["test"] == "pairs"]
@@ -161,10 +166,12 @@ def _enough_seeds(claim: Claim, need: Needs, n_seeds: int) -> None:
         raise SettingError("n_seeds", n_seeds, expected)
 
 
-def _test(claim: Claim, need: Needs, cells: Mapping[tuple[str, ...], Any], done: Mapping[str, Any]) -> Answer:
+def _test(claim: Claim, need: Needs, cells: Mapping[tuple[str, ...], Any], done: Mapping[str, Any]) -> ClaimAnswer:
     import numpy as np
 
     from mqlearn.analysis.claims import checks as claim_checks
+    from mqlearn.analysis.claims import pairs as claim_pairs
+    from mqlearn.analysis.claims import single_runs
     from mqlearn.analysis.figures.reference import digest
 
     used: dict[str, np.ndarray] = {}
@@ -178,13 +185,14 @@ def _test(claim: Claim, need: Needs, cells: Mapping[tuple[str, ...], Any], done:
     pairs: list[Any] = []
     for spec in claim.spec["checks"]:
         if spec["test"] == "pairs":
-            pairs += claim_checks.wanted_pairs(spec, need.places, look)
+            pairs += claim_pairs.wanted_pairs(spec, need.places, look)
         else:
-            test = {"rate": claim_checks.rates, "bound": claim_checks.bounds}[spec["test"]]
+            test = {"rate": single_runs.rates, "shape": single_runs.shapes, "bound": single_runs.bounds}[spec["test"]]
             checks += test(spec, need.places, look)
-    checks = [*claim_checks.decide(pairs), *checks]
+    checks = [*claim_pairs.decide(pairs), *checks]
+    recorded = {run.digest: run for run in done.values()}
     for check in checks:
         for name in check.evidence["digests"]:
-            used[name] = done[name].curves[check.evidence["metric"]]
+            used[name] = recorded[name].curves[check.evidence["metric"]]
     where = claim_checks.conditions(checks, claim.spec.get("by", ()))
-    return Answer(claim, tuple(checks), claim_checks.verdict(checks), where, digest(used))
+    return ClaimAnswer(claim, tuple(checks), claim_checks.verdict(checks), where, digest(used))

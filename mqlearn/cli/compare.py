@@ -1,5 +1,6 @@
 """`mqlearn compare`: which runs, which pairs, and the answers as tables. It reads finished runs, and makes none."""
 
+import contextlib
 import json
 import math
 import sys
@@ -8,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from mqlearn.checks import switch, whole
 from mqlearn.errors import SettingError, nearest
 from mqlearn.files import deliver
 from mqlearn.paths import outputs_folder
@@ -33,12 +35,13 @@ class Request:
 
 def compare(arguments: Sequence[str]) -> int:
     """`mqlearn compare`: 0, or 1 if calibration finds that the tests are wrong too often."""
-    from mqlearn.analysis.comparison import selection, tables
+    from mqlearn.analysis.comparison import comparison, selection, tables
+    from mqlearn.analysis.comparison.columns import terminal_width
     from mqlearn.analysis.comparison.labels import entries, planned
     from mqlearn.analysis.comparison.pairing import answers, pairs
     from mqlearn.storage import tracking
 
-    request = read(arguments)
+    request, width = read(arguments), terminal_width()
     question = question_of(request.own)
     outputs = outputs_folder()
     found = selection.find(outputs, request.names or None, tracking.named(request.tracking, outputs))
@@ -52,25 +55,35 @@ def compare(arguments: Sequence[str]) -> int:
         from mqlearn.analysis.comparison import tuned
 
         everything = selection.find(outputs).runs
-        answer = tuned.tuned(chosen, everything, question, request.own)
+        answer = tuned.tuned(chosen, everything, question, request.own, request.config_dir)
         verdicts, notes, heads = answer.verdicts, [*notes, *answer.notes], answer.heads
     else:
-        stand = selection.standing(chosen, question.summary)
-        notes += stand.notes
+        plan = selection.of_the_plan(chosen, plain(request.names, request.overrides, request.config_dir))
+        stand = selection.standing(plan.runs, question.summary)
+        notes += [*plan.notes, *stand.notes]
         made = entries(stand.runs, question.summary, curves)
         if request.own.get("calibrate"):
             return _calibrate(made, question, request)
         wanted = pairs(made, request.own.get("against"), mixed=bool(request.own.get("allow_mixed")))
-        verdicts, heads = answers(wanted, question), tables.runs(made, question)
-    rows = [tables.row(verdict) for verdict in verdicts]
+        verdicts, heads = answers(wanted, question), tables.runs(made, question, width)
+    rows = [comparison.row(verdict) for verdict in verdicts]
     texts = {
         "--json": lambda: _json(rows),
         "--csv": lambda: tables.csv(rows),
         "--latex": lambda: tables.latex(verdicts),
     }
     write(request.files, texts)
-    print(tables.terminal(verdicts, question, heads=heads, notes=notes))
+    print(tables.terminal(verdicts, question, heads=heads, notes=notes, width=width))
     return 0
+
+
+def plain(names: Sequence[str], overrides: Sequence[str], config_dir: str | None) -> dict[str, Any]:
+    """Seed and extent of the runs that a question without selections of these is about; empty if there is no yaml."""
+    from mqlearn.analysis.comparison.labels import plain_settings
+
+    selected = {text.lstrip("+").partition("=")[0] for text in overrides}
+    known = plain_settings(names[0], config_dir) if len(names) == 1 else {}
+    return {} if selected & {*known, "digest"} else known
 
 
 # --- the command line ---------------------------------------------------------------------------------------------
@@ -110,7 +123,7 @@ def read(arguments: Sequence[str]) -> Request:
 
 def question_of(own: dict[str, Any]) -> Any:
     """The `Question` of settings. Raises SettingError."""
-    from mqlearn.analysis.comparison.samples import Question
+    from mqlearn.analysis.comparison.seed_values import Question
 
     names = ("summary", "metric", "at", "epsilon", "diverged", "level", "interval")
     return Question(**{name: own[name] for name in names if name in own})
@@ -118,20 +131,14 @@ def question_of(own: dict[str, Any]) -> Any:
 
 def _own(key: str, value: str) -> Any:
     if key in ("tuned", "calibrate", "allow_mixed"):
-        if value.lower() not in ("true", "false"):
-            raise SettingError(key, value, "must be true or false")
-        return value.lower() == "true"
-    if key in ("at", "tuning_seed", "epsilon", "level"):
-        whole = key in ("at", "tuning_seed")
-        try:
-            number = float(value)
-        except ValueError:
-            number = math.nan
-        if number != number or (
-            whole and (number in (float("inf"), -float("inf")) or number != int(number) or number < 0)
-        ):
-            raise SettingError(key, value, "must be a whole number, at least 0" if whole else "must be a number")
-        return int(number) if whole else number
+        return switch(key, value)
+    if key in ("at", "tuning_seed"):
+        return whole(key, value, 0, written=True)
+    if key in ("epsilon", "level"):
+        with contextlib.suppress(ValueError):
+            if not math.isnan(number := float(value)):
+                return number
+        raise SettingError(key, value, "must be a number")
     return value.strip("'\"")
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from mqlearn.cli.arguments import only, parse
 from mqlearn.errors import SettingError, nearest
 from mqlearn.experiments import execute
-from mqlearn.experiments.settings import compose
+from mqlearn.experiments.settings import compose, identity
 from mqlearn.experiments.sweep import journal, states
 from mqlearn.files import deliver
 from mqlearn.paths import outputs_folder
@@ -54,6 +54,7 @@ def status(arguments: Sequence[str]) -> int:
 def experiment(uri: str, name: str, plans: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """Counts and cells of an experiment. done counts finished and diverged runs, uploaded or not."""
     planned: dict[str, dict[str, Any]] = {}
+    present: dict[str, str] = {}  # digests of today, by those of plans of earlier versions
     for plan in plans:  # oldest first: the newest plan of a cell is the one that counts
         said = None
         for one in plan["cells"]:
@@ -62,6 +63,7 @@ def experiment(uri: str, name: str, plans: Sequence[dict[str, Any]]) -> dict[str
                 earlier = planned.pop(one["digest"], {}).get("state")
                 state = said.get(one["number"]) or (earlier if one["done_before"] else None)
                 planned[one["digest"]] = {**one, "plan": plan, "state": state}
+                present[one.get("recorded_digest", one["digest"])] = one["digest"]
     try:
         stored = recorded(uri, name)
     except TrackingError as error:
@@ -69,7 +71,7 @@ def experiment(uri: str, name: str, plans: Sequence[dict[str, Any]]) -> dict[str
         stored = []
     in_store: dict[str, Any] = {}
     for run in sorted(stored, key=lambda run: (run.status == "FINISHED", run.ended)):
-        in_store[run.digest] = run
+        in_store[present.get(run.digest) or identity.digest_in(run.folder, run.digest)] = run
     rows = [_row(digest, one, in_store.get(digest)) for digest, one in planned.items()]
     unplanned = [run for digest, run in in_store.items() if digest not in planned]
     rows += [_row(run.digest, None, run) for run in unplanned]

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from mqlearn.errors import SettingError
+from mqlearn.experiments.settings import identity
 from mqlearn.experiments.settings.cell import Cell, run_cells, tracking_section
 from mqlearn.paths import PACKAGE, outputs_folder
 
@@ -102,12 +103,13 @@ def claimed(cells: Sequence[Cell]) -> Iterator[bool]:
 def finished(folder: Path, digest: str, track: Tracker) -> Any:
     """The whole finished run of a cell, in its folder or else in the store; None if it is to be run.
 
-    To be asked by the holder of its claim. A damaged folder is made again, whatever the store has.
+    To be asked by the holder of its claim: records of earlier versions, whose digests are others, were looked for when
+    it was planned. A damaged folder is made again, whatever the store has.
     """
     from mqlearn.storage import lookup, runs
     from mqlearn.storage.store import TrackingError
 
-    run, damaged = runs.look(folder, digest)
+    run, damaged = runs.look(folder, digest, identity.digest_of)
     if run is None and not damaged and track.uri is not None:
         with contextlib.suppress(TrackingError):  # met again, and reported, when the run is logged
             run = lookup.finished(outputs_folder(), track.experiment, store=track.uri, digests=[digest]).get(digest)
@@ -163,7 +165,7 @@ def perform_together(
 
     for cell, folder in some:
         runs.clear(folder)
-        runs.check_target(folder, cell.digest)
+        runs.check_target(folder, cell.digest, identity.digest_of)
     # Shown when MLflow is imported beside another thread that handles warnings; no proxy is used here.
     warnings.filterwarnings("ignore", "SOCKS support in urllib3")
     with ThreadPoolExecutor(1) as pool:
@@ -180,7 +182,8 @@ def perform_together(
                 digest=cell.digest,
                 name=cell.name,
                 result=result,
-                extra=_circumstances(result, known or {}),
+                extra=_circumstances(result, known or {}) | {"made_of": cell.made_of},
+                digest_of=identity.digest_of,
             )
             for (cell, folder), result in zip(some, results, strict=True)
         ]
@@ -234,6 +237,7 @@ def _circumstances(result: Any, known: dict[str, Any]) -> dict[str, Any]:
         **result.facts,
         "warnings": [*known.get("warnings", []), *result.warnings],
         "numerics_version": NUMERICS_VERSION,
+        "digest_version": identity.DIGEST_VERSION,
         "versions": versions(),
         "git_commit": git_commit(),
         "command": command(),

@@ -14,16 +14,16 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from mqlearn.cli.arguments import refuse_finished
 from mqlearn.experiments import execute, processes
-from mqlearn.experiments.plans import Plan, Planned
+from mqlearn.experiments.plan import Plan, PlannedCell, refuse_finished
 from mqlearn.experiments.progress import Progress
+from mqlearn.experiments.settings import identity
 from mqlearn.experiments.settings.cell import build
 from mqlearn.paths import outputs_folder
 from mqlearn.storage import lookup, runs
 
-Group = Sequence[Planned]  # cells of the same samples, or one cell
-Runs = Iterator[tuple[Planned, runs.Run]]
+Group = Sequence[PlannedCell]  # cells of the same samples, or one cell
+Runs = Iterator[tuple[PlannedCell, runs.Run]]
 
 _WORTH_PROCESSES = 8.0  # estimated seconds of work; a process starts in about two
 _LOOK = 0.5  # seconds between looks at what the processes have done
@@ -39,10 +39,12 @@ def finished(planned: Plan, existing: str = "skip") -> dict[str, runs.Run]:
     """
     outputs = outputs_folder()
     track = execute.tracker(planned.settings)
-    by_digest = {one.cell.digest: one for one in planned.cells}
+    by_digest = {one.digest: one for one in planned.cells}
     done: dict[str, runs.Run] = {}
     if existing != "rerun":
-        done = lookup.finished(outputs, track.experiment, store=track.uri, digests=list(by_digest))
+        done = lookup.finished(
+            outputs, track.experiment, store=track.uri, digests=list(by_digest), digest_of=identity.digest_of
+        )
         for digest, problem in _damaged(by_digest.values(), outputs).items():
             done.pop(digest, None)
             sys.stderr.write(f"{planned.name}: a damaged run is made again: {problem}\n")
@@ -62,25 +64,25 @@ def finished(planned: Plan, existing: str = "skip") -> dict[str, runs.Run]:
         pending: list[tuple[str, Future[Any]]] = []
         again = existing == "rerun"
         for number, (one, run) in enumerate(_performed(planned, missing, outputs, again), 1):
-            pending.append((one.cell.digest, tracking.submit(track.log, run, again=again)))
+            pending.append((one.digest, tracking.submit(track.log, run, again=again)))
             _report(started, number, len(missing), f"{planned.name} {number}/{len(missing)} {one.panel}, {one.label}")
         return done | {digest: logged.result() for digest, logged in pending}
 
 
-def _damaged(some: Iterable[Planned], outputs: Path) -> dict[str, str]:
+def _damaged(some: Iterable[PlannedCell], outputs: Path) -> dict[str, str]:
     """What is wrong with the folders of cells, by digest; of those with which something is."""
-    places = {one.cell.digest: outputs / "runs" / one.cell.subfolder for one in some}
-    looks = {digest: runs.look(place, digest)[1] for digest, place in places.items()}
+    places = {one.digest: outputs / "runs" / one.cell.subfolder for one in some}
+    looks = {digest: runs.look(place, digest, identity.digest_of)[1] for digest, place in places.items()}
     return {digest: f"{places[digest]}: {problem}" for digest, problem in looks.items() if problem}
 
 
-def _performed(planned: Plan, missing: Sequence[Planned], outputs: Path, again: bool) -> Runs:
+def _performed(planned: Plan, missing: Sequence[PlannedCell], outputs: Path, again: bool) -> Runs:
     """Cells with their runs as these end: one after the other here, or if it is worth it in a process a core."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     side_by_side = min(cores, len(missing)) if planned.settings["n_workers"] is None else 1
     groups = _groups(missing, min(_TOGETHER, -(-len(missing) // side_by_side)))
-    folders = {one.cell.digest: outputs / "runs" / one.cell.subfolder for one in missing}
-    with Progress(planned.name, sum(one.cell.settings["iterations"] for one in missing)) as progress:
+    folders = {one.digest: outputs / "runs" / one.cell.subfolder for one in missing}
+    with Progress(planned.name, sum(one.settings["iterations"] for one in missing)) as progress:
         if side_by_side == 1 or _seconds(missing) < _WORTH_PROCESSES:
             yield from _here(groups, folders, progress, again)
         else:
@@ -94,12 +96,12 @@ def _here(groups: Sequence[Group], folders: Mapping[str, Path], progress: Progre
         def tell(k: int, error: float) -> None:
             progress(before + k * len(some), error)
 
-        placed = [(one.cell, folders[one.cell.digest]) for one in some]
+        placed = [(one.cell, folders[one.digest]) for one in some]
         return execute.perform_missing(placed, again=again, progress=tell)
 
     for group in groups:
         yield from _each(group, partial(perform, group), perform)
-        before += sum(one.cell.settings["iterations"] for one in group)
+        before += sum(one.settings["iterations"] for one in group)
 
 
 def _in_processes(
@@ -113,7 +115,7 @@ def _in_processes(
         def submit(some: Group, number: int) -> Future[list[runs.Run]]:
             # The last ones have a thread a core: each that ends leaves its core to the others.
             more = {"n_workers": 1 if number < len(ordered) - side_by_side else None}
-            placed = [(one.cell.settings | more, folders[one.cell.digest]) for one in some]
+            placed = [(one.settings | more, folders[one.digest]) for one in some]
             return pool.submit(_job, placed, number, again)
 
         def perform(some: Group, number: int) -> list[runs.Run]:
@@ -155,16 +157,16 @@ def _each(group: Group, together: Callable[[], list[runs.Run]], perform: Callabl
         raise failed
 
 
-def _groups(some: Sequence[Planned], most: int) -> list[Group]:
+def _groups(some: Sequence[PlannedCell], most: int) -> list[Group]:
     """Cells that learn from the same samples, at most so many together; each other cell alone."""
-    alike: dict[str, list[Planned]] = {}
+    alike: dict[str, list[PlannedCell]] = {}
     for one in some:
-        alike.setdefault(one.cell.samples_key or one.cell.digest, []).append(one)
+        alike.setdefault(one.cell.samples_key or one.digest, []).append(one)
     return [group[i : i + most] for group in alike.values() for i in range(0, len(group), most)]
 
 
-def _seconds(some: Sequence[Planned]) -> float:
-    return sum(execute.estimated_seconds(one.cell) for one in some)
+def _seconds(some: Sequence[PlannedCell]) -> float:
+    return sum(one.seconds for one in some)
 
 
 def _job(some: Sequence[tuple[dict[str, Any], Path]], number: int, again: bool) -> list[runs.Run]:

@@ -1,12 +1,15 @@
 """The chains that samples come from: the chains of some lanes, and the samples of a block that rules share."""
 
 import copy
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from mqlearn.learning.sampling import IID, Replay, chain_tables, transition_model
 from mqlearn.problems.mdp import FiniteMDP
+
+if TYPE_CHECKING:
+    from mqlearn.learning import kernels
 
 
 def copied(learner: Any) -> Any:
@@ -46,24 +49,29 @@ class Chain:
             mode = kernels.IID
         self.model = transition_model(mdp, mean_reward)
         self.tables = chain_tables(sampling, mdp, mode)
-        self.streams = tuple(np.uint32(kernels.STREAMS[name]) for name in ("chain", "choices", "ties"))
+        self.streams = _streams("chain", "choices", "ties")
         self.states = np.zeros((len(lanes), 6), np.int64)
         self.buffers = np.zeros((len(lanes), capacity), np.uint64)
         self.visits = np.zeros((len(lanes), len(mdp.pairs)), np.int32)
-        starts, keep, alias = self.tables[4:7]
+        starts, keep, alias = self.tables.starts, self.tables.keep, self.tables.alias
         index, coin = uniform_words(2, lanes, seed, "warm_up_choices").astype(np.uint64).T
         drawn = (index * np.uint64(len(starts)) >> np.uint64(32)).astype(np.int64)
         self.states[:, 0] = np.where(coin < keep[drawn], starts[drawn], starts[alias[drawn]])
         if isinstance(sampling, Replay) and sampling.warm_up:
             # Every step of the warm-up is one of the chain, and what it draws from the buffer is not used.
-            behaviour = kernels.UNIFORM if sampling.adaptive else self.tables[2]
-            tables = (mode, 1, behaviour, *self.tables[3:])
-            streams = tuple(np.uint32(kernels.STREAMS[name]) for name in ("warm_up", "warm_up_choices", "ties"))
+            behaviour = kernels.UNIFORM if sampling.adaptive else self.tables.behaviour
+            tables = self.tables._replace(period=1, behaviour=behaviour)
+            walks = self.walks._replace(streams=_streams("warm_up", "warm_up_choices", "ties"))
             for k in range(0, sampling.warm_up, kernels.CHUNK):
                 out = np.empty((len(lanes), min(kernels.CHUNK, sampling.warm_up - k)), np.uint64)
-                kernels.samples(
-                    self.model, tables, self.states, self.buffers, self.visits, k, lanes, self.seed, streams, out
-                )
+                kernels.samples(self.model, tables, walks, k, out)
+
+    @property
+    def walks(self) -> "kernels.Walks":
+        """The chains as the kernels move them."""
+        from mqlearn.learning import kernels
+
+        return kernels.Walks(self.states, self.buffers, self.visits, self.lanes, self.seed, self.streams)
 
 
 class Samples:
@@ -86,9 +94,7 @@ class Samples:
         self._before = (c.states.copy(), c.visits.copy())
         self.first, self.k = self.k, self.k + n
         self._drawn = np.empty((len(c.lanes), n), np.uint64)
-        kernels.samples(
-            c.model, c.tables, c.states, c.buffers, c.visits, self.first, c.lanes, c.seed, c.streams, self._drawn
-        )
+        kernels.samples(c.model, c.tables, c.walks, self.first, self._drawn)
 
     def block(self, k: int, n: int, rows: np.ndarray) -> np.ndarray:
         """(len(rows), n) samples of iterations k .. k + n - 1 of these lanes: of the last block, or of the next one."""
@@ -115,8 +121,15 @@ class Samples:
         # Moved anew from the start of the block; where they go does not depend on what a buffer holds.
         states, visits = (part[rows] for part in self._before)
         buffers, out = np.zeros((len(rows), 1), np.uint64), np.empty((len(rows), k - self.first), np.uint64)
-        kernels.samples(c.model, c.tables, states, buffers, visits, self.first, c.lanes[rows], c.seed, c.streams, out)
+        walks = kernels.Walks(states, buffers, visits, c.lanes[rows], c.seed, c.streams)
+        kernels.samples(c.model, c.tables, walks, self.first, out)
         return states, visits
+
+
+def _streams(*names: str) -> "kernels.ChainStreams":
+    from mqlearn.learning import kernels
+
+    return kernels.ChainStreams(*(np.uint32(kernels.STREAMS[name]) for name in names))
 
 
 def uniform_words(n: int, lanes: np.ndarray, seed: int, stream: str) -> np.ndarray:

@@ -9,17 +9,20 @@ largest(): (lanes,) largest absolute parameter;   copy();   keep(mask): forget t
 chain_state(): states (lanes, 6) and visits (lanes, pairs) of their chains, or None.
 """
 
-import copy
 from dataclasses import dataclass
-from typing import Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import numpy as np
 
+from mqlearn.checks import choice
 from mqlearn.errors import SettingError
 from mqlearn.learning.chains import Chain, Samples, copied, drop_lanes, uniform_words
 from mqlearn.learning.sampling import Sampling, Synchronous, equally_likely, outcome_tables
 from mqlearn.problems.features import Features
 from mqlearn.problems.mdp import FiniteMDP, table_of_pairs
+
+if TYPE_CHECKING:
+    from mqlearn.learning import kernels
 
 Initial = float | tuple[float, float]
 
@@ -52,10 +55,8 @@ class Linear:
     projection: float | None = None
 
     def __post_init__(self) -> None:
-        if self.previous_gradient not in ("stored", "same_sample"):
-            raise SettingError("linear.previous_gradient", self.previous_gradient, "must be stored or same_sample")
-        if self.first_gradient not in ("same", "zero"):
-            raise SettingError("linear.first_gradient", self.first_gradient, "must be same or zero")
+        choice("linear.previous_gradient", self.previous_gradient, ("stored", "same_sample"))
+        choice("linear.first_gradient", self.first_gradient, ("same", "zero"))
         if self.projection is not None and not self.projection > 0:
             raise SettingError("linear.projection", self.projection, "must be a positive radius, or null for none")
 
@@ -114,12 +115,14 @@ def shared_samples(
 class SynchronousTable:
     """One table a lane; every iteration draws a successor of every pair (the paper's Algorithm 1)."""
 
+    arrays = ("lanes", "q", "q_prev")
+
     def __init__(self, mdp: FiniteMDP, lanes: np.ndarray, seed: int, initial: Initial, mean_reward: bool) -> None:
         self.mdp = mdp
         self.lanes = lanes
         self.seed = np.uint32(seed)
         self.model = synchronous_model(mdp, mean_reward)
-        self.q = np.ascontiguousarray(initial_values(len(mdp.pairs), initial, lanes, seed).T)
+        self.q = initial_values(len(mdp.pairs), initial, lanes, seed)
         self.q_prev = self.q.copy()
 
     def rows(self, k: int, n: int) -> tuple[int, int]:
@@ -131,27 +134,21 @@ class SynchronousTable:
         stream = np.uint32(kernels.STREAMS["synchronous"])
         discount = self.mdp.discount
         kernels.synchronous(self.q, self.q_prev, self.model, weights[:n], discount, k, self.lanes, self.seed, stream)
-        if n % 2:
-            self.q, self.q_prev = self.q_prev, self.q
 
     def tables(self) -> np.ndarray:
-        return table_of_pairs(self.mdp, self.q.T)
+        return table_of_pairs(self.mdp, self.q)
 
     def largest(self) -> np.ndarray:
-        return np.abs(self.q).max(axis=0)
+        return np.abs(self.q).max(axis=1)
 
     def chain_state(self) -> None:
         return None
 
-    def copy(self) -> "SynchronousTable":
-        other = copy.copy(self)
-        other.q, other.q_prev = self.q.copy(), self.q_prev.copy()
-        return other
+    def copy(self) -> Self:
+        return copied(self)
 
     def keep(self, mask: np.ndarray) -> None:
-        self.lanes = self.lanes[mask]
-        self.q = np.ascontiguousarray(self.q[:, mask])
-        self.q_prev = np.ascontiguousarray(self.q_prev[:, mask])
+        drop_lanes(self, mask)
 
 
 class _OnChain:
@@ -196,9 +193,9 @@ class AsynchronousTable(_OnChain):
         from mqlearn.learning import kernels
 
         c = self.chain
+        tables = kernels.Tables(self.q, self.last, self.counts)
         kernels.asynchronous_table(
-            self.q, self.last, c.model, c.tables, c.states, c.buffers, c.visits, self.counts, weights, self.local,
-            c.mdp.discount, k, n, c.lanes, c.seed, c.streams,
+            tables, c.model, c.tables, c.walks, weights, self.local, c.mdp.discount, k, n
         )  # fmt: skip
 
     def tables(self) -> np.ndarray:
@@ -230,9 +227,9 @@ class RoundsTable(_OnChain):
         from mqlearn.learning import kernels
 
         c = self.chain
+        tables = kernels.Rounds(self.q, self.q_prev, self.sums, self.counts, self.rounds)
         kernels.asynchronous_rounds(
-            self.q, self.q_prev, self.sums, c.model, c.tables, c.states, c.buffers, c.visits, self.counts, self.rounds,
-            self.wanted, weights, c.mdp.discount, k, n, c.lanes, c.seed, c.streams,
+            tables, self.wanted, c.model, c.tables, c.walks, weights, c.mdp.discount, k, n
         )  # fmt: skip
 
     def tables(self) -> np.ndarray:
@@ -250,8 +247,10 @@ class _LinearParameters:
     def __init__(self, chain: Chain, features: Any, linear: Linear, initial: Initial) -> None:
         self.mdp = chain.mdp
         self.features = features
-        self.active = (features.active, features.values)
-        self.options = (linear.previous_gradient == "same_sample", linear.first_gradient == "zero")
+        from mqlearn.learning import kernels
+
+        self.active = kernels.Features(features.active, features.values)
+        self.options = kernels.Options(linear.previous_gradient == "same_sample", linear.first_gradient == "zero")
         self.k = 0
         self.theta = initial_values(features.n_features, initial, chain.lanes, int(chain.seed))
         self.v = np.zeros_like(self.theta)
@@ -297,10 +296,10 @@ class LinearLearner(_LinearParameters):
         from mqlearn.learning import kernels
 
         drawn = self.samples.block(k, n, self.places)
+        parameters = kernels.Parameters(self.theta, self.v, self.sums, self.last)
         kernels.linear_from_samples(
-            self.theta, self.v, self.sums, self.last, self.chain.model, self.active, drawn, weights[:n], self.options,
-            self.mdp.discount,
-        )  # fmt: skip
+            parameters, self.chain.model, self.active, drawn, weights[:n], self.options, self.mdp.discount
+        )
         self.k = k + n
 
     def copy(self) -> Self:
@@ -324,13 +323,12 @@ class OwnChainLinearLearner(_LinearParameters, _OnChain):
         from mqlearn.learning import kernels
 
         c = self.chain
-        state = (self.theta, self.v, self.sums, self.last)
-        place = (c.mdp.discount, k, c.lanes, c.seed, c.streams)
-        model = (c.model, c.tables, self.active, c.states, c.buffers, c.visits, weights[:n], self.options)
+        parameters = kernels.Parameters(self.theta, self.v, self.sums, self.last)
+        what = (parameters, c.model, c.tables, self.active, c.walks, weights[:n], self.options)
         if self.projection is None:
-            kernels.linear_adaptive(*state, *model, *place)
+            kernels.linear_adaptive(*what, c.mdp.discount, k)
         else:
-            kernels.linear_dense(*state, *model, self.projection, *place)
+            kernels.linear_dense(*what, self.projection, c.mdp.discount, k)
         self.k = k + n
 
 
@@ -342,16 +340,18 @@ def initial_values(n: int, initial: Initial, lanes: np.ndarray, seed: int) -> np
     return np.full((len(lanes), n), float(initial))
 
 
-def synchronous_model(mdp: FiniteMDP, mean_reward: bool) -> tuple:
+def synchronous_model(mdp: FiniteMDP, mean_reward: bool) -> "kernels.AllPairs":
     """The model as `kernels.synchronous` reads it, over the learned pairs.
 
     Where all B successors of every pair have probability 1/B, one 32-bit word serves several pairs by its base-B
     digits: each digit is uniform to 2^-32, and the digits of one word are jointly uniform to a relative 2^-16.
     """
+    from mqlearn.learning import kernels
+
     y, r, edges = outcome_tables(mdp, mean_reward)
     n_successors, reuse, base = y.shape[1], 1, 1
     if n_successors == 1:
         reuse = 0
     elif equally_likely(mdp):
         reuse, base = max(1, int(16 / np.log2(n_successors))), n_successors
-    return mdp.pair_offsets.astype(np.uint64), y, r, edges, reuse, np.uint32(base)
+    return kernels.AllPairs(mdp.pair_offsets.astype(np.uint64), y, r, edges, reuse, np.uint32(base))

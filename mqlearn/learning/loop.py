@@ -12,7 +12,7 @@ import numpy as np
 
 from mqlearn.algorithms.rule import Rule, check_rule
 from mqlearn.algorithms.step_sizes import StepSize, total
-from mqlearn.checks import finite_number
+from mqlearn.checks import choice, finite_number, whole
 from mqlearn.errors import SettingError
 from mqlearn.learning.chains import Samples
 from mqlearn.learning.learners import Initial, Linear, shared_samples, start
@@ -32,12 +32,13 @@ NUMERICS_VERSION = 1
 
 _EPISODES, _SIMULATED_EPISODES = 150, 10  # of an evaluation, unless set; Gymnasium's own steps are slow
 _FEW_LANES = 16  # fewer synchronous seeds cost a worker as much time as these
-_LANE_STEP = 4  # synchronous seeds are dealt to workers in whole vectors
+_LANE_STEP = 8  # synchronous seeds are dealt to workers in whole vectors
 _LONGEST = 1_000_000  # iterations of a block: its weights are kept in memory, 32 bytes an iteration
 _REPORTS = 16  # of progress at least with tables, however few the checkpoints,
 _SHORTEST = 1000  # unless so few iterations pass between them
 _CHUNKS = 16  # of a block with features; its samples are kept in memory, 8 bytes each,
 _LANES = 64  # for at most so many seeds a thread
+_TABLES = 512  # seeds that are advanced and measured at a time with tables: what they need meanwhile is freed again
 _STARTS = 3  # of the search for theta*
 _fixed_points: dict[tuple, Any] = {}
 
@@ -130,12 +131,11 @@ def run_together(
         if not fits:
             raise SettingError(name, given, f"must be {expected}")
     q0, theta0 = checked_initial("q0", q0), checked_initial("theta0", theta0)
-    _whole("iterations", iterations, 0)
-    _whole("n_seeds", n_seeds, 1)
-    _whole("seed", seed, 0, 2**32 - 1)
-    _whole("n_checkpoints", n_checkpoints, 1)
-    if n_workers is not None:
-        _whole("n_workers", n_workers, 1)
+    whole("iterations", iterations, 0)
+    whole("n_seeds", n_seeds, 1)
+    whole("seed", seed, 0, 2**32 - 1)
+    whole("n_checkpoints", n_checkpoints, 1)
+    whole("n_workers", n_workers, 1, null="one thread a core")
     sampling = Synchronous() if sampling is None else sampling
     linear = Linear() if linear is None else linear
     rules = [rule if step_size is None else rule.with_step_size(step_size) for rule in rules]
@@ -150,7 +150,7 @@ def run_together(
         workers = max(1, min(workers, n_seeds // _FEW_LANES))
     if isinstance(mdp, Simulator) and n_workers is None:
         workers = 1  # Gymnasium's steps are Python: threads would take turns, and lose time at every turn
-    n_parts = max(workers, -(-n_seeds // _LANES)) if isinstance(features, Features) else workers
+    n_parts = max(workers, -(-n_seeds // (_TABLES if features is None else _LANES)))
     lanes = _deal(n_seeds, n_parts, _LANE_STEP if synchronous else 1)
     shared_warnings: list[str] = []
     shared_facts: dict[str, Any] = {}
@@ -165,6 +165,7 @@ def run_together(
         optimum = optimal(mdp)
         optimal_q = optimum.q
         evaluation = resolve_evaluation(evaluation, 0 if synchronous else _EPISODES)
+        shared_warnings += mdp.notes
         shared_warnings += evaluation.warnings(mdp)
         point = None
         if features is not None:
@@ -250,6 +251,13 @@ def check_together(
             raise SettingError("features", given, f"must be features of the {n} learned pairs of {mdp.name}, or None")
 
 
+def default_episodes(mdp: Any, sampling: Any) -> int:
+    """Greedy episodes of an evaluation, unless set."""
+    if not isinstance(mdp, FiniteMDP):
+        return _SIMULATED_EPISODES
+    return 0 if isinstance(sampling, Synchronous) else _EPISODES
+
+
 def resolve_evaluation(evaluation: Evaluation | None, episodes: int) -> Evaluation:
     """The evaluation with its default number of episodes."""
     evaluation = Evaluation() if evaluation is None else evaluation
@@ -258,9 +266,7 @@ def resolve_evaluation(evaluation: Evaluation | None, episodes: int) -> Evaluati
 
 def resolve_reward(reward: str, synchronous: bool) -> str:
     """mean or sampled. Raises SettingError."""
-    if reward not in ("auto", "mean", "sampled"):
-        raise SettingError("reward", reward, "must be auto, mean or sampled")
-    if reward == "auto":
+    if choice("reward", reward, ("auto", "mean", "sampled")) == "auto":
         return "mean" if synchronous else "sampled"
     return reward
 
@@ -299,12 +305,10 @@ def checkpoint_iterations(iterations: int, spacing: str, n: int, *, quarters: bo
 
     With `quarters`, T/4 and T/2 are among them.
     """
-    if spacing == "linear":
+    if choice("checkpoints", spacing, ("log", "linear")) == "linear":
         points = np.linspace(0, iterations, max(n, 2))
-    elif spacing == "log":
-        points = np.concatenate([[0.0], np.geomspace(1, max(iterations, 1), n - 1) if n > 2 else [iterations]])
     else:
-        raise SettingError("checkpoints", spacing, "must be log or linear")
+        points = np.concatenate([[0.0], np.geomspace(1, max(iterations, 1), n - 1) if n > 2 else [iterations]])
     if quarters:
         points = np.concatenate([points, [iterations // 4, iterations // 2]])
     points = np.unique(np.rint(points).astype(np.int64))
@@ -362,9 +366,3 @@ def _deal(n_seeds: int, n_parts: int, whole: int) -> list[np.ndarray]:
     """Seed indices of each part, in multiples of `whole`."""
     step = -(-n_seeds // (n_parts * whole)) * whole
     return [np.arange(i, min(i + step, n_seeds), dtype=np.uint32) for i in range(0, n_seeds, step)]
-
-
-def _whole(name: str, value: object, low: int, high: int | None = None) -> None:
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < low or (high and value > high):
-        bound = f"at least {low}" if high is None else f"from {low} to {high}"
-        raise SettingError(name, value, f"must be a whole number, {bound}")

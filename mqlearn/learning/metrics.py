@@ -2,22 +2,23 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mqlearn.errors import SettingError, nearest
+from mqlearn.checks import choice, whole
+from mqlearn.errors import SettingError
+from mqlearn.learning.metric_kinds import BUILT_IN
 from mqlearn.learning.sampling import alias_table, transition_model
-from mqlearn.problems.mdp import FiniteMDP, bellman, is_whole
+from mqlearn.problems.mdp import FiniteMDP
 from mqlearn.problems.solvers import Optimum, policy_values_at_start
+
+if TYPE_CHECKING:
+    from mqlearn.learning import kernels
 
 Metric = Callable[[np.ndarray, FiniteMDP], np.ndarray]
 
-BUILT_IN = (
-    "q_error", "q_error_l2", "bellman_error", "policy_value", "value_gap", "theta_error", "theta_error_average",
-    "return_uniform", "return_start", "success_probability", "success_uniform",
-)  # fmt: skip
-MORE_IS_BETTER = ("policy_value", "return_uniform", "return_start", "success_probability", "success_uniform")
 _CACHED = 2**15  # entries of tables that are worked on at a time
 _SMALL = 128  # states: up to here the exact value of every greedy policy is affordable at every checkpoint
 
@@ -36,15 +37,9 @@ class Evaluation:
     time_limit: int | None = None
 
     def __post_init__(self) -> None:
-        if self.episodes is not None and not is_whole(self.episodes, 0):
-            expected = "must be a whole number, at least 0, or null for the default"
-            raise SettingError("evaluation.episodes", self.episodes, expected)
-        if self.start not in (starts := ("uniform", "start", "both")):
-            hint = nearest(self.start, starts) if isinstance(self.start, str) else ""
-            raise SettingError("evaluation.start", self.start, f"must be uniform, start or both{hint}")
-        if self.time_limit is not None and not is_whole(self.time_limit, 1):
-            expected = "must be a whole number of moves, at least 1, or null"
-            raise SettingError("evaluation.time_limit", self.time_limit, expected)
+        whole("evaluation.episodes", self.episodes, 0, null="the default")
+        choice("evaluation.start", self.start, ("uniform", "start", "both"))
+        whole("evaluation.time_limit", self.time_limit, 1, of="moves", null="the default")
 
     def limit(self, mdp: FiniteMDP) -> int:
         """Moves after which an episode of this MDP is broken off."""
@@ -61,6 +56,21 @@ class Evaluation:
         if self.episodes and path is not None and limit < path:
             return [f"evaluation.time_limit={limit} is below the shortest path from the start, {path} moves"]
         return []
+
+
+def recorded(mdp: Any, features: Any, evaluation: Evaluation, more: Mapping[str, Metric] | None = None) -> list[str]:
+    """Names of the metrics that a run can record; theta_error is absent still where no theta* is found.
+
+    evaluation: with its number of episodes.
+    """
+    starts = {"both": ("uniform", "start")}.get(evaluation.start, (evaluation.start,))
+    if not isinstance(mdp, FiniteMDP):
+        return ["return_start"] if evaluation.episodes else []
+    names = ["q_error", "q_error_l2", "bellman_error", "policy_value", "value_gap"]
+    names += [] if features is None else ["theta_error", "theta_error_average"]
+    if evaluation.episodes:
+        names += [*(f"return_{start}" for start in starts), "success_probability", "success_uniform"]
+    return [*names, *(more or {})]
 
 
 class Measure:
@@ -94,7 +104,6 @@ class Measure:
         self.exact = exact
         self.point = point
         self.seed = np.uint32(seed)
-        self._values: dict[bytes, float] = {}
         self._model: Any = None if evaluation is None else transition_model(mdp, mean_reward=False)
         for name in self.more:
             if name in BUILT_IN:
@@ -105,9 +114,9 @@ class Measure:
         q = learner.tables()
         measured = self.errors(q)
         if self.mdp.n_states <= _SMALL or column in self.exact:
-            values = self.policy_values(q)
+            values, errors = self.exact_values(q)
             measured |= {"policy_value": values, "value_gap": self.optimum.start_value - values}
-            measured["bellman_error"] = np.abs(bellman(self.mdp, q) - q)[:, self.mdp.counted].max(axis=1)
+            measured["bellman_error"] = errors
         if self.point is not None:
             used = self.point.used  # the other columns are never sampled and stay at theta_0
             star = self.point.theta[used]
@@ -138,38 +147,57 @@ class Measure:
                 euclidean[i : i + together] = np.sqrt((error**2).sum(axis=1))
         return {"q_error": largest, "q_error_l2": euclidean}
 
-    def policy_values(self, q: np.ndarray) -> np.ndarray:
-        """(n,): exact value at the start of the greedy policies. They change seldom, so each is solved once."""
-        policies = greedy_policies(self.mdp, q)
-        if self.mdp.n_states > _SMALL:  # large keys that hardly come back
-            return policy_values_at_start(self.mdp, policies)
-        keys = [policy.tobytes() for policy in policies]
-        new = {key: i for i, key in enumerate(keys) if key not in self._values}
-        if new:
-            solved = policy_values_at_start(self.mdp, policies[list(new.values())])
-            self._values.update(zip(new, solved.tolist(), strict=True))
-        return np.array([self._values[key] for key in keys])
+    def exact_values(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """For tables q (n, S, A): values at the start of their greedy policies (n,), and Bellman errors (n,)."""
+        from mqlearn.learning import kernels
+
+        pairs = self._of_pairs(q)
+        errors = kernels.bellman_errors(pairs, self._expectations)
+        if self.mdp.n_states > _SMALL:
+            return policy_values_at_start(self.mdp, greedy_policies(self.mdp, q)), errors
+        return kernels.policy_values(pairs, self._expectations), errors
+
+    def _of_pairs(self, q: np.ndarray) -> np.ndarray:
+        """Tables (n, S, A) as (n, pairs)."""
+        return q.reshape(len(q), -1).take(self.mdp.places, axis=1)
+
+    @cached_property
+    def _expectations(self) -> "kernels.Expectations":
+        from mqlearn.learning import kernels
+
+        mdp = self.mdp
+        x, u = mdp.pairs.T
+        return kernels.Expectations(
+            offsets=mdp.pair_offsets.astype(np.uint64),
+            successors=mdp.successors[x, u].astype(np.uint32),
+            probabilities=np.ascontiguousarray(mdp.probabilities[x, u]),
+            rewards=np.ascontiguousarray(mdp.mean_rewards[x, u]),
+            counted=mdp.counted[x, u],
+            start=mdp.start.copy(),
+            discount=mdp.discount,
+        )
 
     def returns(self, q: np.ndarray, lanes: np.ndarray) -> dict[str, np.ndarray]:
         """Total undiscounted return of `evaluation.episodes` greedy episodes, for tables q (n, S, A)."""
         from mqlearn.learning import kernels
 
         evaluation = self.evaluation
-        assert evaluation is not None
-        values = q.reshape(len(q), -1).take(self.mdp.places, axis=1)
+        assert evaluation is not None and evaluation.episodes is not None
+        values = self._of_pairs(q)
         open_states = ~self.mdp.terminal
         kinds = {"uniform": open_states / open_states.sum(), "start": self.mdp.start}
         measured = {}
         for kind, distribution in kinds.items():
             if evaluation.start in (kind, "both"):
                 starts = np.flatnonzero(distribution > 0)
-                totals, goals = np.empty(len(q)), np.empty(len(q))
-                kernels.greedy_returns(
-                    values, self._model, self.mdp.goal.astype(np.uint8), starts, *alias_table(distribution[starts]),
-                    evaluation.episodes, evaluation.limit(self.mdp), lanes, self.seed,
-                    np.uint32(kernels.STREAMS[f"evaluation_{kind}"]), totals, goals,
+                episodes = kernels.Episodes(
+                    starts, *alias_table(distribution[starts]), self.mdp.goal.astype(np.uint8),
+                    evaluation.episodes, evaluation.limit(self.mdp),
                 )  # fmt: skip
-                measured[f"return_{kind}"] = totals
+                stream = np.uint32(kernels.STREAMS[f"evaluation_{kind}"])
+                measured[f"return_{kind}"], _ = kernels.greedy_returns(
+                    values, self._model, episodes, lanes, self.seed, stream
+                )
         return measured
 
     def success(self, q: np.ndarray) -> dict[str, np.ndarray]:

@@ -79,8 +79,9 @@ class Recorder:
     def record(self, column: int, learners: list[Learner], measured: list[dict[str, np.ndarray]]) -> None:
         for learner, metrics in zip(learners, measured, strict=True):
             for name, values in metrics.items():
-                curve = self.curves.setdefault(name, np.full((self.n_seeds, len(self.iteration)), np.nan))
-                curve[learner.lanes, column] = values
+                if name not in self.curves:
+                    self.curves[name] = np.full((self.n_seeds, len(self.iteration)), np.nan)
+                self.curves[name][learner.lanes, column] = values
         if self.optimal_q is not None and column in self.error_columns:
             total, n = np.zeros(self.optimal_q.shape), 0
             for learner in learners:
@@ -106,9 +107,11 @@ class Recorder:
         """What was recorded, of learners that have come to the end and of those that diverged."""
         last: list[Any] = [*learners, *(gone.learner for gone in self.ended)]
 
-        def gather(name: str) -> np.ndarray | None:
-            parts = {int(lane): row for one in last for lane, row in zip(one.lanes, _part(one, name), strict=True)}
-            return np.stack([parts[lane] for lane in range(self.n_seeds)])
+        def gather(name: str) -> np.ndarray:
+            every = np.empty((self.n_seeds, *_part(last[0], name).shape[1:]))
+            for learner in last:  # one after the other: what they make is not kept beside the whole
+                every[learner.lanes] = _part(learner, name)
+            return every
 
         linear = hasattr(last[0], "theta")
         seen = [part[1].sum(axis=0) for part in (gone.chain_state for gone in self.ended) if part is not None]

@@ -3,13 +3,16 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from mqlearn.checks import finite_number
-from mqlearn.errors import SettingError, nearest
-from mqlearn.problems.mdp import FiniteMDP, is_whole
+from mqlearn.checks import are_distributions, choice, finite_number, whole
+from mqlearn.errors import SettingError
+from mqlearn.problems.mdp import FiniteMDP
+
+if TYPE_CHECKING:
+    from mqlearn.learning import kernels
 
 _WORD = 2**32
 Policy = np.ndarray | Callable[[FiniteMDP], np.ndarray]
@@ -46,19 +49,16 @@ class _Chain:
     update: str = "pair"
 
     def __post_init__(self) -> None:
-        if isinstance(self.behaviour, str) and self.behaviour not in ("uniform", "epsilon_greedy"):
-            expected = "must be uniform, epsilon_greedy or a policy (S, A) of one of your plugins"
-            expected += nearest(self.behaviour, ("uniform", "epsilon_greedy"))
-            raise SettingError("sampling.behaviour", self.behaviour, expected)
-        _choice("sampling.start", self.start, ("start", "uniform"))
-        _choice("sampling.clock", self.clock, ("global", "local"))
-        _choice("sampling.update", self.update, ("pair", "rounds"))
+        if isinstance(self.behaviour, str):
+            more = ", or a policy (S, A) of one of your plugins"
+            choice("sampling.behaviour", self.behaviour, ("uniform", "epsilon_greedy"), more)
+        choice("sampling.start", self.start, ("start", "uniform"))
+        choice("sampling.clock", self.clock, ("global", "local"))
+        choice("sampling.update", self.update, ("pair", "rounds"))
         probability = finite_number(self.restart_probability)
         if probability is None or not 0 <= probability < 1:
             raise SettingError("sampling.restart_probability", self.restart_probability, "must lie in [0, 1)")
-        if self.time_limit is not None and not is_whole(self.time_limit, 1):
-            expected = "must be a whole number of moves, at least 1, or null for none"
-            raise SettingError("sampling.time_limit", self.time_limit, expected)
+        whole("sampling.time_limit", self.time_limit, 1, of="moves", null="none")
         first, last, span = self.exploration
         if not (0 <= last <= first <= 1 and span > 0):
             expected = "must be a number in [0, 1], or [first, last, iterations] with 1 >= first >= last >= 0"
@@ -90,8 +90,7 @@ class _Chain:
         if table.shape != shape:
             raise SettingError("sampling.behaviour", f"array of shape {table.shape}", f"must have the shape {shape}")
         share = np.where(mdp.learned, table, 0.0)
-        open_states = ~mdp.terminal
-        if (share < 0).any() or not np.allclose(share.sum(axis=1)[open_states], 1, atol=1e-9):
+        if not (are_distributions(share, rounding=1e-5) | mdp.terminal).all():  # a table may be of float32
             expected = "must be probabilities of admissible actions that sum to 1 in each non-terminal state"
             raise SettingError("sampling.behaviour", "table", expected)
         return share
@@ -125,14 +124,10 @@ class Replay(_Chain):
 
     def __post_init__(self) -> None:
         _Chain.__post_init__(self)
-        if not is_whole(self.capacity, 1):
-            raise SettingError("sampling.capacity", self.capacity, "must be a whole number, at least 1 transition")
-        if not is_whole(self.warm_up, 0):
-            raise SettingError("sampling.warm_up", self.warm_up, "must be a whole number, at least 0 steps")
-        if not is_whole(self.draws, 1) or self.draws > self.capacity:
-            expected = (
-                f"must be a whole number between 1 and the capacity of the buffer, {self.capacity}: it never holds more"
-            )
+        whole("sampling.capacity", self.capacity, 1, of="transitions")
+        whole("sampling.warm_up", self.warm_up, 0, of="steps")
+        if whole("sampling.draws", self.draws, 1, of="transitions") > self.capacity:
+            expected = f"must be at most the capacity of the buffer, {self.capacity}: it never holds more"
             raise SettingError("sampling.draws", self.draws, expected)
 
 
@@ -173,13 +168,15 @@ def _fixed(distribution: np.ndarray | None) -> np.ndarray:
     return distribution
 
 
-def transition_model(mdp: FiniteMDP, mean_reward: bool) -> tuple:
-    """The model as the asynchronous kernels read it, over the learned pairs (see `mqlearn.learning.kernels`)."""
+def transition_model(mdp: FiniteMDP, mean_reward: bool) -> "kernels.Model":
+    """The model as the kernels of sampling chains read it, over the learned pairs."""
+    from mqlearn.learning import kernels
+
     y, r, edges = outcome_tables(mdp, mean_reward)
     shift = np.uint64(max(1, mdp.n_successors - 1).bit_length())
     if len(mdp.pairs) << int(shift) >= _WORD:
         raise SettingError("env", mdp.name, "has too many pairs and successors for one 32-bit number of a transition")
-    return mdp.pair_offsets.astype(np.uint64), y, r, edges, shift
+    return kernels.Model(mdp.pair_offsets.astype(np.uint64), y, r, edges, shift)
 
 
 def outcome_tables(mdp: FiniteMDP, mean_reward: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -206,12 +203,8 @@ def equally_likely(mdp: FiniteMDP) -> bool:
     return bool(np.abs(mdp.probabilities[x, u] - 1 / mdp.n_successors).max() < 1e-12)
 
 
-def chain_tables(sampling: Any, mdp: FiniteMDP, mode: int) -> tuple:
-    """A chain as the kernels read it:
-
-    (mode, iterations a step, behaviour, edges (pairs,) uint64, episode starts, their alias table (two arrays), restart
-    threshold, time limit, exploration, goal flags (S,), alias table of the stationary pairs (two arrays)).
-    """
+def chain_tables(sampling: Any, mdp: FiniteMDP, mode: int) -> "kernels.ChainTables":
+    """How chains of this sampling mode move, as the kernels read it."""
     from mqlearn.learning import kernels
 
     policy = sampling.policy(mdp)
@@ -230,20 +223,20 @@ def chain_tables(sampling: Any, mdp: FiniteMDP, mode: int) -> tuple:
     pair_keep, pair_alias = np.zeros(1, np.uint64), np.zeros(1, np.uint32)
     if mode == kernels.IID:
         pair_keep, pair_alias = alias_table(_fixed(stationary(sampling, mdp))[x, u])
-    return (
-        mode,
-        getattr(sampling, "draws", 1),
-        behaviour,
-        edges,
-        starts.astype(np.int64),
-        keep,
-        alias,
-        round(sampling.restart_probability * _WORD),
-        0 if sampling.time_limit is None else int(sampling.time_limit),
-        sampling.exploration,
-        mdp.goal.astype(np.uint8),
-        pair_keep,
-        pair_alias,
+    return kernels.ChainTables(
+        mode=mode,
+        period=getattr(sampling, "draws", 1),
+        behaviour=behaviour,
+        edges=edges,
+        starts=starts.astype(np.int64),
+        keep=keep,
+        alias=alias,
+        restart=round(sampling.restart_probability * _WORD),
+        limit=0 if sampling.time_limit is None else int(sampling.time_limit),
+        epsilon=sampling.exploration,
+        goal=mdp.goal.astype(np.uint8),
+        pair_keep=pair_keep,
+        pair_alias=pair_alias,
     )
 
 
@@ -275,9 +268,3 @@ def alias_table(weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             if weights[j] == 0:
                 keep[j], alias[j] = 0.0, int(np.argmax(weights))
     return np.round(keep * _WORD).astype(np.uint64), alias.astype(np.uint32)
-
-
-def _choice(setting: str, value: Any, options: tuple[str, ...]) -> None:
-    if value not in options:
-        hint = nearest(value, options) if isinstance(value, str) else ""
-        raise SettingError(setting, value, f"must be {' or '.join(options)}{hint}")

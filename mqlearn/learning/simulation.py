@@ -117,8 +117,8 @@ class SimulatedLearner:
         features, n_axes = self.features, place.shape[1]
         tail = (self.lanes[i], np.uint32(self.seed), np.uint32(kernels.STREAMS[stream]))
         settings = (self.simulator.discount, self.options, self.radius)
-        rows = (self.active[i], self.values[i])
-        state = (self.parameters[i], self.last[i], plan, rows, transitions, place, self.encoder)
+        rows, recorded = (self.active[i], self.values[i]), (plan, transitions, place)
+        state = (self.parameters[i], self.last[i], rows, recorded, self.encoder)
         index, value = _writable(*features.many(np.zeros((2, n_axes))))
         if features.tiling is not None:
             call = partial(kernels.simulated_linear, *state, index, value)

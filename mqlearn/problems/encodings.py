@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mqlearn.checks import finite_number
+from mqlearn.checks import finite_number, whole
 from mqlearn.errors import SettingError
 from mqlearn.problems.environments.simulator import Simulator
-from mqlearn.problems.features import Features, check_norm, grid_sides, whole
+from mqlearn.problems.features import Features, check_norm, grid_sides
 from mqlearn.problems.mdp import FiniteMDP
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ class BoxMap:
 
     @property
     def grid(self) -> np.ndarray:
-        """(2 + tilings, k) of tile coding, as `kernels.tile_columns` reads it; without rows for other encodings."""
+        """(2 + tilings, k) of tile coding, as `tile_columns` reads it; without rows for other encodings."""
         if self.tiling is None:
             return np.zeros((0, len(self.low)))
         return np.concatenate([[self.low, self.high - self.low], self.tiling[1]])
@@ -91,10 +91,10 @@ def tile_coding(
         grid = np.concatenate([np.zeros((1, k)), np.ones((1, k)), shift(k)])
 
         def encode(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-            from mqlearn.learning import kernels
+            from mqlearn.problems.tiles import tile_columns
 
             active = np.empty((len(points), tilings), np.int64)
-            kernels.tile_columns(points, grid, tiles, active)
+            tile_columns(points, grid, tiles, active)
             return active, np.ones(active.shape)
 
         return size, encode

@@ -7,12 +7,12 @@ the place on a map, or of a Box observation, are in `mqlearn.problems.encodings`
 import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mqlearn.errors import SettingError, nearest
+from mqlearn.checks import choice, whole
+from mqlearn.errors import SettingError
 from mqlearn.problems.mdp import FiniteMDP, table_of_pairs
 
 if TYPE_CHECKING:
@@ -188,10 +188,7 @@ def null_space(phi: Any) -> Any:
 
 def check_norm(norm: str) -> str:
     """The norm, if it is one. Raises SettingError."""
-    if norm not in NORMS:
-        hint = nearest(norm, NORMS) if isinstance(norm, str) else ""
-        raise SettingError("features.norm", norm, f"must be one of {', '.join(NORMS)}{hint}")
-    return norm
+    return choice("features.norm", norm, NORMS)
 
 
 def model_of(mdp: Any, name: str) -> FiniteMDP:
@@ -209,13 +206,6 @@ def grid_sides(mdp: Any, name: str) -> tuple[int, int]:
         expected = f"needs a grid map, and {mdp.name} has none; use tabular, one_hot or features of your own"
         raise SettingError("features", name, expected)
     return len(layout), len(layout[0])
-
-
-def whole(setting: str, value: object, low: int) -> int:
-    """The value as an int, if it is a whole number of at least `low`. Raises SettingError."""
-    if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < low:
-        raise SettingError(setting, value, f"must be a whole number of at least {low}")
-    return int(value)
 
 
 def _from_rows(name: str, rows: Sequence[tuple[np.ndarray, np.ndarray]], d: int, norm: str) -> Features:

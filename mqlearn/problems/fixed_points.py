@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mqlearn.checks import finite_number
+from mqlearn.checks import are_distributions, finite_number, whole
 from mqlearn.errors import SettingError
-from mqlearn.problems.features import Features, null_space, whole
+from mqlearn.problems.features import Features, null_space
 from mqlearn.problems.mdp import FiniteMDP, bellman, greedy, state_values, table_of_pairs
 from mqlearn.problems.solvers import ConvergenceError, _chain, _factor, optimal
 
@@ -258,7 +258,7 @@ def _distribution(setting: str, given: np.ndarray, possible: np.ndarray) -> np.n
     if array.shape != possible.shape:
         expected = f"must have the shape {possible.shape}"
         raise SettingError(setting, f"array of shape {array.shape}", expected)
-    if not ((array >= 0) & (possible | (array == 0))).all() or not abs(array.sum() - 1) <= 1e-9:
+    if not are_distributions(array.ravel(), possible.ravel()):
         expected = "must be probabilities that sum to 1, 0 at terminal states and inadmissible actions"
         raise SettingError(setting, f"array with the sum {array.sum():.12g}", expected)
     return array

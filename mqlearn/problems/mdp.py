@@ -9,7 +9,6 @@ import hashlib
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from numbers import Integral
 
 import numpy as np
 
@@ -32,6 +31,7 @@ class FiniteMDP:
     goal (S,) bool: the states that count as success.
     name: for people.
     layout: rows of a grid map, or None.
+    notes: what a run on the model warns of, such as probabilities that were normalised.
 
     Raises SettingError, which names the array and the first entry at fault.
     """
@@ -46,6 +46,7 @@ class FiniteMDP:
     goal: np.ndarray
     name: str
     layout: tuple[str, ...] | None = None
+    notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         shape = _as_array("successors", self.successors).shape
@@ -170,7 +171,7 @@ class FiniteMDP:
         return float(np.abs(self.rewards[possible]).max(initial=0.0))
 
     def digest(self) -> str:
-        """Hexadecimal SHA-256 of the arrays and the discount; the name and the layout do not enter."""
+        """Hexadecimal SHA-256 of the arrays and the discount; name, layout and notes do not enter."""
         code = hashlib.sha256(self.discount.hex().encode())
         for field in ("successors", "probabilities", "rewards", "terminal", "admissible", "start", "goal"):
             array = getattr(self, field)
@@ -188,11 +189,6 @@ def table_of_pairs(mdp: FiniteMDP, values: np.ndarray) -> np.ndarray:
     table = np.zeros((*values.shape[:-1], mdp.n_states * mdp.n_actions))
     table[..., mdp.places] = values
     return table.reshape(*values.shape[:-1], mdp.n_states, mdp.n_actions)
-
-
-def is_whole(value: object, low: int) -> bool:
-    """Whether the value is a whole number of at least `low` (a truth value is none)."""
-    return isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= low
 
 
 def check_discount(discount: object) -> float:

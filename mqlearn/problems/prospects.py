@@ -11,6 +11,8 @@ NEGLIGIBLE_SUCCESS = 1e-3
 
 def report(mdp: FiniteMDP) -> tuple[dict[str, Any], list[str]]:
     """Facts for people and for JSON, and warnings. Values at the start are means over the start distribution."""
+    from mqlearn.problems import known, structure
+
     best, warnings = prospects(mdp)
     facts = {
         "environment": mdp.name,
@@ -22,8 +24,10 @@ def report(mdp: FiniteMDP) -> tuple[dict[str, Any], list[str]]:
         "shortest_path": shortest_path(mdp),
         "optimal_actions": optimal_actions(mdp),
         "max_reward": mdp.max_reward,
+        **structure.facts(mdp, optimal(mdp)),
+        **known.known(mdp),
     }
-    return facts, warnings
+    return facts, [*mdp.notes, *warnings]
 
 
 def prospects(mdp: FiniteMDP) -> tuple[dict[str, Any], list[str]]:

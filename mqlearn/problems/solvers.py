@@ -10,6 +10,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from mqlearn.checks import are_distributions
 from mqlearn.errors import SettingError
 from mqlearn.problems.mdp import FiniteMDP, backup, bellman, greedy, state_values
 
@@ -17,7 +18,6 @@ _EPS = float(np.finfo(float).eps)
 _SWEEPS = 20  # evaluations of a policy between two improvements
 _IMPROVEMENTS = 3000
 _SOLVES = 100
-_DENSE_STATES = 128  # up to this size one batch of dense systems is faster than sparse ones in turn
 
 
 class ConvergenceError(RuntimeError):
@@ -108,17 +108,7 @@ def policy_value(mdp: FiniteMDP, policy: np.ndarray) -> np.ndarray:
 
 def policy_values_at_start(mdp: FiniteMDP, policies: np.ndarray) -> np.ndarray:
     """(n,): the values of the policies (n, S, A), probabilities, as means over the start distribution."""
-    if mdp.n_states > _DENSE_STATES:
-        return np.array([mdp.start @ policy_value(mdp, policy) for policy in policies])
-    share = np.where(mdp.learned, policies, 0.0)
-    p = (share[..., None] * mdp.probabilities).reshape(len(policies), mdp.n_states, -1)
-    run, states = np.arange(len(policies))[:, None, None], np.arange(mdp.n_states)
-    systems = np.zeros((len(policies), mdp.n_states, mdp.n_states))
-    np.add.at(systems, (run, states[:, None], mdp.successors.reshape(mdp.n_states, -1)), -mdp.discount * p)
-    systems[:, states, states] += 1
-    rewards = (share * mdp.mean_rewards).sum(axis=2)
-    values = np.linalg.solve(systems, rewards[..., None])[..., 0]
-    return (values * mdp.start).sum(axis=1)  # not @, whose order of adding depends on n
+    return np.array([mdp.start @ policy_value(mdp, policy) for policy in policies])
 
 
 def success_probability(mdp: FiniteMDP) -> np.ndarray:
@@ -224,7 +214,7 @@ def _chain(mdp: FiniteMDP, policy: np.ndarray) -> tuple[Any, np.ndarray]:
         p, y, r = mdp.probabilities[at], mdp.successors[at], mdp.mean_rewards[at]
     elif policy.shape == (mdp.n_states, mdp.n_actions):
         share = np.where(mdp.learned, policy, 0.0)
-        valid = (np.abs(share.sum(1) - 1) < 1e-9) & (share >= 0).all(1)
+        valid = are_distributions(share)
         p = (share[:, :, None] * mdp.probabilities).reshape(mdp.n_states, -1)
         y, r = mdp.successors.reshape(mdp.n_states, -1), (share * mdp.mean_rewards).sum(1)
     else:

@@ -7,11 +7,16 @@ from typing import NamedTuple
 
 from mqlearn.storage import runs
 from mqlearn.storage import store as stores
-from mqlearn.storage.runs import Run
+from mqlearn.storage.runs import DigestOf, Run, recorded_digest
 
 
 def finished(
-    outputs: str | Path, experiment: str, *, store: str | None, digests: Collection[str] | None = None
+    outputs: str | Path,
+    experiment: str,
+    *,
+    store: str | None,
+    digests: Collection[str] | None = None,
+    digest_of: DigestOf = recorded_digest,
 ) -> dict[str, Run]:
     """Finished runs of an experiment by digest, in the order of `digests` or sorted.
 
@@ -19,23 +24,38 @@ def finished(
     folder if that is complete on this disk, else from their artifacts. A run whose files are nowhere does not
     count. summary["mlflow_run_id"] is the id in that store. Raises TrackingError if the store cannot be read.
     Without a store: the complete folders under outputs/runs/<slug of the experiment>.
+    digest_of: the digest that a run counts under, where records of earlier versions have others.
     """
     outputs = Path(outputs).absolute()
     if store is None:
         parent = outputs / "runs" / runs.slug(experiment)
         folders = sorted(f for f in parent.iterdir() if not f.name.startswith(".")) if parent.is_dir() else []
-        found = {run.digest: run for run in map(runs.complete, folders) if run is not None}
+        found = {digest_of(run): run for run in map(runs.complete, folders) if run is not None}
     else:
         found = {}
-        stored_runs = sorted(stores.finished(store, experiment), key=lambda s: (s.ended, s.run_id))
-        latest = {stored.digest: stored for stored in stored_runs}
-        for stored in latest.values():
-            if digests is None or stored.digest in digests:
-                run = _fetched(stored, store, experiment, outputs)
-                if run is not None:
-                    found[stored.digest] = run
+        for run in _stored(store, experiment, outputs, digests, digest_of):
+            found.setdefault(digest_of(run), run)
+            if digests is not None and found.keys() >= {*digests}:
+                break
     order = sorted(found) if digests is None else digests
     return {digest: found[digest] for digest in order if digest in found}
+
+
+def _stored(
+    uri: str, experiment: str, outputs: Path, digests: Collection[str] | None, digest_of: DigestOf
+) -> Iterator[Run]:
+    """The runs that may be meant, with their files: those with these digests, then earlier versions'; latest first."""
+    latest = {stored.digest: stored for stored in reversed(_latest_first(stores.finished(uri, experiment)))}
+    direct = {digest for digest in latest if digests is None or digest in digests}
+    earlier = {digest for digest, stored in latest.items() if not stored.digest_version} - direct
+    for group in (direct, earlier if digest_of is not recorded_digest else ()):
+        for stored in reversed(latest.values()):
+            if stored.digest in group and (run := _fetched(stored, uri, experiment, outputs)):
+                yield run
+
+
+def _latest_first(some: Collection[stores.Stored]) -> list[stores.Stored]:
+    return sorted(some, key=lambda stored: (stored.ended, stored.run_id), reverse=True)
 
 
 class Held(NamedTuple):
@@ -85,7 +105,7 @@ def with_digests(outputs: Path, digests: Collection[str], store: str | None) -> 
         sys.stderr.write(f"mqlearn: {error}; only runs on this disk are found\n")
         return {}
     found: dict[str, Run] = {}
-    for stored in sorted(known, key=lambda one: (one.ended, one.run_id), reverse=True):
+    for stored in _latest_first(known):
         if stored.digest not in found and (run := _fetched(stored, store or "", "", outputs)):
             found[stored.digest] = run
     return found
@@ -115,4 +135,4 @@ def _told(store: str | None, experiment: str) -> list[stores.Stored]:
     except stores.TrackingError as error:
         sys.stderr.write(f"mqlearn: {error}; only runs on this disk are found\n")
         return []
-    return sorted(found, key=lambda stored: (stored.ended, stored.run_id), reverse=True)
+    return _latest_first(found)

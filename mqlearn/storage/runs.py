@@ -78,6 +78,14 @@ class Run:
         return _reading(self.folder / TABLES, _load_arrays)
 
 
+def recorded_digest(run: Run) -> str:
+    """The digest that a run's record has, which an earlier version may have made in another way."""
+    return run.digest
+
+
+DigestOf = Callable[[Run], str]
+
+
 def write(
     folder: str | Path,
     *,
@@ -86,17 +94,18 @@ def write(
     name: str,
     result: Any,
     extra: Mapping[str, Any] | None = None,
+    digest_of: DigestOf = recorded_digest,
 ) -> Run:
     """Write a whole run folder under a temporary name beside `folder`, then rename it.
 
     `result` has iteration, curves, q, error_iteration, error_tables (shapes: see the module; a table may be
     None), diverged (seed index -> iteration) and seconds (of the learning loop).
-    A folder with the same digest is replaced, except for files that are not a run's. `extra` joins the
-    summary (versions, numerics_version, git_commit, command, warnings, ...). Without a result the run is
+    A folder with the same digest, as `digest_of` tells it, is replaced, except for files that are not a run's. `extra`
+    joins the summary (versions, numerics_version, git_commit, command, warnings, ...). Without a result the run is
     recorded as failed (extra: status, error). Raises SettingError if the target is refused or not writable.
     """
     folder = Path(folder).resolve()
-    check_target(folder, digest)
+    check_target(folder, digest, digest_of)
     summary = _summary(digest, name, result) | dict(extra or {})
     temporary = folder.parent / f".{folder.name}.{os.getpid()}-{secrets.token_hex(4)}"
     try:
@@ -113,7 +122,7 @@ def write(
         (temporary / SUMMARY).write_text(_sealed(summary), encoding="utf-8")
         for path in (*temporary.iterdir(), temporary):
             flush(path)
-        _put(temporary, folder, digest)
+        _put(temporary, folder, digest, digest_of)
         flush(folder.parent)
     except OSError as error:
         reason = f"{error.filename or folder}: {error.strerror or error}"
@@ -125,7 +134,7 @@ def write(
     return run
 
 
-def check_target(folder: Path, digest: str) -> None:
+def check_target(folder: Path, digest: str, digest_of: DigestOf = recorded_digest) -> None:
     """Raise SettingError if a run with this digest may not be written to `folder`.
 
     It may if the folder does not exist, is empty, or holds a run with the same digest, damaged or not.
@@ -137,7 +146,7 @@ def check_target(folder: Path, digest: str) -> None:
     if not any(folder.iterdir()):
         return
     try:
-        held = load(folder).digest
+        held = digest_of(load(folder))
         problem = f"holds another run (digest {held}, not {digest})"
     except SettingError as error:
         held = digest if _was(folder, digest) else None
@@ -168,7 +177,7 @@ def load(folder: str | Path) -> Run:
     return Run(folder, summary)
 
 
-def look(folder: Path, digest: str | None = None) -> tuple[Run | None, str]:
+def look(folder: Path, digest: str | None = None, digest_of: DigestOf = recorded_digest) -> tuple[Run | None, str]:
     """The finished or diverged run in `folder`, if it is whole and has this digest (if given); else why it is damaged.
 
     No run and no reason: nothing is there, or a run that failed, or another one.
@@ -181,7 +190,7 @@ def look(folder: Path, digest: str | None = None) -> tuple[Run | None, str]:
         except SettingError as error:
             problem = error.admissible
         else:
-            if run.status not in DONE or digest not in (None, run.digest):
+            if run.status not in DONE or (digest is not None and digest != digest_of(run)):
                 break
             problem = checksums.damage(run.folder, FILES[:-1], run.summary.get("files"))
             if not problem:
@@ -199,14 +208,14 @@ def whole(folder: str | Path) -> Run:
     return run
 
 
-def complete(folder: Path, digest: str | None = None) -> Run | None:
+def complete(folder: Path, digest: str | None = None, digest_of: DigestOf = recorded_digest) -> Run | None:
     """The run in `folder` if that holds a whole finished or diverged one (and this digest, if given)."""
-    return look(folder, digest)[0]
+    return look(folder, digest, digest_of)[0]
 
 
-def is_complete(folder: str | Path, digest: str | None = None) -> bool:
+def is_complete(folder: str | Path, digest: str | None = None, digest_of: DigestOf = recorded_digest) -> bool:
     """Whether `complete` finds one."""
-    return complete(Path(folder), digest) is not None
+    return complete(Path(folder), digest, digest_of) is not None
 
 
 def slug(text: str) -> str:
@@ -260,7 +269,7 @@ def _sealed(summary: Mapping[str, Any]) -> str:
     return _json(content | {"checksum": checksums.of_summary(content)})
 
 
-def _put(temporary: Path, folder: Path, digest: str) -> None:
+def _put(temporary: Path, folder: Path, digest: str, digest_of: DigestOf) -> None:
     """Rename a new run to `folder`, which is nothing, an empty folder or the same run."""
     while True:
         try:
@@ -269,7 +278,7 @@ def _put(temporary: Path, folder: Path, digest: str) -> None:
         except OSError as error:
             if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
                 raise
-        check_target(folder, digest)  # once more: another process may have written it meanwhile
+        check_target(folder, digest, digest_of)  # once more: another process may have written it meanwhile
         old = temporary.with_name(f"{temporary.name}.old")
         with suppress(FileNotFoundError):  # or taken it away
             folder.rename(old)

@@ -36,13 +36,14 @@ class TrackingError(RuntimeError):
 
 
 class Stored(NamedTuple):
-    """A FINISHED run of a store; `ended` in milliseconds since the epoch."""
+    """A FINISHED run of a store; `ended` in milliseconds since the epoch; `digest_version` empty before the second."""
 
     digest: str
     folder: str
     artifact_uri: str
     run_id: str
     ended: int
+    digest_version: str = ""
 
 
 def finished(uri: str, experiment: str, digest: str | None = None) -> list[Stored]:
@@ -69,15 +70,13 @@ def with_digests(uri: str, digests: Collection[str]) -> list[Stored]:
     return [stored for name in names for stored in finished(uri, name) if stored.digest in wanted]
 
 
-def running(uri: str, experiment: str, digest: str | None = None) -> list[tuple[str, str]]:
-    """(digest, run id) of the runs of an experiment, or of a digest in it, that are being recorded, or were when their
-    process died.
+def running(uri: str, experiment: str, digest: str | None = None) -> list[Stored]:
+    """The runs of an experiment, or of a digest in it, that are being recorded, or were when their process died.
 
     Raises TrackingError if the store cannot be read.
     """
     found = _by_sql(uri, experiment, "RUNNING", digest)
-    found = _by_api(uri, experiment, "RUNNING", digest) if found is None else found
-    return [(one.digest, one.run_id) for one in found]
+    return _by_api(uri, experiment, "RUNNING", digest) if found is None else found
 
 
 def experiments(uri: str) -> list[str]:
@@ -267,10 +266,12 @@ def _check_database(uri: str) -> None:
 
 _ACTIVE = "experiments.name = ? AND workspace = 'default' AND experiments.lifecycle_stage = 'active'"
 _COLUMNS = """
-    SELECT digest.value, COALESCE(folder.value, ''), artifact_uri, runs.run_uuid, COALESCE(end_time, 0)
+    SELECT digest.value, COALESCE(folder.value, ''), artifact_uri, runs.run_uuid, COALESCE(end_time, 0),
+        COALESCE(version.value, '')
     FROM experiments JOIN runs ON runs.experiment_id = experiments.experiment_id
     JOIN tags AS digest ON digest.run_uuid = runs.run_uuid AND digest.key = 'digest'
     LEFT JOIN tags AS folder ON folder.run_uuid = runs.run_uuid AND folder.key = 'folder'
+    LEFT JOIN tags AS version ON version.run_uuid = runs.run_uuid AND version.key = 'digest_version'
     WHERE runs.status = ? AND runs.lifecycle_stage = 'active'"""
 _OF_STATUS = f"{_COLUMNS} AND {_ACTIVE}"
 _ANYWHERE = f"{_COLUMNS} AND experiments.lifecycle_stage = 'active' ORDER BY end_time, runs.run_uuid"
@@ -345,4 +346,5 @@ def _search(uri: str, experiment: str, condition: str) -> list[Any]:
 
 def _stored(run: Any) -> Stored:
     tags, info = run.data.tags, run.info
-    return Stored(tags["digest"], tags.get("folder", ""), info.artifact_uri, info.run_id, info.end_time or 0)
+    place = (tags.get("folder", ""), info.artifact_uri, info.run_id, info.end_time or 0)
+    return Stored(tags["digest"], *place, tags.get("digest_version", ""))

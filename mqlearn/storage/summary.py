@@ -4,7 +4,8 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from mqlearn.errors import SettingError, nearest
+from mqlearn.checks import choice
+from mqlearn.errors import SettingError
 
 Band = Literal["ci95", "std"]
 BANDS: tuple[Band, ...] = ("ci95", "std")
@@ -30,8 +31,7 @@ def mean_interval(x: np.ndarray, kind: Band = "ci95") -> Interval:
 
     Raises SettingError for another kind, or if `x` is not (n_seeds >= 1, C).
     """
-    if kind not in BANDS:
-        raise SettingError("band", kind, f"ci95 or std{nearest(str(kind), BANDS)}")
+    choice("band", kind, BANDS)
     x = np.asarray(x, dtype=np.float64)
     if x.ndim != 2 or x.shape[0] == 0:
         raise SettingError("x", f"array of shape {x.shape}", "(n_seeds, columns), at least one seed")

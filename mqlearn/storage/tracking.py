@@ -210,7 +210,7 @@ def record(
     with locks.claimed(_locks(uri), *_claim(experiment, run.digest)):
         there = finished(uri, experiment, run.digest)
         if not there:
-            end_killed(uri, [run_id for _, run_id in running(uri, experiment, run.digest)])
+            end_killed(uri, [left.run_id for left in running(uri, experiment, run.digest)])
             run_id = log(run, uri, experiment, per_seed, tags=tags)
             there = [] if database or run.status not in runs.DONE else finished(uri, experiment, run.digest)
             if len(there) < 2:
@@ -299,7 +299,7 @@ def _tags(run: runs.Run, metrics: Mapping[str, str], more: Mapping[str, Any]) ->
     groups = ("algorithm", "env", "sampling", "step_size")
     tags = {group: run.settings[group].get("name") for group in groups if group in run.settings}
     tags |= {"digest": run.digest, "status": run.status, "folder": run.folder}
-    tags |= {key: run.summary.get(key) for key in ("git_commit", "error")}
+    tags |= {key: run.summary.get(key) for key in ("git_commit", "error", "digest_version")}
     tags["diverged"] = "; ".join(f"seed {seed} at iteration {step}" for seed, step in run.diverged.items())
     renamed = {name: text for text, name in metrics.items() if name != text}
     if renamed:

@@ -20,9 +20,10 @@ from hypothesis import strategies as st
 from random_mdps import random_mdp
 from twins import run
 
-from mqlearn.algorithms import MomentumQ, NeSA, QLearning, Rule, SpeedyQ, check_rule
+from mqlearn.algorithms import MomentumQ, MomentumQLinear, NeSA, QLearning, Rule, SpeedyQ, check_rule
 from mqlearn.algorithms.step_sizes import Constant, Harmonic, InverseSqrt, Matched, Polynomial, RescaledLinear
 from mqlearn.errors import SettingError
+from mqlearn.experiments.settings import old_names
 from mqlearn.learning.sampling import Synchronous
 from mqlearn.paths import CONF
 from mqlearn.problems.environments import frozen_lake
@@ -39,10 +40,8 @@ VARIANTS: dict[str, list[dict]] = {
         *({"m": m} for m in (0, -3, 1.5, 10, 11, 100)),
         {"m": 5, "shift": "on"},
         {"m": 50, "shift": "off"},
-        {"beta": 0, "lam": 0},
-        {"beta": 0.9, "phi": 1},
-        {"beta": 0.999, "phi": 0, "lam": 0.5},
     ],
+    "momentum_q_linear": [{"beta": 0, "lam": 0}, {"beta": 0.9, "phi": 1}, {"beta": 0.999, "phi": 0, "lam": 0.5}],
 }
 STEP_SIZES = [
     Harmonic(),
@@ -57,10 +56,10 @@ STEP_SIZES = [
 
 def build(file: Path, **settings) -> Rule:
     """The rule of a yaml, with other settings."""
-    node = yaml.safe_load(file.read_text())
+    node = old_names.successor(yaml.safe_load(file.read_text()) | settings)
     module, _, name = node.pop("_target_").rpartition(".")
     assert node.pop("name") == file.stem
-    return getattr(importlib.import_module(module), name)(**(node | settings))
+    return getattr(importlib.import_module(module), name)(**node)
 
 
 CASES = [(file, {}) for file in FILES]
@@ -81,10 +80,10 @@ def test_the_contract_covers_the_files():
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
 def test_a_file_writes_out_every_setting_and_its_default(file):
-    node = yaml.safe_load(file.read_text())
+    node = old_names.successor(yaml.safe_load(file.read_text()))
     module, _, name = node["_target_"].rpartition(".")
     parameters = inspect.signature(getattr(importlib.import_module(module), name)).parameters
-    defaults = {key: p.default for key, p in parameters.items()}
+    defaults = {key: 0.8 if key == "beta" else p.default for key, p in parameters.items()}  # beta has none
     assert {key: value for key, value in node.items() if key not in ("_target_", "name")} == defaults
 
 
@@ -136,7 +135,7 @@ def test_the_compiled_loop_stays_at_the_optimum(rule):
     mdp = frozen_lake("4x4", slippery=False)
     x, u = mdp.pairs.T
     learner = twins.learner(mdp, Synchronous(), [0])
-    q_star = optimal(mdp).q[x, u][:, None]
+    q_star = optimal(mdp).q[x, u][None]
     learner.q[:] = learner.q_prev[:] = q_star
     twins.advance(learner, rule, 1, 30)
     scale = np.abs(rule.weights(0, 31)).sum(axis=1).max()
@@ -162,7 +161,7 @@ def test_a_new_step_size_makes_a_new_rule(rule):
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
 def test_bad_settings_are_refused_by_name(file):
-    node = yaml.safe_load(file.read_text())
+    node = old_names.successor(yaml.safe_load(file.read_text()))
     for key in set(node) - {"_target_", "name"}:
         for value in (math.nan, math.inf, -math.inf, "nonsense" if isinstance(node[key], str) else -1e400):
             with pytest.raises(SettingError, match=rf"^algorithm\.{key}="):
@@ -172,11 +171,6 @@ def test_bad_settings_are_refused_by_name(file):
 @pytest.mark.parametrize(
     ("settings", "setting"),
     [
-        ({"beta": 1}, "beta"),
-        ({"beta": -0.1}, "beta"),
-        ({"beta": 0.5, "lam": 1}, "lam"),
-        ({"beta": 0.5, "phi": 1.1}, "phi"),
-        ({"beta": 0.5, "m": 2}, "m"),
         ({"m": -1, "shift": "on"}, "m"),
         ({"shift": "maybe"}, "shift"),
     ],
@@ -184,6 +178,32 @@ def test_bad_settings_are_refused_by_name(file):
 def test_momentum_q_refuses(settings, setting):
     with pytest.raises(SettingError, match=rf"^algorithm\.{setting}="):
         MomentumQ(**settings)
+
+
+@pytest.mark.parametrize(
+    ("settings", "setting"),
+    [
+        ({"beta": 1}, "beta"),
+        ({"beta": -0.1}, "beta"),
+        ({"beta": 0.5, "lam": 1}, "lam"),
+        ({"beta": 0.5, "phi": 1.1}, "phi"),
+    ],
+)
+def test_momentum_q_linear_refuses(settings, setting):
+    with pytest.raises(SettingError, match=rf"^algorithm\.{setting}="):
+        MomentumQLinear(**settings)
+
+
+def test_momentum_q_names_the_rule_that_takes_a_beta():
+    with pytest.raises(SettingError, match=r"^algorithm\.beta=0\.8: belongs to Algorithm 2, mq\.MomentumQLinear\("):
+        MomentumQ(beta=0.8)  # type: ignore[call-arg]
+
+
+def test_a_beta_selects_algorithm_2():
+    file = CONF / "algorithm" / "momentum_q.yaml"
+    assert build(file, beta=0.8) == MomentumQLinear(beta=0.8)
+    with pytest.raises(SettingError, match=r"^algorithm\.m=2: belongs to Algorithm 1"):
+        build(file, beta=0.8, m=2)
 
 
 @pytest.mark.parametrize("zeta", [0, -1, math.nan])
@@ -260,10 +280,10 @@ def member(rule: Rule, k: int, al: Fraction) -> tuple:
         return al, b, -b * (1 - al)
     if isinstance(rule, NeSA):
         return rule.zeta * al, 1 / al, 1 - 1 / al
-    assert isinstance(rule, MomentumQ)
-    if rule.beta is not None:
+    if isinstance(rule, MomentumQLinear):
         momentum = rule.beta * rule.lam**k
         return al, rule.phi * momentum, (1 - rule.phi) * momentum
+    assert isinstance(rule, MomentumQ)
     b = 1 / al - rule.order - 2
     return al, b, al - b * (1 - al)
 
@@ -276,7 +296,7 @@ rules = st.one_of(
     st.builds(NeSA, zeta=st.fractions(min_value=Fraction(1, 99), max_value=2, max_denominator=99)),
     st.builds(MomentumQ, m=st.fractions(min_value=-5, max_value=120, max_denominator=6), shift=st.just("off")),
     st.builds(
-        MomentumQ,
+        MomentumQLinear,
         beta=st.fractions(min_value=0, max_value=Fraction(98, 99), max_denominator=99),
         lam=st.fractions(min_value=0, max_value=Fraction(98, 99), max_denominator=99),
         phi=st.fractions(min_value=0, max_value=1, max_denominator=99),
@@ -328,7 +348,7 @@ def test_an_offset_adds_to_the_shift():
 
 
 def test_momentum_q_without_momentum_is_q_learning():
-    np.testing.assert_array_equal(MomentumQ(beta=0.0).weights(0, 50), QLearning().weights(0, 50))
+    np.testing.assert_array_equal(MomentumQLinear(beta=0.0).weights(0, 50), QLearning().weights(0, 50))
 
 
 # --- Algorithm 1, line for line, with the same draws ------------------------------------------------------------------
@@ -425,10 +445,16 @@ def test_m_below_the_theorem_runs_with_a_warning(m, outside):
     assert any("outside the theorem" in text for text in result.warnings) is outside
 
 
-@pytest.mark.parametrize("wrong", [{"m": "2"}, {"beta": "x"}, {"beta": 0.5, "lam": None}, {"phi": "1"}, {"m": True}])
+@pytest.mark.parametrize("wrong", [{"m": "2"}, {"m": True}])
 def test_momentum_q_refuses_what_is_no_number(wrong):
-    with pytest.raises(SettingError, match=f"algorithm.{list(wrong)[-1]}="):
+    with pytest.raises(SettingError, match=r"algorithm\.m="):
         MomentumQ(**dict[str, Any](wrong))
+
+
+@pytest.mark.parametrize("wrong", [{"beta": "x"}, {"beta": 0.5, "lam": None}, {"beta": 0.5, "phi": "1"}])
+def test_momentum_q_linear_refuses_what_is_no_number(wrong):
+    with pytest.raises(SettingError, match=f"algorithm.{list(wrong)[-1]}="):
+        MomentumQLinear(**dict[str, Any](wrong))
 
 
 @pytest.mark.parametrize("zeta", ["0.1", None, [0.1], math.inf])

@@ -1,5 +1,6 @@
 """The command line: what is refused, in which words, and what is accepted in every spelling."""
 
+import importlib
 import json
 import resource
 import subprocess
@@ -7,7 +8,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from hydra._internal.config_loader_impl import ConfigLoaderImpl
 
+from mqlearn.cli.verbs import VERBS
+from mqlearn.experiments.settings import cell
 from mqlearn.storage import runs
 
 LAKE = "env=frozen_lake"
@@ -242,6 +246,36 @@ def test_a_plugin_that_cannot_be_imported_is_one_message(mqlearn, outputs, sourc
 
 
 # --- what is accepted ---------------------------------------------------------------------------------------------
+
+
+def test_every_verb_has_a_module_of_its_own_and_says_how_it_is_used(mqlearn):
+    overview = mqlearn("--help").out
+    for name, verb in VERBS.items():
+        module = importlib.import_module(f"mqlearn.cli.{name}")
+        assert callable(getattr(module, name))
+        assert f"  {name:8} {verb.summary}" in overview
+        assert mqlearn(name, "--help").out.startswith(f"mqlearn {name}")
+
+
+def test_a_single_run_is_composed_and_built_once(mqlearn, work, monkeypatch):
+    composed, load = [], ConfigLoaderImpl.load_configuration
+
+    def counted(*arguments, **named):
+        composed.append(arguments)
+        return load(*arguments, **named)
+
+    monkeypatch.setattr(ConfigLoaderImpl, "load_configuration", counted)
+    built = cell._build.cache_info().misses
+    assert mqlearn("run", *SMALL, "seed=4321", "existing=skip").code == 0
+    assert len(composed) == 1 and cell._build.cache_info().misses == built + 1
+
+
+@pytest.mark.parametrize("word", ["yes", "on", "TRUE"])
+def test_all_verbs_take_the_same_words_for_truth(mqlearn, work, word):
+    done = mqlearn("run", "-m", *SMALL, f"preview={word}", "seed=1,2")
+    assert done.code == 0 and "Nothing was created." in done.out
+    assert "there is no finished run" in mqlearn("compare", f"calibrate={word}").err
+    assert mqlearn("claims", "nothing", f"smoke={word}").err.startswith("mqlearn: claim='nothing'")
 
 
 def only_run(outputs: Path) -> runs.Run:
@@ -497,7 +531,8 @@ def test_completion(mqlearn, monkeypatch):
         return mqlearn("-sc", "query=bash").out.split()
 
     assert completed("mqlearn ") == [
-        "run", "figure", "compare", "report", "explain", "status", "claims", "truth", "doctor", "rerun", "upload", "ui",
+        "run", "figure", "compare", "report", "explain", "status", "claims", "truth", "problems", "doctor",
+        "rerun", "upload", "ui",
     ]  # fmt: skip
     assert completed("mqlearn r") == ["run", "report", "rerun"]
     rules = [f"algorithm={name}" for name in ("momentum_q", "nesa", "q_learning", "speedy_q")]

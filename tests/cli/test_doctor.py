@@ -14,7 +14,8 @@ from mqlearn.analysis.figures import make
 from mqlearn.cli.doctor import checks, resumed, surroundings
 from mqlearn.cli.doctor.command import carried_out
 from mqlearn.errors import SettingError
-from mqlearn.experiments import execute, plans
+from mqlearn.experiments import execute
+from mqlearn.experiments.plan import plan
 from mqlearn.experiments.settings.cell import build
 from mqlearn.storage import array_comparison, runs
 
@@ -228,11 +229,11 @@ def test_versions_are_those_of_this_environment_and_a_foreign_one_is_seen(tmp_pa
 
 
 def test_an_altered_number_of_the_reference_data_is_named(tmp_path, monkeypatch):
-    planned = plans.plan("figure1", ["tracking=none"])
+    planned = plan("figure1", ["tracking=none"])
     planned = replace(planned, cells=planned.cells[:1])
     (one,) = planned.cells
     made = [execute.perform(one.cell, tmp_path / "run", execute.UNTRACKED, quiet=True)]
-    compared = surroundings.compare(planned, made)
+    compared = surroundings.figure_against_reference(planned, made)
     assert compared.verdict in ("same", "compatible"), compared.difference
     name = f"{one.panel} | {one.label} | band"
     with np.load(make.REFERENCE / "figure1.npz") as stored:
@@ -240,7 +241,7 @@ def test_an_altered_number_of_the_reference_data_is_named(tmp_path, monkeypatch)
     arrays[name][1, 50] *= 1.001
     monkeypatch.setattr(make, "REFERENCE", tmp_path)
     np.savez(tmp_path / "figure1.npz", **arrays)  # type: ignore[arg-type]  # names are no flags of savez
-    compared = surroundings.compare(planned, made)
+    compared = surroundings.figure_against_reference(planned, made)
     assert compared.verdict == "different"
     k = made[0].curves["iteration"][50]
     assert compared.difference.startswith(f"{name}[1, 50]: ") and f"(k = {k}, relative difference 0.001)" in str(

@@ -10,7 +10,7 @@ from omegaconf import OmegaConf
 
 from mqlearn import paths
 from mqlearn.errors import SettingError, SettingErrors
-from mqlearn.experiments import plans
+from mqlearn.experiments.plan import GROUPS
 from mqlearn.experiments.settings import cell, compose, plugins
 from mqlearn.experiments.settings.cell import build, run_cells
 from mqlearn.learning import loop
@@ -146,13 +146,16 @@ NEEDED = {
 CHOICES = sorted(
     f"{path.parent.name}={path.stem}"
     for path in CONF.glob("*/*.yaml")
-    if path.parent.name in {*plans.GROUPS} - {"experiment"}
+    if path.parent.name in {*GROUPS} - {"experiment"}
 )
 
 
 @pytest.mark.parametrize("choice", CHOICES)
-def test_every_choice_of_every_group_makes_a_cell(choice):
+def test_every_choice_of_every_group_makes_a_cell(choice, tmp_path):
     more = NEEDED.get(choice, [])
+    if choice == "env=file":
+        (tmp_path / "model.json").write_text('{"P": [[[1]]], "R": [[1]]}', encoding="utf-8")
+        more = [f"env.path={tmp_path / 'model.json'}"]
     if choice.startswith("features=") and choice != "features=tabular":
         more = ["sampling=markovian"]
     if choice == "env=frozen_lake_128x128" or choice == "env=frozen_lake_blocks":

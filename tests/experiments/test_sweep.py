@@ -18,7 +18,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mqlearn.cli import arguments
 from mqlearn.cli.main import main
 from mqlearn.errors import SettingError
 from mqlearn.experiments import execute, processes
@@ -391,9 +390,8 @@ def test_repetitions_are_refused(place):
 
 def test_a_launcher_without_its_extra_names_the_extra(monkeypatch):
     monkeypatch.setattr(command, "_installed", lambda module: False)
-    options = arguments.Options(["hydra/launcher=submitit_slurm"])
     with pytest.raises(SettingError, match=r"needs the extra slurm: pip install 'mqlearn\[slurm\]'"):
-        command.run([], options, preview=False, existing="skip")
+        command.run([], ["hydra/launcher=submitit_slurm"], None, preview=False, existing="skip")
 
 
 @pytest.mark.parametrize("multirun", [True, False])
@@ -428,7 +426,7 @@ def test_an_experiment_with_curves_stands_for_its_cells():
     planned = plan(["experiment=figure1", "n_seeds=3", "seed=0,1"], [], None)
     assert len(planned) == 44 and len({one.digest for one in planned}) == 44
     first = planned[0]
-    assert (first.cell, first.group, first.number) == ("Q-learning seed=0", "FrozenLake 4×4", 1)
+    assert (first.label, first.panel, first.number) == ("Q-learning seed=0", "FrozenLake 4×4", 1)
     assert first.experiment == "figure1" and first.n_seeds == 3
 
 

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from random_mdps import random_mdp
 from scipy.stats import chisquare
 
-from mqlearn.algorithms import MomentumQ, NeSA, QLearning, Rule, SpeedyQ
+from mqlearn import jit
+from mqlearn.algorithms import MomentumQ, MomentumQLinear, NeSA, QLearning, Rule, SpeedyQ
 from mqlearn.algorithms.step_sizes import Constant, Harmonic, Matched, Polynomial
 from mqlearn.learning import kernels
 from mqlearn.learning.learners import Linear
@@ -273,7 +274,7 @@ def assert_same_chain(learner, lane: int, chain: twins.ChainTwin) -> None:
 @pytest.mark.parametrize("name", CHAINS)
 def test_the_visited_pair_moves_as_in_the_dense_twin(name):
     mdp, sampling = CHAINS[name]
-    rule, seed, lanes = MomentumQ(beta=0.5, lam=0.9999).with_step_size(Constant(0.1)), 5, [0, 9]
+    rule, seed, lanes = MomentumQLinear(beta=0.5, lam=0.9999).with_step_size(Constant(0.1)), 5, [0, 9]
     learner = twins.learner(mdp, sampling, lanes, seed=seed, initial=(0.4, 0.6))
     twins.advance(learner, rule, 1, 4000, 0, N - 4001)
     chain = twins.ChainTwin(mdp, sampling, lanes[1], seed, N)
@@ -291,7 +292,7 @@ def test_the_visited_pair_moves_as_in_the_dense_twin(name):
         NeSA(),
         MomentumQ(m=10),
         MomentumQ(m=20),
-        MomentumQ(beta=0.9),
+        MomentumQLinear(beta=0.9),
         Numbers(),
     ],
     ids=repr,
@@ -345,12 +346,12 @@ def dense_features(mdp: FiniteMDP, d: int = 12):
 SLOW = Constant(0.02)
 RULES = {
     "vanilla": QLearning().with_step_size(SLOW),
-    "beta 0": MomentumQ(beta=0.0).with_step_size(SLOW),
-    "beta 0.8, decaying": MomentumQ(beta=0.8, lam=0.999).with_step_size(SLOW),
-    "beta 0.8, steady": MomentumQ(beta=0.8, lam=1 - 1e-7, phi=1.0).with_step_size(SLOW),
-    "beta 0.8, gone in 60 steps": MomentumQ(beta=0.8, lam=0.5, phi=0.0).with_step_size(SLOW),
-    "beta 0.9999": MomentumQ(beta=0.9999, lam=1 - 1e-9, phi=0.1).with_step_size(Constant(1e-5)),
-    "beta 0.1": MomentumQ(beta=0.1, lam=1 - 1e-9).with_step_size(SLOW),
+    "beta 0": MomentumQLinear(beta=0.0).with_step_size(SLOW),
+    "beta 0.8, decaying": MomentumQLinear(beta=0.8, lam=0.999).with_step_size(SLOW),
+    "beta 0.8, steady": MomentumQLinear(beta=0.8, lam=1 - 1e-7, phi=1.0).with_step_size(SLOW),
+    "beta 0.8, gone in 60 steps": MomentumQLinear(beta=0.8, lam=0.5, phi=0.0).with_step_size(SLOW),
+    "beta 0.9999": MomentumQLinear(beta=0.9999, lam=1 - 1e-9, phi=0.1).with_step_size(Constant(1e-5)),
+    "beta 0.1": MomentumQLinear(beta=0.1, lam=1 - 1e-9).with_step_size(SLOW),
     "negative": Reversing().with_step_size(SLOW),
     "leapfrog": Leapfrog().with_step_size(Constant(1e-4)),
     "NeSA": NeSA().with_step_size(Harmonic(10)),
@@ -406,7 +407,7 @@ def test_a_block_forgets_no_momentum(beta):
 
 def test_huge_parameters_do_not_overflow_the_change_of_variables():
     """On the way to divergence, theta up to 1e100: h/B and v/B must stay finite until B = 1 again."""
-    rule, phi = MomentumQ(beta=0.5, lam=1 - 1e-9).with_step_size(SLOW), dense_features(LAKE)
+    rule, phi = MomentumQLinear(beta=0.5, lam=1 - 1e-9).with_step_size(SLOW), dense_features(LAKE)
     lazy, dense = (
         twins.learner(LAKE, Markovian(), [0], features=phi, linear=linear, initial=1e98)
         for linear in (Linear(), Linear(projection=1e300))
@@ -421,7 +422,7 @@ def test_huge_parameters_do_not_overflow_the_change_of_variables():
 @pytest.mark.parametrize("name", CHAINS)
 def test_linear_learning_follows_the_same_chain(name):
     mdp, sampling = CHAINS[name]
-    rule, phi = MomentumQ(beta=0.7, lam=0.9999).with_step_size(SLOW), dense_features(mdp)
+    rule, phi = MomentumQLinear(beta=0.7, lam=0.9999).with_step_size(SLOW), dense_features(mdp)
     learner = twins.advance(twins.learner(mdp, sampling, [2], features=phi, initial=0.5), rule, 1, 3000, N - 3001)
     chain = twins.ChainTwin(mdp, sampling, 2, 0, N)
     theta, average = twins.linear_twin(mdp, chain, rule, phi.matrix().toarray(), np.full(phi.n_features, 0.5), Linear())
@@ -434,7 +435,7 @@ def test_linear_learning_follows_the_same_chain(name):
 def test_the_first_step_with_and_without_a_gradient_before_it(projection):
     """g_{-1} = g_0 gives theta_1 = theta_0 - a g_0; g_{-1} = 0 gives theta_0 - a (1 + b_0) g_0 (Algorithm 2)."""
     a, beta, phi = 0.1, 0.8, 0.25
-    rule = MomentumQ(beta=beta, phi=phi).with_step_size(Constant(a))
+    rule = MomentumQLinear(beta=beta, phi=phi).with_step_size(Constant(a))
     moved = {}
     for first in ("same", "zero"):
         linear = Linear(first_gradient=first, projection=projection)
@@ -448,7 +449,7 @@ def test_the_first_step_with_and_without_a_gradient_before_it(projection):
 
 
 def test_the_first_gradient_in_the_twin():
-    rule, linear = MomentumQ(beta=0.8, phi=1.0).with_step_size(SLOW), Linear(first_gradient="zero")
+    rule, linear = MomentumQLinear(beta=0.8, phi=1.0).with_step_size(SLOW), Linear(first_gradient="zero")
     phi = dense_features(LAKE)
     learner = twins.learner(LAKE, Markovian(), [0], features=phi, linear=linear, initial=0.5)
     twins.advance(learner, rule, 3, 20)
@@ -457,7 +458,9 @@ def test_the_first_gradient_in_the_twin():
     assert relative(learner.theta[0], theta) < 1e-12
 
 
-@pytest.mark.parametrize("rule", [QLearning(), MomentumQ(m=3), SpeedyQ(), MomentumQ(beta=0.9, lam=0.99)], ids=repr)
+@pytest.mark.parametrize(
+    "rule", [QLearning(), MomentumQ(m=3), SpeedyQ(), MomentumQLinear(beta=0.9, lam=0.99)], ids=repr
+)
 def test_one_hot_with_the_same_sample_is_the_tabular_rule_at_the_visited_pair(rule):
     """The template at the visited pair; the others keep moving by the momentum alone."""
     learner = twins.learner(LAKE, Markovian(), [1], features=one_hot(LAKE), linear=Linear("same_sample"), initial=0.5)
@@ -474,7 +477,7 @@ def test_one_hot_with_the_same_sample_is_the_tabular_rule_at_the_visited_pair(ru
 
 
 def test_with_one_hot_features_momentum_moves_what_a_table_leaves_alone():
-    rule = MomentumQ(beta=0.9).with_step_size(Constant(0.1))
+    rule = MomentumQLinear(beta=0.9).with_step_size(Constant(0.1))
     theta = twins.advance(
         twins.learner(LAKE, Markovian(), [0], features=one_hot(LAKE), initial=0.5), rule, 300
     ).tables()
@@ -489,13 +492,13 @@ def test_without_momentum_it_is_vanilla_bit_for_bit(features, sampling):
         twins.advance(
             twins.learner(LAKE, sampling, range(4), features=features and features(LAKE), initial=0.5), rule, 700, 900
         ).tables()
-        for rule in (QLearning().with_step_size(Constant(0.1)), MomentumQ(beta=0.0).with_step_size(Constant(0.1)))
+        for rule in (QLearning().with_step_size(Constant(0.1)), MomentumQLinear(beta=0.0).with_step_size(Constant(0.1)))
     ]
     np.testing.assert_array_equal(*tables)
 
 
 def test_projection_keeps_theta_in_the_ball():
-    radius, rule = 0.5, MomentumQ(beta=0.5, lam=0.9999).with_step_size(Constant(0.1))
+    radius, rule = 0.5, MomentumQLinear(beta=0.5, lam=0.9999).with_step_size(Constant(0.1))
     mdp = frozen_lake("4x4", rewards=(1, -3, -0.5))
     phi, linear = dense_features(mdp), Linear(projection=radius)
     learner = twins.learner(mdp, Markovian(), [0], features=phi, linear=linear, initial=0.3)
@@ -515,7 +518,7 @@ def test_momentum_ends_where_vanilla_at_the_matched_schedule_ends():
     """One gradient finally moves theta by a/(1 - beta): with small steps the two learn alike, vanilla does not."""
     beta, lam, base = 0.8, 1 - 1e-9, Constant(2e-3)
     rules = {
-        "momentum": MomentumQ(beta=beta, lam=lam).with_step_size(base),
+        "momentum": MomentumQLinear(beta=beta, lam=lam).with_step_size(base),
         "matched": QLearning().with_step_size(Matched(base, beta, lam)),
         "vanilla": QLearning().with_step_size(base),
     }
@@ -532,4 +535,4 @@ def test_momentum_ends_where_vanilla_at_the_matched_schedule_ends():
 
 def test_the_locked_numba_can_be_told_that_tables_do_not_overlap():
     """Without that the synchronous kernel is right all the same, but slower: nobody would notice."""
-    assert kernels._apart()
+    assert jit.without_overlap()

@@ -8,7 +8,7 @@ import pytest
 import twins
 from twins import assert_same, run
 
-from mqlearn.algorithms import MomentumQ, QLearning
+from mqlearn.algorithms import MomentumQLinear, QLearning
 from mqlearn.algorithms.step_sizes import Constant
 from mqlearn.learning.lockstep import DIVERGED
 from mqlearn.learning.loop import run_together
@@ -39,7 +39,7 @@ WILD = {
 def test_divergence_ends_the_seed_at_the_exact_step_and_no_other(kind):
     """Against learners that go one step at a time; the run ends when half of the seeds have diverged."""
     settings = WILD[kind]
-    rule = MomentumQ(beta=settings.get("beta", 0.0), lam=0.9999).with_step_size(Constant(settings["step"]))
+    rule = MomentumQLinear(beta=settings.get("beta", 0.0), lam=0.9999).with_step_size(Constant(settings["step"]))
     features, n_seeds, weights = settings.get("features"), 6, rule.weights(0, 30_000)
     initial = (0.5, 1.0)
     steps, before = {}, {}
@@ -156,7 +156,7 @@ def bairds_star() -> tuple[FiniteMDP, np.ndarray]:
     return mdp, phi
 
 
-@pytest.mark.parametrize("rule", [QLearning(), MomentumQ(beta=0.5, lam=0.9999)], ids=repr)
+@pytest.mark.parametrize("rule", [QLearning(), MomentumQLinear(beta=0.5, lam=0.9999)], ids=repr)
 def test_bairds_star_diverges_as_it_should(rule):
     """All states are updated equally often, which no policy of the star does: a limit of one move an episode."""
     mdp, phi = bairds_star()

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from random_mdps import random_mdp
 from twins import assert_same, run, success_within
 
-from mqlearn.algorithms import MomentumQ, NeSA, QLearning, Rule, SpeedyQ
+from mqlearn.algorithms import MomentumQ, MomentumQLinear, NeSA, QLearning, Rule, SpeedyQ
 from mqlearn.algorithms.step_sizes import Constant, Polynomial, RescaledLinear
 from mqlearn.errors import SettingError
 from mqlearn.learning import kernels
@@ -39,17 +39,17 @@ KINDS = {
     "epsilon-greedy": {"mdp": COSTLY, "rule": QLearning(), "sampling": Markovian(behaviour="epsilon_greedy")},
     "rounds": {"mdp": COSTLY, "rule": SpeedyQ(), "sampling": Markovian(update="rounds", start="uniform")},
     "replay": {"mdp": COSTLY, "rule": QLearning(), "sampling": Replay(capacity=100, warm_up=30, draws=2)},
-    "iid": {"mdp": COSTLY, "rule": MomentumQ(beta=0.5), "sampling": IID(start="uniform")},
+    "iid": {"mdp": COSTLY, "rule": MomentumQLinear(beta=0.5), "sampling": IID(start="uniform")},
     "linear": {
         "mdp": BLOCKS,
-        "rule": MomentumQ(beta=0.8).with_step_size(Constant(0.1)),
+        "rule": MomentumQLinear(beta=0.8).with_step_size(Constant(0.1)),
         "sampling": Replay(capacity=1000, start="uniform"),
         "features": aggregation(BLOCKS, tile=2),
         "theta0": (0.0, 0.1),
     },
     "linear, markovian": {
         "mdp": COSTLY,
-        "rule": MomentumQ(beta=0.8).with_step_size(Constant(0.1)),
+        "rule": MomentumQLinear(beta=0.8).with_step_size(Constant(0.1)),
         "sampling": Markovian(),
         "features": one_hot(COSTLY),
         "linear": Linear("same_sample"),
@@ -201,7 +201,7 @@ def test_with_features_too_progress_is_told_between_distant_checkpoints_and_chan
     assert_same(result, learn("linear", **more))
 
 
-OTHER_RULES = (QLearning(), SpeedyQ(), MomentumQ(beta=0.5, lam=0.9999))
+OTHER_RULES = (QLearning(), SpeedyQ(), MomentumQLinear(beta=0.5, lam=0.9999))
 
 
 @pytest.mark.parametrize("n_workers", [1, 2])
@@ -277,7 +277,7 @@ def test_theta_error_is_relative_to_the_root_of_the_chain():
 
 
 def test_the_average_is_the_mean_of_the_iterates_after_the_start():
-    rule = MomentumQ(beta=0.8).with_step_size(Constant(0.1))
+    rule = MomentumQLinear(beta=0.8).with_step_size(Constant(0.1))
     learner = twins.learner(COSTLY, Markovian(), range(4), features=one_hot(COSTLY), initial=0.05)
     np.testing.assert_array_equal(learner.average, learner.theta)
     total = 0
@@ -574,3 +574,20 @@ def test_numbers_of_an_evaluation_are_whole(field):
 def test_a_range_may_be_a_list():
     one, other = (run(LAKE, QLearning(), iterations=3, n_seeds=2, q0=q0) for q0 in ([-1, 1], (-1, 1)))
     assert np.array_equal(one.q, other.q)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        [],
+        ["sampling=markovian"],
+        ["sampling=markovian", "evaluation.start=start", "features=one_hot"],
+        ["evaluation.episodes=3", "evaluation.start=uniform"],
+    ],
+)
+def test_the_metrics_that_are_said_to_be_recorded_are(words):
+    from mqlearn.experiments.settings import cell, compose
+
+    made = cell.build(compose.compose([*words, "iterations=8", "n_seeds=2", "n_checkpoints=4"]))
+    (result,) = cell.run_cells([made])
+    assert sorted(result.curves) == sorted(cell.measured_by(made))

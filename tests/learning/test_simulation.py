@@ -68,7 +68,7 @@ def coded(name: str, tiles: int = 4) -> BoxMap:
 
 
 def momentum(beta: float = 0.8, lam: float = 0.999, step: float = 0.2) -> mq.Rule:
-    return mq.MomentumQ(beta=beta, lam=lam).with_step_size(mq.Constant(step))
+    return mq.MomentumQLinear(beta=beta, lam=lam).with_step_size(mq.Constant(step))
 
 
 def run(env: Any, features: Any, rule: mq.Rule | None = None, **more: Any) -> mq.Result:
@@ -354,7 +354,7 @@ def test_momentum_zero_is_q_learning():
         sampling = mq.Markovian(behaviour=behaviour)
         vanilla, none = (
             run(box("Acrobot-v1"), coded("Acrobot-v1", 2), rule, sampling=sampling, step_size=mq.Constant(0.3))
-            for rule in (mq.QLearning(), mq.MomentumQ(beta=0.0, lam=0.5))
+            for rule in (mq.QLearning(), mq.MomentumQLinear(beta=0.0, lam=0.5))
         )
         assert np.array_equal(theta(vanilla), theta(none))
         assert np.abs(theta(vanilla)).max() > 0.1
@@ -411,7 +411,9 @@ def returns(name: str, features: BoxMap, rule: mq.Rule, iterations: int, n_seeds
     return result.curves["return_start"] / 4
 
 
-@pytest.mark.parametrize("rule", [mq.QLearning(), mq.MomentumQ(beta=0.5, lam=0.9999)], ids=["q_learning", "momentum_q"])
+@pytest.mark.parametrize(
+    "rule", [mq.QLearning(), mq.MomentumQLinear(beta=0.5, lam=0.9999)], ids=["q_learning", "momentum_q"]
+)
 def test_cart_pole_is_learned(rule):
     mean = returns("CartPole-v1", coded("CartPole-v1"), rule.with_step_size(mq.Constant(0.2)), 15_000, 5, 0.1)
     # At theta = 0 all actions tie: the first column is a uniformly random policy.

@@ -167,7 +167,7 @@ def test_a_wrong_map_is_refused(rows, message):
         (frozen_lake, {"rewards": "abc"}, "env.rewards"),
         (frozen_lake, {"success_rate": 1.1}, "env.success_rate"),
         (frozen_lake, {"success_rate": np.nan}, "env.success_rate"),
-        (frozen_lake, {"slippery": "no"}, "env.slippery"),
+        (frozen_lake, {"slippery": "sometimes"}, "env.slippery"),
         (frozen_lake, {"discount": 1}, "discount"),
         (frozen_lake_random, {"size": 1}, "env.size"),
         (frozen_lake_random, {"size": 4.5}, "env.size"),

@@ -20,7 +20,6 @@ from mqlearn.problems.solvers import (
     optimal,
     optimal_actions,
     policy_value,
-    policy_values_at_start,
     shortest_path,
     success_probability,
 )
@@ -218,23 +217,6 @@ def test_the_value_of_a_random_policy_is_the_mean_over_its_actions():
     v = policy_value(mdp, shares)
     ahead = (mdp.probabilities * (mdp.rewards + mdp.discount * v[mdp.successors])).sum(2)
     assert v == pytest.approx(np.where(mdp.terminal, 0, (shares * ahead).sum(1)), abs=1e-12)
-
-
-@slow_machine
-@given(mdps(), st.integers(0, 2**32 - 1))
-def test_values_at_the_start_are_the_same_one_by_one_and_in_a_batch(mdp, seed):
-    shares = np.random.default_rng(seed).random((5, mdp.n_states, mdp.n_actions)) * mdp.admissible
-    batch = shares / shares.sum(2, keepdims=True)
-    one_by_one = [mdp.start @ policy_value(mdp, policy) for policy in batch]
-    assert policy_values_at_start(mdp, batch) == pytest.approx(one_by_one, rel=1e-11, abs=1e-11)
-
-
-def test_values_at_the_start_of_a_large_model_are_those_of_the_batch(monkeypatch):
-    mdp = frozen_lake("8x8", discount=0.99)
-    batch = np.eye(4)[policies(mdp, 4)]
-    dense = policy_values_at_start(mdp, batch)
-    monkeypatch.setattr(solvers, "_DENSE_STATES", 10)
-    assert policy_values_at_start(mdp, batch) == pytest.approx(dense, rel=1e-11)
 
 
 @pytest.mark.parametrize(

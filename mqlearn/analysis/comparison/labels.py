@@ -1,22 +1,18 @@
 """Blocks of comparable runs, and labels that say what differs between runs of one block."""
 
+import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
 
-from mqlearn.analysis.comparison.selection import (
-    EXTENT,
-    SILENT,
-    flat,
-    identity,
-    rule_signature,
-    shown,
-    text_of,
-    value_of,
-)
+from mqlearn.analysis.comparison.selection import EXTENT, SILENT, shown
+from mqlearn.experiments.settings import identity
+from mqlearn.experiments.settings.recipes import flat, text_of
+from mqlearn.paths import CONF
 from mqlearn.storage.runs import Run
 
 
@@ -36,14 +32,14 @@ class Entry:
         return str(node.get("name", node["_target_"]))
 
 
-class Curve(NamedTuple):
+class CurveName(NamedTuple):
     """What an experiment yaml calls a rule; panel: what its panel says of the rule, if panels differ in that."""
 
     label: str
     panel: str = ""
 
 
-def entries(found: Iterable[Run], summary: str = "error", curves: Mapping[str, Curve] | None = None) -> list[Entry]:
+def entries(found: Iterable[Run], summary: str = "error", curves: Mapping[str, CurveName] | None = None) -> list[Entry]:
     """The runs with the text of their block and with labels, in the order of `curves` (see `planned`) or sorted.
 
     A block is what rivals must share: model, discount, reward, Q_0, features and sampling (evaluation too, for a
@@ -51,25 +47,40 @@ def entries(found: Iterable[Run], summary: str = "error", curves: Mapping[str, C
     """
     curves = curves or {}
     order = {signature: number for number, signature in enumerate(curves)}
-    runs_found = sorted(found, key=lambda run: (order.get(rule_signature(run.settings), len(order)), run.name))
-    keys = [identity(run, summary) for run in runs_found]
+    runs_found = sorted(found, key=lambda run: (order.get(identity.rule_key(run.settings), len(order)), run.name))
+    keys = [identity.problem_key(run.settings, summary) for run in runs_found]
     texts = _block_texts(runs_found, keys)
     blocks: dict[str, list[Run]] = {}
     for run, key in zip(runs_found, keys, strict=True):
-        panel = curves.get(rule_signature(run.settings), Curve("")).panel
+        panel = curves.get(identity.rule_key(run.settings), CurveName("")).panel
         blocks.setdefault(f"{texts[key]}, {panel}" if panel else texts[key], []).append(run)
     labels = {signature: curve.label for signature, curve in curves.items()}
     return [entry for text, members in blocks.items() for entry in _labelled(members, text, labels)]
 
 
-def planned(name: str, config_dir: str | None = None) -> dict[str, Curve]:
-    """Rule signature -> curve of an experiment yaml, labels without TeX's $; empty if there is no such yaml."""
-    from mqlearn.experiments import plans
+def plain_settings(name: str, config_dir: str | None = None) -> dict[str, Any]:
+    """Seed and extent as an experiment yaml has them, but for what its panels or curves set; empty without a yaml."""
     from mqlearn.experiments.settings import compose
-    from mqlearn.paths import CONF
 
+    if not _has_yaml(name, config_dir):
+        return {}
+    settings = compose.compose([f"experiment={name}"], config_dir)
+    spec = settings.get("figure") or {}
+    own = json.dumps([spec.get("grid"), spec.get("curves")])
+    return {key: settings[key] for key in ("seed", *EXTENT) if f'"{key}=' not in own} if spec.get("curves") else {}
+
+
+def _has_yaml(name: str, config_dir: str | None) -> bool:
     folders = [CONF / "experiment", *([Path(config_dir) / "experiment"] if config_dir else [])]
-    if not any((folder / f"{name}.yaml").is_file() for folder in folders):
+    return any((folder / f"{name}.yaml").is_file() for folder in folders)
+
+
+def planned(name: str, config_dir: str | None = None) -> dict[str, CurveName]:
+    """Rule signature -> curve of an experiment yaml, labels without TeX's $; empty if there is no such yaml."""
+    from mqlearn.experiments.plan import expand
+    from mqlearn.experiments.settings import compose
+
+    if not _has_yaml(name, config_dir):
         return {}
     spec = compose.compose([f"experiment={name}"], config_dir).get("figure") or {}
     if not spec.get("curves"):
@@ -80,12 +91,12 @@ def planned(name: str, config_dir: str | None = None) -> dict[str, Curve]:
         panel: " ".join(o for o in own if o.startswith(rule)) for panel, own in (spec.get("grid") or {"": []}).items()
     }
     panels = {words: panel for panel, words in said.items()}
-    expanded = plans.expand(spec, [f"experiment={name}"])
+    expanded = expand(spec, [f"experiment={name}"])
     places = [(said[panel], label, one) for panel, label, one in expanded if panels[said[panel]] == panel]
     composed = compose.compose_all([one for _, _, one in places], config_dir)
     several = len(panels) > 1
     return {
-        rule_signature(one): Curve(plain_label(label), words if several else "")
+        identity.rule_key(one): CurveName(plain_label(label), words if several else "")
         for one, (words, label, _) in zip(composed, places, strict=True)
     }
 
@@ -100,7 +111,7 @@ def _labelled(members: Sequence[Run], block: str, labels: dict[str, str]) -> lis
     automatic = [
         _distinguished(run, name, members, own, (*SILENT, *EXTENT)) for run, name in zip(members, own, strict=True)
     ]
-    texts = [labels.get(rule_signature(run.settings), text) for run, text in zip(members, automatic, strict=True)]
+    texts = [labels.get(identity.rule_key(run.settings), text) for run, text in zip(members, automatic, strict=True)]
     twice = {text for text, count in Counter(texts).items() if count > 1}
     again = [
         _distinguished(run, text, members, texts) if text in twice else text
@@ -129,13 +140,23 @@ def differences(run: Run, rivals: Sequence[Run], hidden: Sequence[str] = SILENT)
     """
     alike = [rival for rival in rivals if _step(rival) == _step(run)]
     words = [_step(run)] if len(alike) < len(rivals) else []
-    for key, value in flat(run.settings).items():
+    for key, text in _resolved(run).items():
         head = key.split(".")[0]
         among = alike if head == "step_size" else rivals
-        varied = len({text_of(value_of(other, key)) for other in among}) > 1
+        varied = len({_resolved(other).get(key, "null") for other in among}) > 1
         if varied and head not in (*hidden, "env", "features", "sampling", "evaluation") and "_target_" not in key:
-            words.append(f"{key.removeprefix('algorithm.').removeprefix('step_size.')}={shown(value)}")
+            words.append(f"{key.removeprefix('algorithm.').removeprefix('step_size.')}={shown(json.loads(text))}")
     return words
+
+
+_texts: WeakKeyDictionary[Run, dict[str, str]] = WeakKeyDictionary()
+
+
+def _resolved(run: Run) -> dict[str, str]:
+    """Resolved settings by dotted name, as texts: kept, since each run is compared with all its rivals."""
+    if run not in _texts:
+        _texts[run] = {key: text_of(value) for key, value in flat(identity.resolved(run.settings)).items()}
+    return _texts[run]
 
 
 def _step(run: Run) -> str:
@@ -149,7 +170,8 @@ def _block_texts(found: Sequence[Run], keys: Sequence[str]) -> dict[str, str]:
     texts = {key: _block_text(run.settings) for key, run in first.items()}
     for text in {text for text, count in Counter(texts.values()).items() if count > 1}:
         alike = [key for key in texts if texts[key] == text]
-        flats = {key: flat({g: first[key].settings[g] for g in ("env", "sampling", "features")}) for key in alike}
+        told = {key: identity.resolved(first[key].settings) for key in alike}
+        flats = {key: flat({group: told[key][group] for group in ("env", "sampling", "features")}) for key in alike}
         varied = [
             name
             for name in dict.fromkeys(name for one in flats.values() for name in one)
@@ -164,7 +186,7 @@ def _block_text(settings: dict[str, Any]) -> str:
     names = {
         group: settings[group].get("name", settings[group]["_target_"]) for group in ("env", "features", "sampling")
     }
-    tabular = names["features"] == "tabular"
+    tabular = identity.is_tabular(settings)
     initial = f"Q_0 = {settings['q0']}" if tabular else f"theta_0 = {settings['theta0']}"
     sampling = settings["sampling"]
     behaviour = f" ({sampling['behaviour']})" if "behaviour" in sampling else ""

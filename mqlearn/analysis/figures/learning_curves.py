@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from mqlearn.experiments.plans import Planned
+    from mqlearn.experiments.plan import PlannedCell
     from mqlearn.experiments.settings.cell import Cell
     from mqlearn.storage.runs import Run
 
@@ -39,7 +39,7 @@ _OF_CELL = ("env", "discount", "features", "theta0", "evaluation")
 
 
 @dataclass(frozen=True, eq=False)
-class Setting:
+class Column:
     """A column of panels: its curves by metric, and the reference lines that all of them share."""
 
     title: str
@@ -47,7 +47,7 @@ class Setting:
     lines: Lines = field(default_factory=dict)
 
 
-def data(settings: Sequence[Setting], band: Band = "ci95") -> dict[str, np.ndarray]:
+def data(settings: Sequence[Column], band: Band = "ci95") -> dict[str, np.ndarray]:
     """The numbers that `draw` shows, for digests and comparisons with a reference.
 
     Keys are ``title | metric | label | name`` with the names of `error_curves.data`, and
@@ -61,7 +61,7 @@ def data(settings: Sequence[Setting], band: Band = "ci95") -> dict[str, np.ndarr
     return numbers
 
 
-def draw(settings: Sequence[Setting], *, band: Band = "ci95", notes: Sequence[str] = ()) -> "Figure":
+def draw(settings: Sequence[Column], *, band: Band = "ci95", notes: Sequence[str] = ()) -> "Figure":
     """Mean over the seeds with a named band, a column of panels a setting, each row on one scale.
 
     A mean is over the finite seeds; where a seed diverges the curve has a cross, the legend a dagger and a note the
@@ -117,11 +117,11 @@ def draw(settings: Sequence[Setting], *, band: Band = "ci95", notes: Sequence[st
     return figure
 
 
-def _curves(metric: str, settings: Sequence[Setting]) -> list[Curve]:
+def _curves(metric: str, settings: Sequence[Column]) -> list[Curve]:
     return [curve for one in settings for curve in one.curves.get(metric, ())]
 
 
-def _limits(metric: str, settings: Sequence[Setting], intervals: Mapping[int, Interval]) -> tuple[float, float]:
+def _limits(metric: str, settings: Sequence[Column], intervals: Mapping[int, Interval]) -> tuple[float, float]:
     """Common limits of a row, zero included; curves with diverged seeds count only if there are no others."""
     curves = _curves(metric, settings)
     steady = [curve for curve in curves if not curve.diverged] or curves
@@ -173,7 +173,7 @@ def _reference_lines(axes: "Axes", lines: Mapping[str, float], *, named: bool) -
         together = [] if apart else together
 
 
-def known(planned: "Sequence[Planned]") -> dict[str, tuple[Lines, list[str]]]:
+def known(planned: "Sequence[PlannedCell]") -> dict[str, tuple[Lines, list[str]]]:
     """`exact_lines.lines` by what they depend on, computed once for each: before there are runs."""
     result: dict[str, tuple[Lines, list[str]]] = {}
     for one in planned:
@@ -189,7 +189,7 @@ def _key(cell: "Cell") -> str:
 
 
 def from_runs(
-    planned: "Sequence[Planned]",
+    planned: "Sequence[PlannedCell]",
     finished: "Sequence[Run]",
     spec: Mapping[str, Any],
     band: Band,
@@ -203,7 +203,7 @@ def from_runs(
     lines: dict[str, Lines] = {}
     exact = known(planned) if exact is None else exact
     for one, run in zip(planned, finished, strict=True):
-        settings = one.cell.settings
+        settings = one.settings
         panel = curves.setdefault(one.panel, {metric: [] for metric in ROWS})
         for metric in [metric for metric in ROWS if metric in run.curves]:
             family = _family(settings["algorithm"]["name"], panel[metric])
@@ -215,7 +215,7 @@ def from_runs(
     captions = [_caption(one.cell) for one in planned]
     notes = ["; ".join(piece for piece in captions[0] if all(piece in other for other in captions)) + "."]
     notes += dict.fromkeys(note for _, found in exact.values() for note in found)
-    columns = [Setting(title, metrics, lines[title]) for title, metrics in curves.items()]
+    columns = [Column(title, metrics, lines[title]) for title, metrics in curves.items()]
     return draw(columns, band=band, notes=notes), data(columns, band)
 
 

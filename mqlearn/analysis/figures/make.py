@@ -1,93 +1,134 @@
-"""From an experiment yaml to pictures: run what is missing, read the finished runs, draw, record where it came from."""
+"""From the finished runs of an experiment yaml to pictures, with the record of where they came from beside them."""
 
 import importlib
 import shutil
-from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 from mqlearn.analysis.figures import reference, style
 from mqlearn.analysis.statistics.intervals import BANDS
-from mqlearn.errors import SettingError
-from mqlearn.experiments import execute
-from mqlearn.experiments.plans import Plan, plan
-from mqlearn.experiments.run_missing import finished
+from mqlearn.checks import choice
+from mqlearn.errors import SettingError, nearest
+from mqlearn.experiments.settings.cell import measured_by
 from mqlearn.paths import PACKAGE, outputs_folder
 
+if TYPE_CHECKING:
+    from mqlearn.experiments.plan import Plan
+    from mqlearn.storage.runs import Run
+
+_KINDS = ("error_curves", "learning_curves")
 REFERENCE = PACKAGE.parent / "outputs" / "paper"
 
 
-def figure(
-    name: str,
-    overrides: Sequence[str],
-    config_dir: str | None,
-    *,
-    band: str | None = None,
-    existing: str = "skip",
-    check: bool = False,
-    store: bool = False,
-) -> int:
-    """`mqlearn figure`: returns 0, or 1 if `check` finds numbers that differ from the reference data.
+@dataclass(frozen=True, eq=False)
+class Drawing:
+    """A figure that is to be drawn.
 
-    `band` None: that of the yaml. `store` makes this figure's numbers and picture the reference of the clone, in
-    outputs/paper.
+    module: has `from_runs` and, if it shows what needs no runs, `known`.   stem: path of the pictures, less its suffix.
     """
-    if band is not None and band not in BANDS:
-        raise SettingError("band", band, f"must be {' or '.join(BANDS)}")
-    planned = plan(name, overrides, config_dir)
-    band = band or planned.spec.get("band", BANDS[0])
-    suffix = f"_band={band}" if band != planned.spec.get("band", BANDS[0]) else ""
-    stem = outputs_folder() / "figures" / f"{planned.stem}{suffix}"
-    stored = REFERENCE / f"{stem.name}.npz"
-    if check and not stored.is_file():
-        raise SettingError("--check", stem.name, f"there is no reference data for it in {REFERENCE}")
-    module = importlib.import_module(planned.spec["module"])
-    with ThreadPoolExecutor(1) as beside:  # what needs no runs, while they are made elsewhere
-        known = [beside.submit(module.known, planned.cells)] if hasattr(module, "known") else []
-        done = finished(planned, existing)
-    ended = [done[one.cell.digest] for one in planned.cells]
-    drawn, data = module.from_runs(planned.cells, ended, planned.spec, band, *(one.result() for one in known))
-    provenance = {
-        "figure": name,
-        "command": " ".join(["mqlearn figure", name, *overrides, *([f"band={band}"] if suffix else [])]),
-        "settings": _common(planned),
-        "digests": {f"{one.panel} | {one.label}": one.cell.digest for one in planned.cells},
-        "data_digest": reference.digest(data),
-        "versions": execute.versions(),
-    }
-    pictures = style.save(drawn, stem, provenance)
-    rows = [
-        {
-            "panel": one.panel,
-            "curve": one.label,
-            "digest": one.cell.digest,
-            "run_id": done[one.cell.digest].summary["mlflow_run_id"],
-            "folder": str(done[one.cell.digest].folder),
-            "status": done[one.cell.digest].status,
+
+    planned: "Plan"
+    module: ModuleType
+    band: str
+    stem: Path
+    command: str
+
+    @property
+    def reference(self) -> Path:
+        """The committed numbers of this figure, whether there are any or not."""
+        return REFERENCE / f"{self.stem.name}.npz"
+
+    def known(self) -> list[Any]:
+        """What `draw` needs beside the runs: exact values, which take their time. Empty for most figures."""
+        return [self.module.known(self.planned.cells)] if hasattr(self.module, "known") else []
+
+    def draw(self, done: "Mapping[str, Run]", known: list[Any], versions: Mapping[str, str]) -> "Drawn":
+        """Write the pictures and their record. done: the finished run of each cell, by digest."""
+        cells, spec = self.planned.cells, self.planned.spec
+        ended = [done[one.digest] for one in cells]
+        drawn, data = self.module.from_runs(cells, ended, spec, self.band, *known)
+        provenance = {
+            "figure": self.planned.name,
+            "command": self.command,
+            "settings": _common(self.planned),
+            "digests": {f"{one.panel} | {one.label}": run.digest for one, run in zip(cells, ended, strict=True)},
+            "data_digest": reference.digest(data),
+            "versions": dict(versions),
         }
-        | (module.summary(done[one.cell.digest]) if hasattr(module, "summary") else {})
-        for one in planned.cells
-    ]
-    reference.write_sidecar(
-        stem.with_name(f"{stem.name}.json"), data=data, runs=rows, pictures=pictures, provenance=provenance
-    )
-    for picture in pictures:
-        print(picture)
-    print(stem.with_name(f"{stem.name}.json"))
-    if store:
-        reference.write_reference(stored, data)
-        shutil.copyfile(pictures[0], stored.with_suffix(".png"))
-        print(f"{stored}\n{stored.with_suffix('.png')}")
-    if not check:
-        return 0
-    compared = reference.compare(data, stored)
-    print(f"reference data: {compared.verdict}" + (f" ({compared.difference})" if compared.difference else ""))
-    return 1 if compared.verdict == "different" else 0
+        pictures = style.save(drawn, self.stem, provenance)
+        rows = [
+            {
+                "panel": one.panel,
+                "curve": one.label,
+                "digest": run.digest,
+                "run_id": run.summary["mlflow_run_id"],
+                "folder": str(run.folder),
+                "status": run.status,
+            }
+            | (self.module.summary(run) if hasattr(self.module, "summary") else {})
+            for one, run in zip(cells, ended, strict=True)
+        ]
+        record = self.stem.with_name(f"{self.stem.name}.json")
+        reference.write_sidecar(record, data=data, runs=rows, pictures=pictures, provenance=provenance)
+        return Drawn(data, (*pictures, record))
 
 
-def _common(planned: Plan) -> dict[str, Any]:
+@dataclass(frozen=True, eq=False)
+class Drawn:
+    """A figure on disk: its numbers by name, and its files, pictures first."""
+
+    data: dict[str, Any]
+    files: tuple[Path, ...]
+
+    def store(self, path: Path) -> tuple[Path, Path]:
+        """Make these numbers and the first picture the reference data."""
+        reference.write_reference(path, self.data)
+        shutil.copyfile(self.files[0], path.with_suffix(".png"))
+        return path, path.with_suffix(".png")
+
+
+def drawing(planned: "Plan", command: str, band: str | None = None) -> Drawing:
+    """The figure of a plan, in the outputs folder; `band` None: that of the yaml. Raises SettingError for another."""
+    own: str = planned.spec.get("band", BANDS[0])
+    band = own if band is None else str(choice("band", band, BANDS))
+    suffix = f"_band={band}" if band != own else ""
+    stem = outputs_folder() / "figures" / f"{planned.stem}{suffix}"
+    module = module_of(planned.spec)
+    check_metric(planned)
+    return Drawing(planned, module, band, stem, command + (f" band={band}" if suffix else ""))
+
+
+def module_of(spec: Mapping[str, Any]) -> ModuleType:
+    """The module that draws a figure, by the name in its yaml. Raises SettingError."""
+    name, ours = str(spec.get("module")), ", ".join(f"mqlearn.analysis.figures.{kind}" for kind in _KINDS)
+    try:
+        module = importlib.import_module(name)
+    except ImportError as error:
+        expected = f"cannot be imported ({error}); ours are {ours}{nearest(name.rpartition('.')[2], _KINDS)}"
+        raise SettingError("figure.module", name, expected) from None
+    if not callable(getattr(module, "from_runs", None)):
+        raise SettingError("figure.module", name, f"draws no figure: it has no function from_runs; ours are {ours}")
+    return module
+
+
+def check_metric(planned: "Plan") -> None:
+    """Raise SettingError if the metric of a figure is not what all its runs will record: before they are run."""
+    metric = planned.spec.get("metric")
+    if metric is None and not str(planned.spec["module"]).endswith(".error_curves"):
+        return
+    for one in planned.cells:
+        known = measured_by(one.cell)
+        if metric not in known:
+            expected = f"is not recorded by {one.panel or planned.name}, {one.label}; recorded are {', '.join(known)}"
+            raise SettingError("figure.metric", metric, expected + nearest(str(metric), known))
+
+
+def _common(planned: "Plan") -> dict[str, Any]:
     """The settings that all cells share."""
-    first, *others = (one.cell.settings for one in planned.cells)
+    first, *others = (one.settings for one in planned.cells)
     shared = {key: value for key, value in first.items() if all(other.get(key) == value for other in others)}
     hidden = ("tracking", "n_workers", "plugins", "experiment")
     return {key: value for key, value in shared.items() if key not in hidden}

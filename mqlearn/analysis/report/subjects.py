@@ -7,6 +7,7 @@ from typing import Any
 from mqlearn.analysis.comparison.labels import Entry
 from mqlearn.analysis.comparison.selection import SILENT, flat, shown, text_of
 from mqlearn.errors import SettingError
+from mqlearn.experiments.settings import identity
 from mqlearn.experiments.settings.cell import Cell, build
 from mqlearn.problems.mdp import FiniteMDP
 from mqlearn.storage.runs import Run
@@ -17,7 +18,7 @@ class Subject:
     """A run with its label, its block of comparable runs and the block's short title.
 
     cell: its settings built again, None where they cannot be (`why`: a module of the user's that is not here).
-    same_code: whether the digest of the cell is that of the run.
+    same_code: whether the cell has the digest that the run has today.
     """
 
     run: Run
@@ -29,7 +30,7 @@ class Subject:
 
     @property
     def same_code(self) -> bool:
-        return self.cell is not None and self.cell.digest == self.run.digest
+        return self.cell is not None and self.cell.digest == identity.digest_of(self.run)
 
     @property
     def mdp(self) -> FiniteMDP | None:

@@ -12,7 +12,8 @@ from typing import Any, Literal
 import numpy as np
 
 from mqlearn.errors import SettingError
-from mqlearn.experiments import execute, plans
+from mqlearn.experiments import execute
+from mqlearn.experiments.plan import composed, expand
 from mqlearn.experiments.settings.cell import Cell, build
 from mqlearn.storage import array_comparison, runs
 
@@ -28,7 +29,7 @@ CASES = {
     "synchronous table": ("env=frozen_lake_8x8", "algorithm=momentum_q", "sampling=synchronous"),
     "markovian table": ("env=frozen_lake_4x4", "algorithm=speedy_q", "sampling=markovian", "evaluation.episodes=20"),
     "replay, linear features": (
-        "env=frozen_lake_blocks", "env.repeat=2", "algorithm=momentum_q", "algorithm.beta=0.8", "algorithm.lam=0.9999",
+        "env=frozen_lake_blocks", "env.repeat=2", "algorithm=momentum_q_linear", "algorithm.lam=0.9999",
         "step_size=constant", "step_size.alpha=0.1", "sampling=replay", "sampling.start=uniform",
         "sampling.capacity=1000", "features=aggregation", "features.tile=2", "theta0=0.05", "evaluation.episodes=20",
     ),
@@ -86,18 +87,16 @@ def overrides(case: Sequence[str], own: Sequence[str]) -> list[str]:
     """The overrides of a case with the user's in place of its own."""
     given = {text.partition("=")[0] for text in own}
     kept = [text for text in (*_COMMON, *case) if text.partition("=")[0] not in given]
-    ((_, _, words),) = plans.expand({"curves": {"": list(own)}}, kept)
+    ((_, _, words),) = expand({"curves": {"": list(own)}}, kept)
     return words
 
 
 def cases(own: Sequence[str], config_dir: str | None, folder: Path) -> list[Case]:
     """All cases with the user's overrides, validated. Raises SettingError."""
-    planned = plans.composed({("doctor", name): overrides(words, own) for name, words in CASES.items()}, config_dir)
+    planned = composed({("doctor", name): overrides(words, own) for name, words in CASES.items()}, config_dir)
     for name, least in _LEAST.items():
-        if planned[0].cell.settings[name] < least:
-            raise SettingError(
-                name, planned[0].cell.settings[name], f"must be at least {least}: else nothing is proved"
-            )
+        if planned[0].settings[name] < least:
+            raise SettingError(name, planned[0].settings[name], f"must be at least {least}: else nothing is proved")
     return [Case(one.label, one.cell, folder) for one in planned]
 
 
@@ -212,7 +211,7 @@ def counted(numbers: Mapping[str, Any]) -> str:
 
 def command(*arguments: str) -> list[str]:
     """`mqlearn` as this interpreter has it; -P: nothing in the current directory stands in for it."""
-    return [sys.executable, "-P", "-c", "from mqlearn.cli.main import main; main()", *arguments]
+    return [sys.executable, "-P", "-m", "mqlearn", *arguments]
 
 
 def environment(outputs: Path) -> dict[str, str]:

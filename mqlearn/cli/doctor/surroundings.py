@@ -5,12 +5,14 @@ import platform
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from importlib import import_module, metadata
+from importlib import metadata
 from pathlib import Path
 
 from mqlearn.analysis.figures import make, reference
 from mqlearn.cli.doctor.checks import Check, Outcome
-from mqlearn.experiments import execute, plans
+from mqlearn.experiments import execute
+from mqlearn.experiments.plan import Plan, plan
+from mqlearn.experiments.settings import identity
 from mqlearn.paths import CONF
 from mqlearn.storage import lookup, runs
 
@@ -116,26 +118,28 @@ def _without(reason: str) -> Check:
 
 def of_figure(name: str, outputs: Path, folder: Path) -> Outcome:
     """A curve of each rule on each panel, computed here if that is quick; and all runs, where they are finished."""
-    planned = plans.plan(name, ["tracking=none"])
+    planned = plan(name, ["tracking=none"])
     seen, some = set(), []
     for one in planned.cells:
-        key = one.panel, one.cell.settings["algorithm"]["name"]
+        key = one.panel, one.settings["algorithm"]["name"]
         some += [one] if key not in seen else []
         seen.add(key)
     number, outcomes = len(planned.cells), []
-    if sum(execute.estimated_seconds(one.cell) for one in some) <= _AFFORDABLE:
-        made = [
-            execute.perform(one.cell, folder / name / one.cell.digest, execute.UNTRACKED, quiet=True) for one in some
-        ]
-        compared = compare(replace(planned, cells=tuple(some)), made)
+    if sum(one.seconds for one in some) <= _AFFORDABLE:
+        made = [execute.perform(one.cell, folder / name / one.digest, execute.UNTRACKED, quiet=True) for one in some]
+        compared = figure_against_reference(replace(planned, cells=tuple(some)), made)
         outcomes.append(_told(compared, f"{len(some)} of {number} curves, computed now"))
-    digests = [one.cell.digest for one in planned.cells]
-    done = lookup.finished(outputs, planned.settings["experiment"]["name"], store=None, digests=digests)
+    digests = [one.digest for one in planned.cells]
+    done = lookup.finished(
+        outputs, planned.settings["experiment"]["name"], store=None, digests=digests, digest_of=identity.digest_of
+    )
     if len(done) == len({*digests}):
         made = [done[digest] for digest in digests]
-        outcomes.append(_told(compare(planned, made), f"all {number} curves, finished runs{_by_others(made)}"))
+        outcomes.append(
+            _told(figure_against_reference(planned, made), f"all {number} curves, finished runs{_by_others(made)}")
+        )
     if not outcomes:
-        seconds = sum(execute.estimated_seconds(one.cell) for one in planned.cells)
+        seconds = sum(one.seconds for one in planned.cells)
         reason = f"its runs are not finished here (about {seconds:.0f} s of one core)"
         return Outcome("not_checked", f"{reason}: `mqlearn figure {name} --check`")
     order = ("same", "compatible", "different")
@@ -143,11 +147,11 @@ def of_figure(name: str, outputs: Path, folder: Path) -> Outcome:
     return Outcome(worst.verdict, "; ".join(one.detail for one in outcomes))
 
 
-def compare(planned: plans.Plan, made: Sequence[runs.Run]) -> reference.Comparison:
+def figure_against_reference(planned: Plan, made: Sequence[runs.Run]) -> reference.Comparison:
     """The numbers of a figure, or of a part of it, from its runs, with the reference data."""
-    module, band = import_module(planned.spec["module"]), planned.spec.get("band", "ci95")
+    module, band = make.module_of(planned.spec), planned.spec.get("band", "ci95")
     _, numbers = module.from_runs(planned.cells, made, planned.spec, band)
-    return reference.compare(numbers, make.REFERENCE / f"{planned.name}.npz", part=True)
+    return reference.against_reference(numbers, make.REFERENCE / f"{planned.name}.npz", part=True)
 
 
 def _told(compared: reference.Comparison, what: str) -> Outcome:

@@ -1,26 +1,24 @@
 """From settings to a cell: compose, validate, build, and name it by its content.
 
-A *cell* is one configuration with all its seeds. Its digest covers the resolved scientific settings, the numerics
-version, the model's arrays and the source text of the user modules in use: same digest, same numbers.
+A *cell* is one configuration with all its seeds. Its digest (see `identity`) covers all that decides its numbers: same
+digest, same numbers.
 """
 
 import functools
-import hashlib
 import json
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from mqlearn.checks import TRUTH, choice, finite_number, whole
+from mqlearn.checks import choice, finite_number, switch, whole
 from mqlearn.errors import SettingError, SettingErrors, nearest
-from mqlearn.experiments.settings import instantiate
+from mqlearn.experiments.settings import identity, instantiate
 from mqlearn.experiments.settings import plugins as user_modules
 
 _GROUPS = ("env", "algorithm", "step_size", "sampling", "features", "evaluation")
-# These choose where and how a cell is computed and kept, never a number of it.
-_UNSCIENTIFIC = ("experiment", "n_workers", "plugins", "tracking")
 
 
 @dataclass(frozen=True)
@@ -40,9 +38,14 @@ class Cell:
 
         if not can_share(*(self.run_arguments[name] for name in ("sampling", "features", "linear"))):
             return None
-        other = ("algorithm", "step_size", "experiment", "plugins", "tracking")
-        alike = {key: canonical(value) for key, value in self.settings.items() if key not in other}
-        return json.dumps([alike, self.mdp.digest()], sort_keys=True)
+        return identity.samples_key(self.settings, self.mdp)
+
+    @property
+    def made_of(self) -> dict[str, Any]:
+        """What its settings do not say, for its record: digests of the model and of the user's modules in use."""
+        modules = user_modules.load(self.settings["plugins"])
+        sources = {name: user_modules.source_digest(module) for name, module in sorted(modules.items())}
+        return {"model": self.mdp.digest(), "sources": sources}
 
     @property
     def subfolder(self) -> Path:
@@ -65,7 +68,9 @@ def run_cells(some: Sequence[Cell], progress: Callable[[int, float], None] | Non
 
 def build(settings: Mapping[str, Any]) -> Cell:
     """Validate resolved settings and build what they describe. Raises SettingError, one message for all errors."""
-    return _build(json.dumps(settings, sort_keys=True))
+    from mqlearn.problems.model_files import pinned
+
+    return _build(json.dumps({**settings, "env": pinned(settings.get("env"))}, sort_keys=True))
 
 
 # Cells on equal models share one, and with it what was solved for it.
@@ -133,7 +138,17 @@ def _build(text: str) -> Cell:
         **initial,
         **{name: settings[name] for name in _PLAIN},
     }
-    return Cell(settings, _digest(settings, mdp, plugins), _name(settings), mdp, arguments)
+    return Cell(settings, identity.digest(settings, mdp, plugins), _name(settings, plugins), mdp, arguments)
+
+
+def measured_by(cell: Cell) -> list[str]:
+    """Names of the metrics that the run of a cell can record."""
+    from mqlearn.learning.loop import default_episodes, resolve_evaluation
+    from mqlearn.learning.metrics import recorded
+
+    arguments = cell.run_arguments
+    evaluation = resolve_evaluation(arguments["evaluation"], default_episodes(cell.mdp, arguments["sampling"]))
+    return recorded(cell.mdp, arguments["features"], evaluation, arguments["metrics"])
 
 
 def build_environment(settings: Mapping[str, Any]) -> Any:
@@ -173,15 +188,15 @@ def _initial(name: str, value: Any) -> Any:
 
 _KINDS: dict[str, Callable[[str, Any], Any]] = {
     "discount": _discount,
-    "reward": choice("auto", "mean", "sampled"),
+    "reward": partial(choice, options=("auto", "mean", "sampled")),
     "q0": _initial,
     "theta0": _initial,
-    "iterations": whole(0, 10**15),
-    "checkpoints": choice("log", "linear"),
-    "n_checkpoints": whole(1, 10**6),
-    "n_seeds": whole(1, 10**5),
-    "seed": whole(0, 2**32 - 1),
-    "n_workers": whole(1, optional=True),
+    "iterations": partial(whole, low=0, high=10**15, written=True),
+    "checkpoints": partial(choice, options=("log", "linear")),
+    "n_checkpoints": partial(whole, low=1, high=10**6, written=True),
+    "n_seeds": partial(whole, low=1, high=10**5, written=True),
+    "seed": partial(whole, low=0, high=2**32 - 1, written=True),
+    "n_workers": partial(whole, low=1, null="one thread a core", written=True),
 }
 _PLAIN = tuple(name for name in _KINDS if name not in ("discount", "q0", "theta0"))
 
@@ -204,57 +219,34 @@ def _experiment(node: Any) -> dict[str, Any]:
 def tracking_section(node: Any) -> dict[str, Any]:
     """The section `tracking`, checked; truth values as such. Raises SettingError."""
     node = _section("tracking", node, ("name", "uri", "per_seed"))
-    choice("mlflow", "none")("tracking", node["name"])
-    per_seed = str(node["per_seed"]).lower()
-    if node["name"] == "mlflow" and per_seed not in TRUTH:
-        raise SettingError("tracking.per_seed", node["per_seed"], "must be true or false")
+    choice("tracking", node["name"], ("mlflow", "none"))
+    per_seed = node["name"] == "mlflow" and switch("tracking.per_seed", node["per_seed"])
     uri = node["uri"]
     if uri is not None and not (isinstance(uri, str) and uri.strip()):
         raise SettingError("tracking.uri", uri, "must be the address of a store, or null")
-    return {"name": node["name"], "uri": uri, "per_seed": TRUTH.get(per_seed, False)}
+    return {"name": node["name"], "uri": uri, "per_seed": per_seed}
 
 
 # --- names --------------------------------------------------------------------------------------------------------
 
 
-def _digest(settings: Mapping[str, Any], mdp: Any, plugins: Mapping[str, Any]) -> str:
-    from mqlearn.learning.loop import NUMERICS_VERSION
+def _name(settings: Mapping[str, Any], plugins: Mapping[str, Any]) -> str:
+    """Algorithm with its parameters, step size, environment and discount, for people: one name for equal settings."""
 
-    content = {
-        "settings": {key: canonical(value) for key, value in settings.items() if key not in _UNSCIENTIFIC},
-        "numerics": NUMERICS_VERSION,
-        "model": mdp.digest(),
-        "sources": {name: user_modules.source_digest(module) for name, module in sorted(plugins.items())},
-    }
-    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
-
-
-def canonical(value: Any) -> Any:
-    """1 and 1.0 are the same setting."""
-    if isinstance(value, dict):
-        return {key: canonical(entry) for key, entry in value.items()}
-    if isinstance(value, list):
-        return [canonical(entry) for entry in value]
-    if isinstance(value, float) and value.is_integer():
-        return int(value)
-    return value
-
-
-def _name(settings: Mapping[str, Any]) -> str:
-    """Algorithm with its parameters, step size, environment and discount, for people."""
-
-    def described(node: Mapping[str, Any], hidden: tuple[str, ...] = ()) -> str:
+    def described(group: str, hidden: tuple[str, ...] = ()) -> str:
+        written = settings[group]
         shown = [
-            f"{key}={value['name'] if isinstance(value, dict) else value}"
-            for key, value in node.items()
-            if key not in ("_target_", "name", *hidden) and value is not None
+            f"{key}={_label(written.get(key), value) if isinstance(value, dict) else value}"
+            for key, value in identity.resolved_node(group, written, plugins).items()
+            if key not in ("_target_", *hidden) and value is not None
         ]
-        return " ".join([str(node.get("name", node["_target_"])), *shown])
+        return " ".join([_label(written, written), *shown])
 
-    algorithm = dict(settings["algorithm"])
-    if "beta" in algorithm and algorithm["beta"] is None:  # Algorithm 1 of MomentumQ does not use these
-        algorithm |= {"lam": None, "phi": None}
-    env = settings["env"]
-    hidden = ("map", "slippery", "success_rate", "rewards", "kwargs")
-    parts = (described(algorithm), described(settings["step_size"], ("discount",)), described(env, hidden))
+    hidden = ("map", "slippery", "success_rate", "rewards", "kwargs", "content")
+    parts = (described("algorithm"), described("step_size", ("discount",)), described("env", hidden))
     return ", ".join([*parts, f"discount={settings['discount']:g}"])
+
+
+def _label(written: Any, node: Mapping[str, Any]) -> str:
+    named = written if isinstance(written, dict) else node
+    return str(named.get("name") or named.get("_target_"))

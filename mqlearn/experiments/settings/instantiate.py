@@ -13,20 +13,24 @@ from typing import Any
 
 from mqlearn.checks import TRUTH
 from mqlearn.errors import SettingError, SettingErrors, nearest
+from mqlearn.experiments.settings import old_names
 from mqlearn.experiments.settings import plugins as user_modules
 
 
 def make(group: str, node: Any, plugins: Mapping[str, Any], more: Mapping[str, Any] | None = None) -> Any:
     """Call the _target_ of a group's node with its other entries (but `name`), and with `more` as far as it takes it.
 
-    Texts that stand for truth values, and whole numbers written as 1e3, are replaced in the node too.
+    Texts that stand for truth values, whole numbers written as 1e3, and objects of before are replaced in the node too.
     Raises SettingError, one message for all entries that do not fit.
     """
     if not isinstance(node, dict) or "_target_" not in node:
         raise SettingError(group, node, "must be chosen from its config group, or be a mapping with _target_")
     more = more or {}
+    now = old_names.successor(node)
+    node.clear()
+    node.update(now)
     path = node["_target_"]
-    target = _locate(f"{group}._target_", path, plugins)
+    target = locate(f"{group}._target_", path, plugins)
     parameters = inspect.signature(target).parameters if callable(target) else {}
     errors: list[SettingError] = []
     arguments = {key: _value(group, key, node, plugins) for key in node if key not in ("_target_", "name")}
@@ -73,12 +77,12 @@ def metrics(node: Any, plugins: Mapping[str, Any]) -> dict[str, Any]:
         return {}
     if not isinstance(node, dict):
         raise SettingError("metrics", node, "must map names to functions: metrics={my_error: my_module.my_error}")
-    return {name: _locate(f"metrics.{name}", path, plugins) for name, path in node.items()}
+    return {name: locate(f"metrics.{name}", path, plugins) for name, path in node.items()}
 
 
-def _locate(setting: str, path: Any, plugins: Mapping[str, Any]) -> Any:
-    """The object of a dotted path, only under mqlearn and the user's plugins."""
-    module_name, _, attribute = str(path).rpartition(".")
+def locate(setting: str, path: Any, plugins: Mapping[str, Any]) -> Any:
+    """The object of a dotted path, of today or of before, only under mqlearn and the user's plugins."""
+    module_name, _, attribute = old_names.present(str(path)).rpartition(".")
     if not user_modules.is_own(module_name, plugins):
         raise SettingError(setting, path, "must lie in mqlearn or in a module listed in plugins=[...]")
     try:
@@ -99,7 +103,7 @@ def _value(group: str, key: str, node: dict[str, Any], plugins: Mapping[str, Any
     if isinstance(value, str) and value.lower() in TRUTH:
         value = node[key] = TRUTH[value.lower()]
     elif isinstance(value, str) and value.rpartition(".")[0] in plugins:
-        return _locate(f"{group}.{key}", value, plugins)
+        return locate(f"{group}.{key}", value, plugins)
     return value
 
 

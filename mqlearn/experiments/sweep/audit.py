@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 from urllib.parse import quote
 
+from mqlearn.experiments.settings import identity
 from mqlearn.experiments.sweep import journal
 from mqlearn.experiments.sweep.sweep import Sweep
 from mqlearn.paths import outputs_folder
@@ -148,14 +149,16 @@ def _audit(sweep: Sweep, states: dict[int, dict[str, Any]]) -> list[str]:
             groups.setdefault((one.uri, one.experiment), []).append(one)
     for (uri, experiment), members in groups.items():
         if uri is None:
-            missing += [one for one in members if not runs.is_complete(one.folder, one.digest)]
+            there = {one.number: runs.complete(sweep.place(one), one.digest, identity.digest_of) for one in members}
+            missing += [one for one in members if there[one.number] is None]
             continue
         try:
             number = Counter(stored.digest for stored in finished(uri, experiment))
         except TrackingError as error:
             return [f"audit: not possible: {error}"]
-        missing += [one for one in members if not number[one.digest]]
-        several += sum(number[one.digest] > 1 for one in members)
+        recorded = {one.number: one.digest for one in members} | {n: run.digest for n, run in sweep.done.items()}
+        missing += [one for one in members if not number[recorded[one.number]]]
+        several += sum(number[recorded[one.number]] > 1 for one in members)
     sweep.problems += [f"no finished run of cell {one.number} {one.name}" for one in missing]
     lines = [f"AUDIT: {problem}" for problem in sweep.problems]
     if several:

@@ -12,17 +12,16 @@ import secrets
 import shlex
 import sys
 import time
-from collections.abc import Sequence
-from dataclasses import asdict
+from collections.abc import Mapping, Sequence
 
-from mqlearn.cli.arguments import Options, refuse_finished
 from mqlearn.errors import SettingError
 from mqlearn.experiments import execute, processes
 from mqlearn.experiments.jobs import hydra_main
-from mqlearn.experiments.settings import compose
+from mqlearn.experiments.plan import PlannedCell, refuse_finished
+from mqlearn.experiments.settings import compose, identity
 from mqlearn.experiments.sweep import audit, journal, tuning
 from mqlearn.experiments.sweep.launch import launch
-from mqlearn.experiments.sweep.plan import Planned, plan
+from mqlearn.experiments.sweep.plan import plan
 from mqlearn.experiments.sweep.preview import preview as preview_of
 from mqlearn.experiments.sweep.states import settled
 from mqlearn.experiments.sweep.sweep import Sweep
@@ -38,16 +37,19 @@ _EXTRAS = {
 }
 
 
-def finished_run(job: compose.Job) -> runs.Run | None:
-    """The finished run of a job, if there is one."""
-    track, outputs = execute.tracker(job.cell.settings), outputs_folder()
-    found = lookup.finished(outputs, track.experiment, store=track.uri, digests=[job.cell.digest])
-    return found.get(job.cell.digest)
+def _finished(experiment: str, uri: str | None, digests: Sequence[str]) -> dict[str, runs.Run]:
+    return lookup.finished(outputs_folder(), experiment, store=uri, digests=digests, digest_of=identity.digest_of)
 
 
-def run(arguments: Sequence[str], options: Options, *, preview: bool, existing: str) -> int:
-    """`mqlearn run -m`: 1 if a cell failed, else 0. Raises SettingError before anything is created."""
-    chosen = {text.partition("=")[0]: text.partition("=")[2] for text in options.overrides}
+def run(
+    arguments: Sequence[str], overrides: Sequence[str], config_dir: str | None, *, preview: bool, existing: str
+) -> int:
+    """A sweep: 1 if a cell failed, else 0. Raises SettingError before anything is created.
+
+    arguments: for Hydra, the overrides among them.   preview: print what would be done, and create nothing.
+    existing: what to do with cells that are finished (`mqlearn.experiments.plan.EXISTING`).
+    """
+    chosen = {text.partition("=")[0]: text.partition("=")[2] for text in overrides}
     for setting in ("hydra/launcher", "hydra/sweeper"):
         extra, module = _EXTRAS.get(chosen.get(setting, ""), ("", ""))
         if extra and not _installed(module):
@@ -55,12 +57,12 @@ def run(arguments: Sequence[str], options: Options, *, preview: bool, existing: 
             raise SettingError(setting, chosen[setting], expected)
     if chosen.get("hydra.launcher.n_jobs") == "0":
         raise SettingError("hydra.launcher.n_jobs", 0, "must be a number of jobs at once; -1 is one a core")
-    if chosen.get("experiment") and not preview and len(compose.sweep(options.overrides, options.config_dir)) == 1:
-        tuned = tuning.settings_of(options)
+    if chosen.get("experiment") and not preview and len(compose.sweep(overrides, config_dir)) == 1:
+        tuned = tuning.settings_of(overrides, config_dir)
         if tuned is not None:
             if not _installed(_EXTRAS["optuna"][1]):
                 raise SettingError("experiment", "tuning", "needs the extra optuna: pip install 'mqlearn[optuna]'")
-            return tuning.run(tuned, options)
+            return tuning.run(tuned, overrides, config_dir)
     if chosen.get("hydra/sweeper", "mqlearn") != "mqlearn":  # which decides itself what runs, one result at a time
         return hydra_main(arguments)
     added, launcher = _defaults(chosen)
@@ -68,10 +70,10 @@ def run(arguments: Sequence[str], options: Options, *, preview: bool, existing: 
     if launcher.startswith("submitit") and "hydra.launcher.submitit_folder" not in chosen:
         place = journal.sweeps(outputs_folder()) / name / "submitit" / "%j"
         added.append(f"hydra.launcher.submitit_folder={_quoted(str(place))}")
-    planned = plan(options.overrides, added, options.config_dir)
+    planned = plan(overrides, added, config_dir)
     command = shlex.join(["mqlearn", "run", *map(shown, arguments)])
-    sweep = Sweep(name, planned, command, launcher, existing, options.config_dir, added)
-    kept: list[Planned] = []
+    sweep = Sweep(name, planned, command, launcher, existing, config_dir, added)
+    kept: dict[int, runs.Run] = {}
     if existing != "rerun" or preview:
         kept = _find_done(sweep)
     if existing == "error" and not preview:
@@ -82,7 +84,7 @@ def run(arguments: Sequence[str], options: Options, *, preview: bool, existing: 
     return _execute(sweep, kept, [*arguments, *added])
 
 
-def _execute(sweep: Sweep, kept: list[Planned], arguments: Sequence[str]) -> int:
+def _execute(sweep: Sweep, kept: Mapping[int, runs.Run], arguments: Sequence[str]) -> int:
     interrupted, problem = False, ""
     with processes.ending_promptly(lambda: _mark_killed(sweep)):
         try:
@@ -154,35 +156,33 @@ def _new_id() -> str:
     return f"{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(2)}"
 
 
-def _stores(planned: Sequence[Planned]) -> dict[tuple[str | None, str], list[Planned]]:
+def _stores(planned: Sequence[PlannedCell]) -> dict[tuple[str | None, str], list[PlannedCell]]:
     """Cells by store and experiment."""
-    groups: dict[tuple[str | None, str], list[Planned]] = {}
+    groups: dict[tuple[str | None, str], list[PlannedCell]] = {}
     for one in planned:
         groups.setdefault((one.uri, one.experiment), []).append(one)
     return groups
 
 
-def _find_done(sweep: Sweep) -> list[Planned]:
-    """Fill sweep.done from the stores; the cells that are complete on disk and not in their store."""
-    kept = []
+def _find_done(sweep: Sweep) -> dict[int, runs.Run]:
+    """Fill sweep.done from the stores; by number, the runs that are complete on disk and not in their store."""
+    kept: dict[int, runs.Run] = {}
     for (uri, experiment), members in _stores(sweep.cells).items():
         try:
-            digests = [one.digest for one in members]
-            found = lookup.finished(outputs_folder(), experiment, store=uri, digests=digests)
+            found = _finished(experiment, uri, [one.digest for one in members])
         except TrackingError as error:
             sys.stderr.write(f"mqlearn: {error}; finished runs are looked for on disk alone\n")
             found = {}
+        left = [one.digest for one in members if one.digest not in found]
+        on_disk = _finished(experiment, None, left) if left and uri is not None else {}
         for one in members:
-            run, damage = runs.look(one.folder, one.digest)
+            run, damage = runs.look(one.folder, one.digest, identity.digest_of)
             if damage:
                 sweep.damaged[one.number] = f"{one.folder}: {damage}"
             elif one.digest in found:
                 sweep.done[one.number] = found[one.digest]
-            elif run is not None:
-                if uri is None:
-                    sweep.done[one.number] = run
-                else:
-                    kept.append(one)
+            elif run_kept := run or on_disk.get(one.digest):
+                (sweep.done if uri is None else kept)[one.number] = run_kept
     return kept
 
 
@@ -204,10 +204,10 @@ def _prepare_stores(sweep: Sweep) -> None:
                 sys.stderr.write(f"mqlearn: {error}\nThe runs are kept on disk until they can be delivered.\n")
 
 
-def _deliver(sweep: Sweep, kept: Sequence[Planned]) -> None:
+def _deliver(sweep: Sweep, kept: Mapping[int, runs.Run]) -> None:
     """Upload what is complete on disk and not in its store: it need not run again."""
-    for one in kept:
-        run, problem = one.track.deliver(runs.load(one.folder), tags=journal.tags_of(sweep.id, asdict(one)))
+    for one in [one for one in sweep.cells if one.number in kept]:
+        run, problem = one.track.deliver(kept[one.number], tags=journal.tags_of(sweep.id, one.record()))
         if problem:
             sweep.tell(one, "done", **journal.outcome(run), not_tracked=problem)
         else:
@@ -221,10 +221,11 @@ def _end_stale(sweep: Sweep) -> None:
     for (uri, experiment), members in _stores(sweep.cells).items():
         digests = {one.digest for one in members}
         with contextlib.suppress(TrackingError):
-            for digest, run_id in running(uri, experiment) if uri is not None else ():
-                with tracking.record_at_once(uri or "", experiment, digest) as held:
-                    if held and digest in digests:  # else it is being recorded now
-                        tracking.end_killed(uri or "", [run_id])
+            for left in running(uri, experiment) if uri is not None else ():
+                if identity.digest_in(left.folder, left.digest) in digests:
+                    with tracking.record_at_once(uri or "", experiment, left.digest) as held:
+                        if held:  # else it is being recorded now
+                            tracking.end_killed(uri or "", [left.run_id])
     place = locks.folder(outputs_folder())
     half_written = {parent: runs.leftovers(parent) for parent in {one.folder.parent for one in sweep.cells}}
     for one in sweep.cells:

@@ -18,6 +18,7 @@ from typing import Any
 
 from mqlearn.errors import SettingError
 from mqlearn.experiments import processes
+from mqlearn.experiments.settings import identity
 from mqlearn.files import write_whole
 from mqlearn.storage import locks, runs
 
@@ -41,7 +42,7 @@ def write_json(path: Path, content: Any) -> None:
 
 
 def read_plan(folder: Path) -> dict[str, Any]:
-    """plan.json of a sweep. Raises SettingError if it is missing or damaged."""
+    """plan.json of a sweep, its cells by the digests of today. Raises SettingError if it is missing or damaged."""
     path = folder / PLAN
     try:
         plan = json.loads(path.read_text(encoding="utf-8"))
@@ -49,6 +50,10 @@ def read_plan(folder: Path) -> dict[str, Any]:
             raise TypeError("no list of cells")
     except (OSError, ValueError, TypeError, KeyError) as error:
         raise SettingError("sweep", folder.name, f"{path} is missing or damaged ({error})") from None
+    if plan.get("digest_version") != identity.DIGEST_VERSION:
+        for one in plan["cells"]:
+            one["recorded_digest"] = one["digest"]
+            one["digest"] = identity.present_digest(one["digest"], one.get("settings") or {})
     return plan
 
 

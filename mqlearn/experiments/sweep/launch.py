@@ -7,8 +7,8 @@ from typing import Any
 
 from mqlearn.experiments import processes
 from mqlearn.experiments.jobs import hydra_main
+from mqlearn.experiments.plan import PlannedCell
 from mqlearn.experiments.sweep import journal
-from mqlearn.experiments.sweep.plan import Planned
 from mqlearn.experiments.sweep.sweep import Sweep
 from mqlearn.storage.store import shown
 
@@ -57,7 +57,7 @@ def _carry_out(sweep: Sweep, launch: Callable[..., Any]) -> None:
             sweep.tell(one, "failed", error=reason + detail)
 
 
-def _attempt(sweep: Sweep, launch: Callable[..., Any], members: Sequence[Planned]) -> Exception | None:
+def _attempt(sweep: Sweep, launch: Callable[..., Any], members: Sequence[PlannedCell]) -> Exception | None:
     """One launch; what went wrong with it as a whole, if anything did. All its jobs have ended then."""
     jobs = []
     for one in members:

@@ -3,48 +3,17 @@
 import sys
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Any
+from dataclasses import replace
 
 from mqlearn.errors import SettingError
 from mqlearn.experiments import execute
 from mqlearn.experiments.jobs import check_place, too_long
-from mqlearn.experiments.plans import expand
+from mqlearn.experiments.plan import PlannedCell, expand
 from mqlearn.experiments.settings import compose
 from mqlearn.storage.store import shown
 
 
-@dataclass(frozen=True)
-class Planned:
-    """One cell of a sweep, without its arrays. cell, group: tags; subfolder: below `root`, Hydra's sweep folder."""
-
-    number: int
-    digest: str
-    name: str
-    overrides: tuple[str, ...]
-    experiment: str
-    cell: str
-    group: str
-    root: str
-    subfolder: str
-    settings: dict[str, Any]
-    uri: str | None
-    per_seed: bool
-    n_seeds: int
-    work: float
-    bytes: int
-
-    @property
-    def folder(self) -> Path:
-        return Path(self.root) / self.subfolder
-
-    @property
-    def track(self) -> "execute.Tracker":
-        return execute.Tracker(self.uri, self.experiment, self.per_seed)
-
-
-def plan(overrides: Sequence[str], added: Sequence[str], config_dir: str | None) -> list[Planned]:
+def plan(overrides: Sequence[str], added: Sequence[str], config_dir: str | None) -> list[PlannedCell]:
     """All cells of a multirun; an experiment yaml with curves stands for its cells. Raises one SettingError."""
     expanded: list[tuple[list[str], str, str]] = []
     lists = compose.sweep(overrides, config_dir)
@@ -60,7 +29,7 @@ def plan(overrides: Sequence[str], added: Sequence[str], config_dir: str | None)
         expanded.append((base, swept, ""))
     labels = {(*own, *added): (tuple(own), label, panel) for own, label, panel in expanded}
 
-    def keep(job: compose.Job) -> Planned:
+    def keep(job: compose.Job) -> PlannedCell:
         return _planned(_short_named(job), *labels[job.overrides])
 
     every = [(*own, *added) for own, _, _ in expanded]
@@ -79,7 +48,7 @@ def plan(overrides: Sequence[str], added: Sequence[str], config_dir: str | None)
     return [replace(one, number=number) for number, one in enumerate(kept, 1)]
 
 
-def _planned(job: compose.Job, overrides: tuple[str, ...], label: str, panel: str) -> Planned:
+def _planned(job: compose.Job, overrides: tuple[str, ...], label: str, panel: str) -> PlannedCell:
     check_place(job)
     settings, track = job.cell.settings, execute.tracker(job.cell.settings)
     mdp, n_seeds = job.cell.mdp, settings["n_seeds"]
@@ -87,21 +56,13 @@ def _planned(job: compose.Job, overrides: tuple[str, ...], label: str, panel: st
     size = 8 * (n_seeds * (5 * settings["n_checkpoints"] + table) + 20 * table)
     rows = 0 if track.uri is None else 25 * settings["n_checkpoints"] * 100  # of the store
     problem = f"{settings['env']['name']} discount={settings['discount']:g} {settings['sampling']['name']}"
-    return Planned(
-        number=0,
-        digest=job.cell.digest,
-        name=job.cell.name,
+    return PlannedCell.of(
+        job.cell,
+        panel or problem,
+        label or job.cell.name,
         overrides=overrides,
-        experiment=settings["experiment"]["name"],
-        cell=label or job.cell.name,
-        group=panel or problem,
         root=str(job.root),
         subfolder=str(job.folder.relative_to(job.root)),
-        settings=execute.without_passwords(settings),
-        uri=track.uri,
-        per_seed=track.per_seed,
-        n_seeds=n_seeds,
-        work=execute.estimated_seconds(job.cell),
         bytes=size * (1 if track.uri is None else 2) + rows,
     )
 
@@ -110,12 +71,12 @@ def _short_named(job: compose.Job) -> compose.Job:
     """A folder named after all overrides may be too long for the system: its digest then names it."""
     if not too_long(job.folder):
         return job
-    return compose.Job(job.overrides, job.cell, job.root / job.cell.subfolder, job.root)
+    return replace(job, folder=job.root / job.cell.subfolder)
 
 
-def _refuse_repetitions(planned: Sequence[Planned], overrides: Sequence[str]) -> None:
-    """Raise SettingError if two jobs of a sweep are the same cell: the same numbers, counted twice (SE-01)."""
-    first: dict[Any, int] = {}
+def _refuse_repetitions(planned: Sequence[PlannedCell], overrides: Sequence[str]) -> None:
+    """Raise SettingError if two jobs of a sweep are the same cell: the same numbers, counted twice."""
+    first: dict[tuple[str, str], int] = {}
     for number, one in enumerate(planned, 1):
         name = (one.experiment, one.digest)
         if name in first:

@@ -1,21 +1,22 @@
 """What a sweep would do, before anything is created."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping
 
-from mqlearn.experiments.sweep.plan import Planned
 from mqlearn.experiments.sweep.sweep import Sweep
 
 
-def preview(sweep: Sweep, kept: Sequence[Planned], chosen: Mapping[str, str]) -> str:
+def preview(sweep: Sweep, kept: Collection[int], chosen: Mapping[str, str]) -> str:
     """Counts, time and disk as text; `chosen`: the overrides by key; `kept`: complete on disk, not in their store."""
-    missing = [one for one in sweep.missing if one not in kept]
+    missing = [one for one in sweep.missing if one.number not in kept]
     jobs = chosen.get("hydra.launcher.n_jobs", "-1")
     cores = os.cpu_count() or 1
     at_once = 1 if sweep.launcher == "basic" else int(jobs) if jobs.isdigit() and jobs != "0" else cores
-    rates = [d.summary["seconds"] / one.work for one in sweep.cells if (d := sweep.done.get(one.number)) and one.work]
+    rates = [
+        d.summary["seconds"] / one.seconds for one in sweep.cells if (d := sweep.done.get(one.number)) and one.seconds
+    ]
     rate = sorted(rates)[len(rates) // 2] if rates else 1.0
-    seconds = 5 + sum(0.2 + rate * one.work for one in missing) / at_once if missing else 0
+    seconds = 5 + sum(0.2 + rate * one.seconds for one in missing) / at_once if missing else 0
     source = f"from {len(rates)} finished runs of this sweep" if rates else "rough: no run of this sweep is finished"
     size = sum(one.bytes for one in missing) / 1e6
     lines = [

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from mqlearn.experiments import execute
+from mqlearn.experiments.settings import identity
 from mqlearn.experiments.sweep import journal
 from mqlearn.experiments.sweep.sweep import Sweep
 from mqlearn.storage import locks, runs
@@ -37,7 +38,7 @@ def state(
     said: by its job (`journal.states`). stored: its run in the store. ended: whether the sweep that said it is over.
     """
     said = said or {}
-    run, damage = runs.look(Path(cell["folder"]), cell["digest"])
+    run, damage = runs.look(Path(cell["folder"]), cell["digest"], identity.digest_of)
     if run is not None:
         return State(run.status, run=run)
     if stored is not None and stored.status == "FINISHED" and not damage:

@@ -1,15 +1,16 @@
 """A sweep: its cells, which of them are done, and what is recorded of it."""
 
 import os
-import shlex
 import socket
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from mqlearn.experiments.plan import PlannedCell
+from mqlearn.experiments.settings import identity
+from mqlearn.experiments.settings.recipes import command
 from mqlearn.experiments.sweep import journal
-from mqlearn.experiments.sweep.plan import Planned
 from mqlearn.paths import outputs_folder
 from mqlearn.storage import runs
 from mqlearn.storage.store import shown
@@ -20,7 +21,7 @@ class Sweep:
     """A sweep under way."""
 
     id: str
-    cells: list[Planned]
+    cells: list[PlannedCell]
     command: str
     launcher: str
     existing: str
@@ -36,13 +37,13 @@ class Sweep:
         return journal.sweeps(outputs_folder()) / self.id
 
     @property
-    def missing(self) -> list[Planned]:
+    def missing(self) -> list[PlannedCell]:
         return [one for one in self.cells if one.number not in self.done]
 
-    def tell(self, one: Planned, state: str, **more: Any) -> None:
+    def tell(self, one: PlannedCell, state: str, **more: Any) -> None:
         """`journal.mark`, but nothing is lost where the disk is full."""
         try:
-            journal.mark(self.folder, asdict(one), state, **more)
+            journal.mark(self.folder, one.record(), state, **more)
         except OSError:
             self.unwritten[one.number] = {"state": state, **more}
 
@@ -53,26 +54,28 @@ class Sweep:
     @cached_property
     def labels(self) -> dict[int, str]:
         """By number: the name of a cell, with what was swept where several cells have that name."""
-        names = journal.told_apart([(one.name, one.cell) for one in self.cells])
+        names = journal.told_apart([(one.name, one.label) for one in self.cells])
         return {one.number: name for one, name in zip(self.cells, names, strict=True)}
 
-    def rerun(self, one: Planned) -> str:
+    def place(self, one: PlannedCell) -> Path:
+        """The folder of a cell's run: where it is, if it was done before, else where it is to be."""
+        done = self.done.get(one.number)
+        return one.folder if done is None else done.folder
+
+    def rerun(self, one: PlannedCell) -> str:
         """The command line that runs just this cell."""
         own = [text for text in one.overrides if not _is_hydra(text)]
-        where = ["--config-dir", self.config_dir] if self.config_dir else []
-        return shlex.join(["mqlearn", "run", *where, *map(shown, own)])
+        return command("run", list(map(shown, own)), self.config_dir)
 
-    def record(self, one: Planned) -> dict[str, Any]:
+    def record(self, one: PlannedCell) -> dict[str, Any]:
         """What plan.json holds of a cell: nothing secret."""
-        kept = {
-            key: value for key, value in asdict(one).items() if key not in ("uri", "per_seed", "work", "bytes", "root")
-        }
-        kept |= {"overrides": list(map(shown, one.overrides)), "folder": str(one.folder), "command": self.rerun(one)}
+        kept = one.record() | {"folder": str(self.place(one)), "command": self.rerun(one)}
         return kept | {"done_before": one.number in self.done, "tracked": one.uri is not None}
 
     def write_plan(self, **more: Any) -> None:
         head = {"id": self.id, "started": journal.now(), "command": self.command, "launcher": self.launcher}
         head |= {"existing": self.existing, "pid": os.getpid(), "host": socket.gethostname()}
+        head["digest_version"] = identity.DIGEST_VERSION
         journal.write_json(self.folder / journal.PLAN, head | more | {"cells": list(map(self.record, self.cells))})
 
 

@@ -32,7 +32,7 @@ class PlannedJobs(ConfigLoaderImpl):
 
 
 class CellSweeper(Sweeper):
-    """Hydra's part of mqlearn/sweeps/sweep.py."""
+    """Hydra's part of mqlearn/experiments/sweep/launch.py."""
 
     __module__ = _MODULE
 

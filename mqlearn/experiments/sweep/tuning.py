@@ -5,42 +5,40 @@ Tuning and reporting never share a seed: the streams of runs with different `see
 
 import json
 import os
-import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from mqlearn.cli.arguments import Options
+from mqlearn.checks import whole
 from mqlearn.errors import SettingError, nearest
 from mqlearn.experiments.jobs import OBJECTIVE, hydra_main
 from mqlearn.experiments.settings import compose
 from mqlearn.experiments.settings.cell import build
+from mqlearn.experiments.settings.recipes import command_of
 from mqlearn.paths import outputs_folder
 
 
-def run(settings: dict[str, Any], options: Options) -> int:
+def run(settings: dict[str, Any], overrides: Sequence[str], config_dir: str | None) -> int:
     """Tune; print the best settings of each algorithm, and the command of the run that reports it."""
-    from mqlearn.learning.metrics import BUILT_IN, MORE_IS_BETTER
+    from mqlearn.learning.metric_kinds import BUILT_IN, MORE_IS_BETTER
 
     tuning = settings["tuning"]
     if settings["seed"] == tuning["reporting_seed"]:
         expected = f"must differ from tuning.reporting_seed={tuning['reporting_seed']}: rules tuned on the seeds of a "
         raise SettingError("seed", settings["seed"], expected + "report look better than they are")
-    trials = tuning["trials"]
-    if isinstance(trials, bool) or not isinstance(trials, int) or trials < 1:
-        raise SettingError("tuning.trials", trials, "must be a whole number, at least 1")
+    trials = whole("tuning.trials", tuning["trials"], 1, written=True)
     errors = [name for name in (*BUILT_IN, *(settings["metrics"] or ())) if name not in MORE_IS_BETTER]
     if tuning["metric"] not in errors:
         expected = f"must be one of {', '.join(errors)}: the least is the best"
         raise SettingError("tuning.metric", tuning["metric"], expected + nearest(str(tuning["metric"]), errors))
-    flags = ["-m", *(["--config-dir", options.config_dir] if options.config_dir else [])]
+    flags = ["-m", *(["--config-dir", config_dir] if config_dir else [])]
     results = {}
     os.environ[OBJECTIVE] = tuning["metric"]
     try:
         for algorithm, space in tuning["spaces"].items():
-            chosen = [*options.overrides, f"algorithm={algorithm}"]
-            build(compose.compose(chosen, options.config_dir))
+            chosen = [*overrides, f"algorithm={algorithm}"]
+            build(compose.compose(chosen, config_dir))
             sampler = ["hydra/sweeper=optuna", "hydra/launcher=basic", "hydra.sweeper.n_jobs=1"]
             sampler += [f"hydra.sweeper.n_trials={trials}", f"hydra.sweeper.sampler.seed={settings['seed']}"]
             searched = [f"{setting}={words}" for setting, words in space.items()]
@@ -49,17 +47,22 @@ def run(settings: dict[str, Any], options: Options) -> int:
             results[algorithm] = _result(outputs_folder() / "runs" / "optimization_results.yaml")
     finally:
         del os.environ[OBJECTIVE]
-    reporting = [
-        text for text in options.overrides if not text.startswith(("experiment=", "tuning.", "seed=", "iterations="))
-    ]
     lines = []
     for algorithm, (best, value) in results.items():
-        own = [f"algorithm={algorithm}", *(f"{key}={number}" for key, number in best.items())]
-        lines.append(f"{algorithm}: {tuning['metric']} {value:.4g} with {' '.join(own[1:])}")
-        report = [*own, *reporting, f"seed={tuning['reporting_seed']}", f"iterations={settings['iterations']}"]
-        lines.append(f"  report: {shlex.join(['mqlearn', 'run', *report])}")
+        own = [f"{key}={number}" for key, number in best.items()]
+        lines.append(f"{algorithm}: {tuning['metric']} {value:.4g} with {' '.join(own)}")
+        lines.append(f"  report: {report_of([*overrides, f'algorithm={algorithm}', *own], config_dir)}")
     print("\n".join(lines))
     return 0
+
+
+def report_of(overrides: Sequence[str], config_dir: str | None) -> str:
+    """The command of the run that reports a tuned setting: on the reporting seed, with as many seeds as a plain run."""
+    settings = compose.compose(overrides, config_dir)
+    given = any(text.startswith("n_seeds=") for text in overrides)
+    n_seeds = settings["n_seeds"] if given else compose.compose([])["n_seeds"]
+    settings = build(settings).settings | {"seed": settings["tuning"]["reporting_seed"], "n_seeds": n_seeds}
+    return command_of(settings, config_dir, more=[f"seed={settings['seed']}"])
 
 
 def _result(path: Path) -> tuple[dict[str, Any], float]:
@@ -69,10 +72,10 @@ def _result(path: Path) -> tuple[dict[str, Any], float]:
     return json.loads(json.dumps(content["best_params"])), content["best_value"]
 
 
-def settings_of(options: Options) -> dict[str, Any] | None:
+def settings_of(overrides: Sequence[str], config_dir: str | None) -> dict[str, Any] | None:
     """The settings of an experiment that tunes, or None."""
-    names: Sequence[str] = [text for text in options.overrides if text.partition("=")[0].lstrip("+") == "experiment"]
+    names = [text for text in overrides if text.partition("=")[0].lstrip("+") == "experiment"]
     if not names or "," in names[-1]:
         return None
-    settings = compose.compose([text for text in options.overrides if not text.startswith("hydra")], options.config_dir)
+    settings = compose.compose([text for text in overrides if not text.startswith("hydra")], config_dir)
     return settings if settings.get("tuning") else None

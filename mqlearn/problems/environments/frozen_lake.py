@@ -8,13 +8,12 @@ On slippery ice action u moves in the directions u-1, u, u+1 (mod 4), in this or
 import hashlib
 import math
 from collections.abc import Iterable, Sequence
-from numbers import Integral
 from os import PathLike
 from pathlib import Path
 
 import numpy as np
 
-from mqlearn.checks import finite_number
+from mqlearn.checks import finite_number, share, switch, whole
 from mqlearn.errors import SettingError, nearest
 from mqlearn.problems.mdp import FiniteMDP
 
@@ -76,7 +75,7 @@ def frozen_lake_blocks(
     rewards: Sequence[float] = (1, 0, 0),
 ) -> FiniteMDP:
     """FrozenLake on a map of which every tile becomes a block of `repeat` x `repeat` tiles (16: 128x128)."""
-    repeat = _whole("env.repeat", repeat, 1, _LARGEST)
+    repeat = whole("env.repeat", repeat, 1, _LARGEST)
     small = _read_map(base, "env.base")
     if repeat * max(len(small), len(small[0])) > _LARGEST:
         raise SettingError("env.repeat", repeat, f"the map would be larger than {_LARGEST} tiles a side")
@@ -88,9 +87,9 @@ def random_map(size: int, frozen: float, map_seed: int, *, max_tries: int = 10_0
     """Rows of Gymnasium's generate_random_map(size, frozen, map_seed): the same generator, the same draws."""
     from scipy.ndimage import label
 
-    size = _whole("env.size", size, 2, _LARGEST)
-    map_seed = _whole("env.map_seed", map_seed, 0)
-    frozen = _share("env.frozen", frozen)
+    size = whole("env.size", size, 2, _LARGEST)
+    map_seed = whole("env.map_seed", map_seed, 0)
+    frozen = share("env.frozen", frozen)
     generator = np.random.default_rng(map_seed)
     regions = np.empty((size, size), np.int32)
     for _ in range(max_tries):
@@ -110,9 +109,8 @@ def _lake(
     success_rate: float,
     rewards: Sequence[float],
 ) -> FiniteMDP:
-    if not isinstance(slippery, (bool, np.bool_)):
-        raise SettingError("env.slippery", slippery, "must be true or false")
-    success_rate = _share("env.success_rate", success_rate)
+    slippery = switch("env.slippery", slippery)
+    success_rate = share("env.success_rate", success_rate)
     schedule = _reward_schedule(rewards)
     tiles = np.array([list(row) for row in rows])
     n_rows, n_columns = tiles.shape
@@ -191,20 +189,6 @@ def _reward_schedule(rewards: object) -> list[float]:
     if not len(schedule) == len(numbers) == 3:
         raise SettingError("env.rewards", rewards, "must be three finite numbers, for entering a goal, a hole, ice")
     return schedule
-
-
-def _share(setting: str, value: object) -> float:
-    share = finite_number(value)
-    if share is None or not 0 <= share <= 1:
-        raise SettingError(setting, value, "must be a number from 0 to 1")
-    return share
-
-
-def _whole(setting: str, value: object, low: int, high: float = math.inf) -> int:
-    if isinstance(value, bool) or not isinstance(value, Integral) or not low <= int(value) <= high:
-        bounds = f"of at least {low}" if math.isinf(high) else f"from {low} to {high}"
-        raise SettingError(setting, value, f"must be a whole number {bounds}")
-    return int(value)
 
 
 def _describe(rows: tuple[str, ...], kind: str) -> str:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mqlearn.checks import are_distributions
 from mqlearn.errors import SettingError, nearest
 from mqlearn.problems.environments.simulator import Simulator
 from mqlearn.problems.mdp import FiniteMDP, check_discount
@@ -250,7 +251,7 @@ def _start(base: Any, name: str, runs: bool, table: _Table) -> np.ndarray:
     given = getattr(base, "initial_state_distrib", None)
     if given is not None:
         start = np.asarray(given, float)
-        if start.shape != (n,) or not abs(start.sum() - 1) < 1e-9:
+        if start.shape != (n,) or not are_distributions(start):
             expected = f"its initial_state_distrib must be {n} probabilities that sum to 1"
             raise SettingError("env.id", name, expected)
         return start / start.sum()

@@ -1,15 +1,18 @@
-"""The cells of an experiment yaml: its overrides, times a grid of panels, times labelled curves."""
+"""Cells that are to be run: those of an experiment yaml are its overrides, times a grid of panels, times curves."""
 
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from mqlearn.errors import SettingError, nearest
-from mqlearn.experiments.settings import compose
+from mqlearn.experiments import execute
+from mqlearn.experiments.settings import compose, old_names
 from mqlearn.experiments.settings.cell import Cell, build
 from mqlearn.paths import CONF
+from mqlearn.storage.store import shown
 
 # Folders of choices; claims are read by `mqlearn claims` alone.
 GROUPS = tuple(sorted(path.name for path in CONF.iterdir() if path.is_dir() and path.name not in ("claim", "hydra")))
@@ -17,13 +20,77 @@ GROUPS = tuple(sorted(path.name for path in CONF.iterdir() if path.is_dir() and 
 _UNSCIENTIFIC = ("n_workers", "tracking", "experiment", "hydra", "plugins", "existing")
 
 
+# What to do with cells that are finished.
+EXISTING = ("skip", "rerun", "error")
+
+
 @dataclass(frozen=True)
-class Planned:
-    """One cell of a figure: where it is shown, and under which label."""
+class PlannedCell:
+    """A cell of a figure, a claim or a sweep that has been validated, known by its digest; it holds no arrays.
+
+    panel, label: where it stands among the others (in a sweep: its problem, and what was swept).   settings: resolved.
+    seconds: about how long it learns on one core.   A sweep has a number for it, its overrides, a folder `subfolder`
+    below Hydra's folder `root`, and about how many bytes its run takes.
+    """
 
     panel: str
     label: str
-    cell: Cell
+    settings: dict[str, Any]
+    digest: str
+    name: str
+    seconds: float
+    number: int = 0
+    overrides: tuple[str, ...] = ()
+    root: str = ""
+    subfolder: str = ""
+    bytes: int = 0
+
+    @classmethod
+    def of(cls, cell: Cell, panel: str, label: str, **more: Any) -> "PlannedCell":
+        return cls(panel, label, cell.settings, cell.digest, cell.name, execute.estimated_seconds(cell), **more)
+
+    @cached_property
+    def cell(self) -> Cell:
+        """The cell itself, built when it is first asked for."""
+        return build(self.settings)
+
+    @cached_property
+    def track(self) -> "execute.Tracker":
+        """Where its run is tracked."""
+        return execute.tracker(self.settings)
+
+    @property
+    def uri(self) -> str | None:
+        """Address of the store that its run goes to, None for none."""
+        return self.track.uri
+
+    @property
+    def experiment(self) -> str:
+        return self.settings["experiment"]["name"]
+
+    @property
+    def n_seeds(self) -> int:
+        return self.settings["n_seeds"]
+
+    @property
+    def folder(self) -> Path:
+        """Where a sweep writes its run."""
+        return Path(self.root) / self.subfolder
+
+    def record(self) -> dict[str, Any]:
+        """What is written down of it in a sweep's plan: nothing secret."""
+        return {
+            "number": self.number,
+            "digest": self.digest,
+            "name": self.name,
+            "overrides": list(map(shown, self.overrides)),
+            "experiment": self.experiment,
+            "cell": self.label,
+            "group": self.panel,
+            "subfolder": self.subfolder,
+            "settings": execute.without_passwords(self.settings),
+            "n_seeds": self.n_seeds,
+        }
 
 
 @dataclass(frozen=True)
@@ -33,7 +100,7 @@ class Plan:
     name: str
     settings: dict[str, Any]
     spec: dict[str, Any]
-    cells: tuple[Planned, ...]
+    cells: tuple[PlannedCell, ...]
     variant: tuple[str, ...]
 
     @property
@@ -54,6 +121,8 @@ def plan(name: str, overrides: Sequence[str], config_dir: str | None = None) -> 
     spec = settings.get("figure") or {}
     if not spec.get("curves"):
         raise SettingError("figure", name, "its yaml has no figure.curves, so there is nothing to draw")
+    if "module" in spec:
+        spec["module"] = old_names.present(str(spec["module"]))
     for text in overrides:
         _check_effect(text, spec)
     planned = composed({(panel, label): one for panel, label, one in expand(spec, base)}, config_dir)
@@ -78,10 +147,17 @@ def expand(spec: dict[str, Any], base: Sequence[str]) -> list[tuple[str, str, li
     return [(p, c, _last_choices([*base, *grid[p], *of[p, c]])) for p, c in places]
 
 
-def composed(lists: Mapping[tuple[str, str], Sequence[str]], config_dir: str | None = None) -> tuple[Planned, ...]:
+def composed(lists: Mapping[tuple[str, str], Sequence[str]], config_dir: str | None = None) -> tuple[PlannedCell, ...]:
     """The cells of lists of overrides by panel and label, validated. Raises SettingError."""
     settings = compose.compose_all([_last_choices([*one]) for one in lists.values()], config_dir)
-    return tuple(Planned(*place, build(one)) for place, one in zip(lists, settings, strict=True))
+    return tuple(PlannedCell.of(build(one), *place) for place, one in zip(lists, settings, strict=True))
+
+
+def refuse_finished(finished: int, asked: int) -> None:
+    """Raise SettingError, for existing=error, if cells are finished."""
+    if finished:
+        count = f"{finished} of {asked} cells are finished already"
+        raise SettingError("existing", "error", f"{count}; existing=skip runs the others, existing=rerun all")
 
 
 def _last_choices(overrides: list[str]) -> list[str]:

@@ -1,0 +1,38 @@
+"""MomentumQ with linear features (the paper: Algorithm 2)."""
+
+from dataclasses import dataclass
+
+from mqlearn.algorithms.rule import Rule
+from mqlearn.checks import finite_number
+from mqlearn.errors import SettingError
+
+
+@dataclass(frozen=True)
+class MomentumQLinear(Rule):
+    """Nesterov's and Polyak's momentum that vanish geometrically: b_k = phi beta lam^k, c_k = (1 - phi) beta lam^k.
+
+    beta: in [0, 1), the momentum at k = 0.   lam: in [0, 1), its decay.   phi: in [0, 1], Nesterov's share of it: the
+    paper gives b_k + c_k alone, so the share is ours. The rule takes tables too.
+
+    Raises SettingError for values that are not admissible.
+    """
+
+    beta: float
+    lam: float = 0.999
+    phi: float = 0.5
+
+    def __post_init__(self) -> None:
+        for name, value in (("beta", self.beta), ("lam", self.lam)):
+            number = finite_number(value)
+            if number is None or not 0 <= number < 1:
+                raise SettingError(f"algorithm.{name}", value, "must lie in [0, 1)")
+        number = finite_number(self.phi)
+        if number is None or not 0 <= number <= 1:
+            expected = "must lie in [0, 1] (1 Nesterov only, 0 heavy ball only)"
+            raise SettingError("algorithm.phi", self.phi, expected)
+
+    def update(self, k, q, q_prev, target, target_prev):
+        a = self.step_size(k)
+        b = self.phi * self.beta * self.lam**k
+        c = (1 - self.phi) * self.beta * self.lam**k
+        return (1 - a) * q + (b * (1 - a) + c) * (q - q_prev) + a * ((1 + b) * target - b * target_prev)

@@ -1,0 +1,64 @@
+"""`mqlearn run`: one cell, or with -m a sweep of them. Every cell is validated before anything is created."""
+
+import sys
+from collections.abc import Sequence
+from itertools import pairwise
+
+from mqlearn.cli.arguments import CONFIG_DIR, Options, parse, take_existing, take_switch
+from mqlearn.experiments import processes
+from mqlearn.experiments.execute import describe
+from mqlearn.experiments.jobs import check_place, finished_run, hydra_main, run_one, too_long
+from mqlearn.experiments.plan import refuse_finished
+from mqlearn.experiments.settings import compose
+from mqlearn.experiments.sweep import command as sweeps
+from mqlearn.paths import outputs_folder
+
+_SHOWN_BY_HYDRA = ("-c", "--cfg", "-i", "--info", "--hydra-help")
+
+
+def run(arguments: Sequence[str]) -> int:
+    """`mqlearn run`: 0, or 1 if a cell of a sweep has failed. Raises SettingError before anything is created."""
+    if any(argument.split("=")[0] in _SHOWN_BY_HYDRA for argument in arguments):
+        return _shown_by_hydra(arguments)
+    options = parse(arguments, flags=("-m", "--multirun", "-r", "--run"), values=CONFIG_DIR)
+    preview, existing = take_switch(options, "preview"), take_existing(options)
+    if not options.multirun and not preview:
+        return _single(options, existing or "rerun")
+    flags = ["--multirun"] if options.multirun else []
+    folder = [] if options.config_dir is None else ["--config-dir", options.config_dir]
+    given = [*flags, *folder, *options.overrides]  # in this order: Hydra takes no flags between overrides
+    return sweeps.run(given, options.overrides, options.config_dir, preview=preview, existing=existing or "skip")
+
+
+def _single(options: Options, existing: str) -> int:
+    """One cell: composed, validated and built once, then run."""
+    (job,) = compose.jobs([options.overrides], options.config_dir, multirun=False)
+    if too_long(job.folder) and any(text.startswith("hydra.run.dir=") for text in options.overrides):
+        # as with hydra.job.override_dirname and a large map
+        sys.stderr.write("mqlearn: hydra.run.dir: too long for the name of a folder; named by digest instead\n")
+        job = job.placed(outputs_folder() / "runs" / job.cell.subfolder)
+    check_place(job)
+    done = None if existing == "rerun" else finished_run(job)
+    if existing == "error":
+        refuse_finished(int(done is not None), 1)
+    if done is not None:
+        print(f"finished already (existing=rerun repeats it)\n{describe(done)}")
+        return 0
+    _warn_of_cells(job)
+    with processes.ending_promptly(lambda: None):
+        run_one(job, skip=existing == "skip")
+    return 0
+
+
+def _warn_of_cells(job: compose.Job) -> None:
+    """Say that an experiment's curves are not what a single run runs."""
+    if cells := len(job.figure.get("grid") or [""]) * len(job.figure.get("curves") or []):
+        sys.stderr.write(f"warning: this is one run; the {cells} cells of this experiment are run by mqlearn run -m\n")
+
+
+def _shown_by_hydra(arguments: Sequence[str]) -> int:
+    folders = [after for flag, after in pairwise((*arguments, "")) if flag in CONFIG_DIR]
+    folders += [text.partition("=")[2] for text in arguments if text.startswith("--config-dir=")]
+    overrides = [text for text in arguments if "=" in text and not text.startswith("-")]
+    compose.check(overrides, folders[0] if folders else None)
+    return hydra_main([*(text for text in arguments if text not in overrides), *overrides])

@@ -1,0 +1,31 @@
+"""`mqlearn truth`: the exact optimum of an environment, with its certified error."""
+
+import json
+import sys
+from collections.abc import Sequence
+
+from mqlearn.cli.arguments import CONFIG_DIR, parse
+from mqlearn.errors import SettingError
+from mqlearn.experiments.settings import compose
+from mqlearn.experiments.settings.cell import build, build_environment
+from mqlearn.problems.mdp import FiniteMDP
+from mqlearn.problems.prospects import report
+
+
+def truth(arguments: Sequence[str]) -> int:
+    """`mqlearn truth`: print the optimum; returns 0. Raises SettingError for an environment without an exact model."""
+    options = parse(arguments, flags=("--json",), values=CONFIG_DIR)
+    settings = compose.compose(options.overrides, options.config_dir)
+    mdp = build_environment(settings)
+    if not isinstance(mdp, FiniteMDP):  # said first: other settings may not suit such an environment either
+        reason = "no exact model: its optimum and errors against it are not available"
+        raise SettingError("env", mdp.name, reason)
+    facts, warnings = report(build(settings).mdp)
+    if "--json" in options.given:
+        print(json.dumps(facts))
+    else:
+        shown = {name: "none: no goal can be reached" if value is None else value for name, value in facts.items()}
+        print("\n".join(f"{name.replace('_', ' '):22} {value}" for name, value in shown.items()))
+    for warning in warnings:
+        sys.stderr.write(f"warning: {warning}\n")
+    return 0

@@ -1,0 +1,19 @@
+"""`mqlearn ui`: the MLflow UI on the tracking store."""
+
+from collections.abc import Sequence
+
+from mqlearn.checks import whole
+from mqlearn.cli.arguments import only, parse, take
+from mqlearn.experiments.execute import tracker
+from mqlearn.experiments.settings import compose
+from mqlearn.storage import tracking
+
+
+def ui(arguments: Sequence[str]) -> int:
+    """`mqlearn ui`: open the UI and stay until it is interrupted; returns 0."""
+    options = parse(arguments)
+    port = whole("port", take(options, "port") or "5000", 1, 65535, written=True)
+    only("ui", options.overrides, ("tracking", "port"))
+    uri = tracker(compose.compose(["tracking=mlflow", *options.overrides])).uri
+    tracking.open_ui(uri or "", port=port)
+    return 0

@@ -1,0 +1,33 @@
+"""`mqlearn upload`: deliver run folders to the tracking store."""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from mqlearn.cli.arguments import only, parse
+from mqlearn.errors import SettingError
+from mqlearn.experiments.execute import tracker
+from mqlearn.experiments.settings import compose
+from mqlearn.storage import runs, tracking
+
+
+def upload(arguments: Sequence[str]) -> int:
+    """`mqlearn upload`: deliver run folders to the store, each once; 1 if one was not delivered."""
+    options = parse(arguments)
+    folders = [argument for argument in options.overrides if Path(argument).exists() or "=" not in argument]
+    overrides = [argument for argument in options.overrides if argument not in folders]
+    if not folders:
+        raise SettingError("upload", " ".join(arguments), "must name at least one run folder")
+    only("upload", overrides, ("tracking",))
+    settings = compose.compose(["tracking=mlflow", *overrides])
+    for folder in folders:
+        settings["experiment"] = runs.load(folder).settings["experiment"]
+        track = tracker(settings)
+        try:
+            track.prepare()
+            run_id = tracking.upload(folder, track.uri or "", track.experiment, track.per_seed)
+        except tracking.TrackingError as error:
+            sys.stderr.write(f"mqlearn: not delivered: {error}\n")
+            return 1
+        print(f"{folder}: MLflow run {run_id}")
+    return 0

@@ -1,0 +1,160 @@
+"""The verbs of `mqlearn`: one table of their names, summaries and usage texts. Imports nothing: help is at once.
+
+The module of a verb, `mqlearn.cli.NAME`, has a function of the same name that takes its arguments and returns an exit
+code. Words in braces are filled in from conf/ by `mqlearn.cli.main`.
+"""
+
+from typing import NamedTuple
+
+
+class Verb(NamedTuple):
+    """summary: its line in `mqlearn --help`; usage: the text of `mqlearn VERB --help`."""
+
+    summary: str
+    usage: str
+
+
+VERBS = {
+    "run": Verb(
+        "run one configuration, or with -m a sweep of them",
+        """mqlearn run [-m] [overrides]
+
+  mqlearn run algorithm=momentum_q algorithm.m=5 env=frozen_lake_8x8 discount=0.99
+  mqlearn run -m algorithm=q_learning,speedy_q,momentum_q env=frozen_lake_4x4,frozen_lake_8x8
+
+Groups (one choice each, its settings as group.setting=value):
+{groups}
+Settings (with their defaults):
+{settings}
+Spelling: iterations=1e5   'env.map=[SFFF,FHFH,FFFH,HFFG]' or env.map=FILE.txt   q0=[-1,1] in quotes
+  a sweep over values: algorithm.m=2,5,10   a free text: "experiment.name='two words'"
+Sweeps (-m) also take preview=true, which creates nothing, and existing=skip|rerun|error for cells that are finished
+  (skip; a single run: rerun); hydra/launcher=joblib|basic|submitit_local|submitit_slurm|ray, hydra.launcher.n_jobs=4.
+  experiment=NAME with curves in its yaml stands for all its cells.
+Own files: --config-dir DIR adds a folder of config groups, plugins=[my_module] your Python module.
+Hydra's: --cfg job prints the composed settings, --info what was found where; hydra.run.dir=DIR chooses the run
+  folder (by default outputs/runs/EXPERIMENT/DIGEST); eval "$(mqlearn -sc install=bash)" completes in the shell.""",
+    ),
+    "figure": Verb(
+        "run what is missing for a figure, then draw it",
+        """mqlearn figure NAME [--check] [band=ci95|std] [existing=skip|rerun|error] [overrides]
+
+  mqlearn figure figure1                  runs what is missing, then draws outputs/figures/figure1.{png,pdf,svg}
+  mqlearn figure figure1 discount=0.99    a variant, with a file name of its own
+  mqlearn figure figure1 --check          also compares with the committed reference data (exit code 1: different)
+  mqlearn figure figure1 --store          makes these numbers and this picture the reference data, outputs/paper
+
+Figures: {figures}""",
+    ),
+    "compare": Verb(
+        "which of two rules is faster, over finished runs",
+        """mqlearn compare [experiment.name=NAME] [overrides that select] [settings] [--json|--csv|--latex FILE]
+
+  mqlearn compare experiment.name=figure1                        every pair within a block
+  mqlearn compare experiment.name=figure1 against=Q-learning     every rule against one; at=1e4: at iteration 10000
+  mqlearn compare experiment.name=figure1 summary=time epsilon=0.01 env=frozen_lake_4x4
+  mqlearn compare algorithm=momentum_q,q_learning discount=0.99  a selection over all experiments
+
+Reads the finished runs in outputs/runs and those that the store alone has (tracking.uri=URI, or tracking=none: not). A
+block shares model, discount, reward, Q_0, features and sampling.
+Settings: against=LABEL  at=K (last)  epsilon=E  summary=error|area|time|return  metric=NAME  level=0.05
+  diverged=worst|censored|excluded (how diverged seeds enter)  interval=bca|percentile|t
+  allow_mixed=true (pairs across blocks)  calibrate=true (each run against itself: how often the tests are wrong)
+  tuned=true [tuning_seed=S] (the best of equally many settings of each algorithm, on seeds that did not choose it)""",
+    ),
+    "report": Verb(
+        "one HTML page on the runs of an experiment, to hand on",
+        """mqlearn report experiment.name=NAME [overrides that select] [--output FILE.html] [--verdicts FILE]
+
+  mqlearn report experiment.name=figure1 --output figure1.html
+  mqlearn report experiment.name=figure1 env=frozen_lake_4x4 algorithm=q_learning,momentum_q
+
+One self-contained page: verdicts, figures with their numbers, settings, environments, maps of Q* and of the error over
+the checkpoints, equations as the code has them, diverged and failed runs, versions, commands. Reads the finished runs
+in outputs/runs; by default it is outputs/reports/NAME.html. A copy goes to the tracking store (tracking=none: not).
+--verdicts FILE takes the verdicts of `mqlearn compare ... --json FILE`; else all pairs, by the last error.""",
+    ),
+    "explain": Verb(
+        "what a figure or a report says of its own origin",
+        """mqlearn explain FILE.png|.pdf|.svg|.html [--json] [tracking.uri=URI]
+
+Prints command, settings, versions and digests that a figure or report carries within itself, and where the runs with
+these digests are on this machine: MLflow run ids and folders.""",
+    ),
+    "status": Verb(
+        "what sweeps planned, and what has become of it",
+        """mqlearn status [experiment.name=NAME] [tracking.uri=URI] [--json FILE]
+
+  mqlearn status                          all experiments that sweeps have planned
+  mqlearn status experiment.name=figure1 --json status.json
+
+Cells planned, done, running, failed, killed, missing, damaged, diverged, and not uploaded, from the store and the
+plans in outputs/sweeps (a plan that is no longer wanted: delete its folder). Exit code 1 if a cell has failed.""",
+    ),
+    "claims": Verb(
+        "which claims of the paper hold: runs what is missing, then tests them",
+        """mqlearn claims [NAME ...] [smoke=true] [overrides] [--json FILE] [--table FILE.md]
+
+  mqlearn claims                               every claim; runs what is missing first (with linear features: long)
+  mqlearn claims momentum_vs_speedy_q          one claim
+  mqlearn claims smoke=true                    all of them in small, in seconds: a trial of the tests, not of the paper
+  mqlearn claims theorem_3 seed=1              the same question on other seeds
+
+Verdicts: reproduced, not_reproduced, or conditional: it holds under the conditions that are listed.
+Overrides: seed, n_seeds, n_workers, tracking, plugins; --config-dir DIR adds your own claims, DIR/claim/NAME.yaml.
+Claims: {claims}""",
+    ),
+    "truth": Verb(
+        "the exact optimum of an environment, with its certified error",
+        """mqlearn truth [overrides] [--json]
+
+  mqlearn truth env=frozen_lake_8x8 discount=0.99
+  mqlearn truth env=frozen_lake_random env.size=16 env.map_seed=3 --json
+
+Prints states, counted pairs, certified error, value at the start (mean over the start distribution), best success
+probability, shortest path, number of optimal actions; whether the problem is ergodic under the uniform policy,
+absorbing, deterministic, has ties; its rewards; known values, usual discount and source of a test problem.""",
+    ),
+    "problems": Verb(
+        "the test problems: states, pairs, usual discount, kind",
+        """mqlearn problems [--json]
+
+  mqlearn problems                        then, say, mqlearn run env=river_swim env.dialect=strehl discount=0.95
+
+Lists the problems that need no further setting, at their defaults: env=NAME, states, pairs that count, the discount
+that is usual for them (a run takes it from discount=), and their kind: episodic (it ends), ergodic (under the uniform
+policy) or continuing; absorbing states; deterministic or random moves; states with several optimal actions.""",
+    ),
+    "doctor": Verb(
+        "whether this machine repeats its numbers, and those of the figures",
+        """mqlearn doctor [overrides] [--json FILE]
+
+  mqlearn doctor                          everything, in about a minute of one core
+  mqlearn doctor --config-dir my_conf plugins=[my_rules] algorithm=heavy_ball     a rule of your own
+
+Runs small settings in several ways and compares every number, bit by bit: one thread and several, fewer seeds, twice,
+in a fresh process, in a sweep that is killed and continued; kernels with their equations; interpreter and packages with
+the tested range; figures with the reference data of the repository. Each line ends with what was compared, and names
+the first difference. Verdicts: same, compatible (equal but for rounding), inside, noted, not_checked; and different,
+outside, failed, with exit code 1. Nothing is left in the outputs folder or in the store.
+Overrides: algorithm, step_size, discount, iterations, n_seeds, seed, plugins; figures are then left out.""",
+    ),
+    "rerun": Verb(
+        "repeat a run from its record alone and compare the numbers",
+        """mqlearn rerun FOLDER|RUN_ID [n_workers=N] [tracking.uri=URI]
+
+Repeats a run from its record alone and says whether the numbers are the same (exit code 1 if not).""",
+    ),
+    "upload": Verb(
+        "deliver a run folder to the tracking store",
+        """mqlearn upload FOLDER [FOLDER ...] [tracking.uri=URI]
+
+Delivers run folders to the tracking store, each once.""",
+    ),
+    "ui": Verb(
+        "open the MLflow UI on the tracking store",
+        """mqlearn ui [port=5000] [tracking.uri=URI]
+
+Opens the MLflow UI on the tracking store, on this machine only.""",
+    ),
+}

@@ -1,0 +1,256 @@
+"""What a cell is, wherever its objects lie and whatever they are labelled: digests, and which runs are comparable.
+
+Everything here starts from the *resolved* settings, which are plain data. A group's object stands under its public name
+(`mqlearn.QLearning` wherever its file lies; MODULE.NAME for a user's) with all its settings, defaults included; its
+label `name` and what changes no number are left out. An object of ours that the package does not export goes by
+`mqlearn` and its own name too (`mqlearn.tabular`). So records of all versions of this package compare by text.
+"""
+
+import functools
+import hashlib
+import inspect
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from mqlearn.errors import SettingError
+from mqlearn.experiments.settings import instantiate, old_names
+from mqlearn.experiments.settings import plugins as user_modules
+from mqlearn.storage import runs
+
+# How digests are made; a record without `digest_version` has one of version 1, of the settings as they were written.
+DIGEST_VERSION = 2
+# These choose where and how a cell is computed and kept, never a number of it.
+UNSCIENTIFIC = ("experiment", "n_workers", "plugins", "tracking")
+# Settings that came after digests of version 2, with the value that stands for what was done before. They are no part
+# of an identity while they have it: {"operator": "max", "algorithm.averaged": False}.
+ADDED: dict[str, Any] = {}
+_GIVEN = {"env": ("discount",), "features": ("mdp",)}  # parameters that are no settings of a group
+_LINEAR = "mqlearn.Linear"  # the object of the group `linear`, which names none
+
+
+# --- equal settings -----------------------------------------------------------------------------------------------
+
+
+def _momentum_q(node: Mapping[str, Any]) -> dict[str, Any]:
+    """Its m, and whether that shifts the step size, however that is written."""
+    from mqlearn.algorithms import MomentumQ
+
+    first = {"m": node.get("m"), "shift": node.get("shift", "auto")}
+    rule, usual = MomentumQ(**first), MomentumQ(first["m"])
+    shift = "auto" if rule.shifted == usual.shifted else "on" if rule.shifted else "off"
+    return {**node, "m": rule.order, "shift": shift}
+
+
+def _frozen_lake(node: Mapping[str, Any]) -> dict[str, Any]:
+    """A map of Gymnasium's by its rows."""
+    from mqlearn.problems.environments.frozen_lake import MAPS
+
+    tiles = node.get("map")
+    return {**node, "map": list(MAPS[tiles]) if isinstance(tiles, str) and tiles in MAPS else tiles}
+
+
+def _from_file(node: Mapping[str, Any]) -> dict[str, Any]:
+    """A model by the content of its file, wherever that lies."""
+    return {key: value for key, value in node.items() if key != "path" or node.get("content") is None}
+
+
+# Public name -> what says a node of this object, as any version wrote it and with its defaults, in the one way that
+# counts; settings that it does not know, it must hand on. Objects that took the place of others: `old_names.successor`.
+EQUAL: dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
+    "mqlearn.MomentumQ": _momentum_q,
+    "mqlearn.frozen_lake": _frozen_lake,
+    "mqlearn.from_file": _from_file,
+}
+
+
+# --- resolved settings --------------------------------------------------------------------------------------------
+
+
+def public_name(path: str) -> str:
+    """The name of an object in a digest: without the module, if it is ours."""
+    path = old_names.present(path)
+    return f"mqlearn.{path.rpartition('.')[2]}" if user_modules.is_own(path, ()) else path
+
+
+def resolved(settings: Mapping[str, Any], plugins: Mapping[str, ModuleType] | None = None) -> dict[str, Any]:
+    """The settings that decide the numbers of a cell, as plain data, equal for equal cells (see the module).
+
+    plugins: the user's modules, whose objects' defaults are then resolved too; without them nothing of the user's is
+    imported.
+    """
+    kept = {key: value for key, value in settings.items() if key not in UNSCIENTIFIC}
+    kept["linear"] = {"_target_": _LINEAR, **(kept.get("linear") or {})}
+    kept["metrics"] = {name: public_name(path) for name, path in (kept.get("metrics") or {}).items()}
+    return _resolved("", kept, plugins or {})
+
+
+def resolved_node(group: str, node: Mapping[str, Any], plugins: Mapping[str, ModuleType] | None = None) -> Any:
+    """`resolved` for one group alone."""
+    return _resolved(group, node, plugins or {})
+
+
+def _resolved(place: str, value: Any, plugins: Mapping[str, ModuleType]) -> Any:
+    if not isinstance(value, Mapping):
+        return canonical(value)
+    if "_target_" in value:
+        value = old_names.successor(value)
+        path = value["_target_"]
+        own = {key: entry for key, entry in value.items() if key != "name"}
+        value = _defaults(place, path, plugins) | own | {"_target_": public_name(path)}
+        value = EQUAL.get(value["_target_"], dict)(value)
+    named = {key: (f"{place}.{key}" if place else key, entry) for key, entry in value.items()}
+    return {
+        key: _resolved(name, entry, plugins)
+        for key, (name, entry) in named.items()
+        if not (name in ADDED and canonical(entry) == ADDED[name])
+    }
+
+
+def _defaults(place: str, path: str, plugins: Mapping[str, ModuleType]) -> dict[str, Any]:
+    """Default values of the settings that an object takes; none if it is not here."""
+    try:
+        target = instantiate.locate(place, path, plugins)
+    except SettingError:
+        return {}
+    found = {}
+    for key, parameter in inspect.signature(target).parameters.items():
+        if parameter.default is not parameter.empty and key not in _GIVEN.get(place, ()):
+            try:
+                found[key] = json.loads(json.dumps(parameter.default))
+            except (TypeError, ValueError):  # of a user's function, whose source text is in the digest
+                continue
+    return found
+
+
+def canonical(value: Any) -> Any:
+    """1 and 1.0 are the same setting."""
+    if isinstance(value, dict):
+        return {key: canonical(entry) for key, entry in value.items()}
+    if isinstance(value, list):
+        return [canonical(entry) for entry in value]
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    return value
+
+
+# --- digests ------------------------------------------------------------------------------------------------------
+
+
+def digest(settings: Mapping[str, Any], mdp: Any, plugins: Mapping[str, ModuleType]) -> str:
+    """SHA-256 of the resolved settings, the numerics version, the model's arrays and the source text of `plugins`."""
+    return _digest(resolved(settings, plugins), mdp.digest(), plugins)
+
+
+def digest_of(run: runs.Run) -> str:
+    """The digest that the cell of a recorded run has today, whatever version recorded it (see `present_digest`)."""
+    if run.summary.get("digest_version") == DIGEST_VERSION:
+        return run.digest
+    try:
+        return present_digest(run.digest, run.settings, run.summary.get("numerics_version"))
+    except SettingError:  # its settings cannot be read
+        return run.digest
+
+
+def digest_in(folder: str | Path, recorded: str) -> str:
+    """`digest_of` the run that a store names by `recorded` and that lies in `folder`; as recorded, if it does not."""
+    try:
+        run = runs.load(folder)
+    except SettingError:
+        return recorded
+    return digest_of(run) if run.digest == recorded else recorded
+
+
+def present_digest(recorded: str, settings: Mapping[str, Any], numerics: int | None = None) -> str:
+    """The digest that a cell has today which a record names by `recorded`, and describes by `settings`.
+
+    That itself, if it is no digest of version 1 of these settings with the model and the modules that are here: then
+    they have changed since, and the record is of another cell.
+    """
+    try:
+        plugins = user_modules.load(settings.get("plugins") or [])
+        model = model_digest(settings, settings["discount"])
+    except (SettingError, KeyError):
+        return recorded
+    written = {key: canonical(value) for key, value in settings.items() if key not in UNSCIENTIFIC}
+    if _digest(written, model, plugins, numerics) != recorded:
+        return recorded
+    return _digest(resolved(settings, plugins), model, plugins, numerics)
+
+
+def model_digest(settings: Mapping[str, Any], discount: float) -> str:
+    """Digest of the arrays of the model at a discount. Raises SettingError if it cannot be built here."""
+    return _model_digest(json.dumps([settings["env"], settings.get("plugins") or [], discount], sort_keys=True))
+
+
+@functools.lru_cache(maxsize=256)
+def _model_digest(text: str) -> str:
+    env, modules, discount = json.loads(text)
+    mdp = instantiate.make("env", env, user_modules.load(modules), {"discount": discount})
+    return (mdp if mdp.discount == discount else mdp.with_discount(discount)).digest()
+
+
+def _digest(
+    content: Mapping[str, Any], model: str, plugins: Mapping[str, ModuleType], numerics: int | None = None
+) -> str:
+    from mqlearn.learning.loop import NUMERICS_VERSION
+
+    told = {
+        "settings": content,
+        "numerics": NUMERICS_VERSION if numerics is None else numerics,
+        "model": model,
+        "sources": {name: user_modules.source_digest(module) for name, module in sorted(plugins.items())},
+    }
+    return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
+
+
+# --- which runs are comparable, and which are paired --------------------------------------------------------------
+
+
+def problem_key(settings: Mapping[str, Any], summary: str = "error") -> str:
+    """What runs must share to be compared, as a text: the model itself, not the name of its environment."""
+    normal = resolved(settings)
+    shared = {key: normal[key] for key in ("discount", "reward", "features", "sampling")}
+    shared["initial"] = normal["q0" if is_tabular(settings) else "theta0"]
+    shared["evaluation"] = normal["evaluation"] if summary == "return" else None
+    return _text({"model": _model(settings), **shared})
+
+
+def streams_key(settings: Mapping[str, Any], numerics: int | None) -> str:
+    """What decides the random numbers of a seed, as a text: the model without its discount, sampling and `seed`."""
+    normal = resolved(settings)
+    return _text(
+        {"model": _model(settings), "numerics": numerics, **{key: normal[key] for key in ("seed", "sampling")}}
+    )
+
+
+def samples_key(settings: Mapping[str, Any], mdp: Any) -> str:
+    """Equal for cells that differ in nothing but their rules: same samples, same measurements."""
+    alike = {key: value for key, value in resolved(settings).items() if key not in ("algorithm", "step_size")}
+    return _text([alike, settings.get("n_workers"), mdp.digest()])
+
+
+def rule_key(settings: Mapping[str, Any]) -> str:
+    """Algorithm, step size and the handling of linear features, as a text; a discount within them is the model's."""
+    normal = resolved(settings)
+    step_size = {key: value for key, value in normal["step_size"].items() if key != "discount"}
+    return _text([normal["algorithm"], step_size, normal["linear"]])
+
+
+def is_tabular(settings: Mapping[str, Any]) -> bool:
+    """Whether a table is learned, and no features."""
+    return public_name(settings["features"]["_target_"]) == "mqlearn.tabular"
+
+
+def _model(settings: Mapping[str, Any]) -> str:
+    """The model at one discount by its digest; by its settings where it cannot be built again."""
+    try:
+        return model_digest(settings, 0.5)
+    except SettingError:  # a module of the user's that is not here
+        return _text([resolved_node("env", settings["env"]), settings.get("plugins") or []])
+
+
+def _text(value: Any) -> str:
+    return json.dumps(value, sort_keys=True)

@@ -1,0 +1,91 @@
+"""Dotted names of before, and what they are now, for records, users' yaml files, and imports.
+
+A record or a yaml may hold them (`_target_`, `metrics`, `figure.module`), and a script may import them: all go through
+this one table.
+"""
+
+import importlib
+import sys
+from collections.abc import Mapping
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+from typing import Any
+
+from mqlearn.errors import SettingError
+
+# A module or a whole dotted name -> its present one; the longest that fits counts.
+PRESENT: dict[str, str] = {
+    "mqlearn.algorithms.base": "mqlearn.algorithms.rule",
+    "mqlearn.claims": "mqlearn.analysis.claims",
+    "mqlearn.encodings": "mqlearn.problems.encodings",
+    "mqlearn.environments": "mqlearn.problems.environments",
+    "mqlearn.experiment": "mqlearn.learning.loop",
+    "mqlearn.features": "mqlearn.problems.features",
+    "mqlearn.figures": "mqlearn.analysis.figures",
+    "mqlearn.fixed_points": "mqlearn.problems.fixed_points",
+    "mqlearn.learners": "mqlearn.learning.learners",
+    "mqlearn.mdp": "mqlearn.problems.mdp",
+    "mqlearn.metrics": "mqlearn.learning.metrics",
+    "mqlearn.power": "mqlearn.analysis.statistics.power",
+    "mqlearn.runs": "mqlearn.storage.runs",
+    "mqlearn.sampling": "mqlearn.learning.sampling",
+    "mqlearn.significance": "mqlearn.analysis.statistics.significance",
+    "mqlearn.simulation": "mqlearn.learning.simulation",
+    "mqlearn.solvers": "mqlearn.problems.solvers",
+    "mqlearn.statistics": "mqlearn.analysis.statistics.intervals",
+    "mqlearn.step_sizes": "mqlearn.algorithms.step_sizes",
+    "mqlearn.survival": "mqlearn.analysis.statistics.survival",
+    "mqlearn.tracking": "mqlearn.storage.tracking",
+    "mqlearn.verdict": "mqlearn.analysis.comparison",
+}
+_MOMENTUM_Q = ("mqlearn.MomentumQ", "mqlearn.algorithms.MomentumQ", "mqlearn.algorithms.momentum_q.MomentumQ")
+
+
+def present(path: str) -> str:
+    """The dotted name by which the object called `path` is found now."""
+    head, tail = path, ""
+    while head:
+        if head in PRESENT:
+            return PRESENT[head] + tail
+        head, dot, last = head.rpartition(".")
+        tail = f"{dot}{last}{tail}"
+    return path
+
+
+def successor(node: Mapping[str, Any]) -> dict[str, Any]:
+    """A group's node by the object that does now what it says: MomentumQ with a beta is `MomentumQLinear`."""
+    second = {"beta": None, "lam": 0.999, "phi": 0.5}
+    if not second.keys() & node.keys() or present(str(node["_target_"])) not in _MOMENTUM_Q:
+        return dict(node)
+    rest = {key: value for key, value in node.items() if key not in second}
+    if node.get("beta") is None:
+        return rest
+    if rest.get("m") is not None:
+        expected = "belongs to Algorithm 1, beta to Algorithm 2; give one of them"
+        raise SettingError("algorithm.m", rest["m"], expected)
+    rest = {key: value for key, value in rest.items() if key not in ("m", "shift")}
+    return {**rest, "_target_": "mqlearn.MomentumQLinear", **{key: node.get(key, second[key]) for key in second}}
+
+
+class _OldModules(MetaPathFinder, Loader):
+    """Imports a module of before as the present one: one module under two names, never a second copy of it."""
+
+    def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
+        if not fullname.startswith("mqlearn.") or present(fullname) == fullname:
+            return None
+        return ModuleSpec(fullname, self)
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        module = importlib.import_module(present(spec.name))
+        spec.loader_state = module.__spec__
+        return module
+
+    def exec_module(self, module: ModuleType) -> None:
+        assert module.__spec__ is not None  # the import has set it to that of the old name
+        module.__spec__ = module.__spec__.loader_state
+
+
+def let_import() -> None:
+    """Let modules of before be imported. It comes first: a package of before would find its modules a second time."""
+    sys.meta_path.insert(0, _OldModules())

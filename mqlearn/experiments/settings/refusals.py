@@ -1,0 +1,200 @@
+"""What Hydra refuses, as messages: which setting, its value, what is admissible; all that is wrong, at once."""
+
+import contextlib
+import re
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from mqlearn.errors import SettingError, SettingErrors, nearest
+from mqlearn.paths import CONF
+
+_SPELLINGS = (
+    "quote what holds commas, blanks or brackets for the shell, for example 'env.map=[SFFF,FHFH,FFFH,HFFG]', "
+    "'algorithm.m=2,5,10', \"experiment.name='two words'\""
+)
+
+
+def refusals() -> tuple[type[Exception], ...]:
+    from hydra.errors import HydraException
+    from omegaconf.errors import OmegaConfBaseException
+
+    return HydraException, OmegaConfBaseException, ValueError, TypeError  # env=[1,2] is a TypeError
+
+
+@contextlib.contextmanager
+def hydra_errors(overrides: Sequence[str] = ()) -> Iterator[None]:
+    """Turn an exception of Hydra or OmegaConf into a SettingError."""
+    try:
+        yield
+    except refusals()[:2] as error:
+        key, refused = _translate(error, dict(map(_split, overrides)))
+        raise refused or SettingError(key, "", "there is no such setting") from None
+
+
+def diagnose(
+    compose_one: Callable[[Sequence[str]], Any],
+    validate: Callable[[Any], None],
+    overrides: Sequence[str],
+    error: Exception | None,
+) -> SettingError:
+    """Everything that is wrong with overrides that Hydra refuses: what it stops at is left out, and it goes on.
+
+    compose_one: from overrides to Hydra's configuration; validate: raises SettingError for one that Hydra accepts.
+    """
+    errors: list[SettingError] = []
+    unknown: list[str] = []
+    left, given = [], dict(map(_split, overrides))
+    for text in overrides:
+        try:
+            parse(text)
+            left.append(text)
+        except SettingError as malformed:
+            errors.append(malformed)
+    if len(left) < len(overrides):
+        error = None  # it may be about one of those
+    config = None
+    while True:
+        if error is None:
+            try:
+                config = compose_one(left)
+                validate(config)
+                break
+            except SettingError as more:
+                errors.append(more)
+                break
+            except refusals() as refusal:
+                error = refusal
+        key, refused = _translate(error, given)
+        guilty = [text for text in left if _names_key(text, key)]
+        if refused is None:
+            unknown.append(key)
+        elif guilty or not (errors or unknown):  # else it may be a consequence
+            errors.append(refused)
+        if not guilty:
+            break
+        left = [text for text in left if text not in guilty]
+        error = None
+    if unknown:
+        config = config or compose_one([])
+        named = [(key, key.rpartition("@")[2]) for key in unknown]  # group@setting, as Hydra writes it
+        errors = [SettingError(name, given.get(key, ""), _no_such(name, config)) for key, name in named] + errors
+    return SettingErrors.one_of(errors)
+
+
+def parse(text: str, *, sweeps: bool = False) -> None:
+    """Raise SettingError if a text is no override, or one of a kind that is not admissible whatever the settings."""
+    from hydra.core.global_hydra import GlobalHydra
+    from hydra.core.override_parser.overrides_parser import OverridesParser
+    from hydra.errors import HydraException
+
+    key, value = _split(text)
+    if "=" not in text and not text.startswith("~"):
+        raise SettingError("override", text, f"must be written NAME=VALUE; {_SPELLINGS}")
+    if not key:
+        raise SettingError("override", text, "has no name before the =")
+    try:
+        parsed = OverridesParser.create().parse_override(text)
+    except HydraException:
+        raise SettingError(key, value, f"cannot be read; {_SPELLINGS}") from None
+    if parsed.is_sweep_override() and not sweeps:
+        several = f"-m (mqlearn run) makes one job of each; a list is written {key}=[...]"
+        raise SettingError(key, value, f"stands for several values: {several}")
+    loader = GlobalHydra.instance().config_loader()
+    options = [] if parsed.is_sweep_override() or parsed.is_delete() else loader.get_group_options(key)
+    lists = str | list if key.startswith("hydra/") else str  # of two choices Hydra would make a mixture
+    if options and not isinstance(parsed.value(), lists):
+        raise SettingError(key, parsed.value(), f"must be one of {', '.join(options)}")
+
+
+def _split(text: str) -> tuple[str, str]:
+    """Name and value of an override, without what Hydra's grammar puts around the name."""
+    key, _, value = text.partition("=")
+    return key.lstrip("+~").strip(), value
+
+
+def _names_key(text: str, key: str) -> bool:
+    """Whether an override sets a key, itself or in a mapping."""
+    name, value = _split(text)
+    return key in (name, name.partition("@")[0]) or (value.startswith("{") and key.startswith(f"{name}."))
+
+
+def _translate(error: Exception, given: dict[str, str]) -> tuple[str, SettingError | None]:
+    """The setting that an exception is about, and what it says of it; None if there is no such setting."""
+    chain = [part for part in (error, error.__cause__) if part is not None]
+    text = "\n".join(map(str, chain))
+    first = next((line for line in text.splitlines() if line.strip()), type(error).__name__)
+    missing, options = getattr(error, "missing_cfg_file", None), getattr(error, "options", None)
+    if missing:
+        group, _, value = missing.rpartition("/")
+        if not options:
+            return group or missing, None
+        return group, SettingError(group, value, f"must be one of {', '.join(options)}{nearest(value, options)}")
+    full_key = next(filter(None, (getattr(part, "full_key", None) for part in chain)), None)
+    for pattern, admissible in (
+        (r"Could not override '([^']+)", None),
+        (r"Key '([^']+)' is not in struct", None),
+        (r"Could not delete.*?'([^'=]+)", None),
+        (r"config group '([^']+)' does not exist", None),
+        (r"An item is already at '([^']+)'", "exists already: leave out the +"),
+        (r"Multiple values for (\S+?)(?:@\S+)?\. ", "is chosen more than once: choose one"),
+        (r"Missing mandatory value: (\S+)", "must be given"),
+        (r"Interpolation key '([^']+)' not found", "refers to a setting that does not exist"),
+    ):
+        if found := re.search(pattern, text):
+            key = str(full_key or found[1])
+            value = given.get(key, "???" if admissible == "must be given" else "${" + found[1] + "}")
+            if admissible == "must be given":
+                admissible += _explained(key, given)
+            return key, None if admissible is None else SettingError(key, value, admissible)
+    for key, value in given.items():
+        if key == full_key or f"{key}=" in text or f"'{key}'" in text:
+            return key, SettingError(key, value, str(chain[-1]).splitlines()[0])
+    return str(full_key or "settings"), SettingError(str(full_key or "settings"), "", first)
+
+
+def _explained(key: str, given: dict[str, str]) -> str:
+    """What conf/ says first of the choice that a setting belongs to."""
+    group = key.partition(".")[0]
+    path = CONF / group / f"{given.get(group, '')}.yaml"
+    first = path.read_text("utf-8").partition("\n")[0] if path.is_file() else ""
+    return f". {first[2:]}" if first.startswith("# ") else ""
+
+
+def _no_such(key: str, config: Any) -> str:
+    """That a configuration has no setting `key`, and which it has that is like it."""
+    from omegaconf import OmegaConf
+
+    names = _names(OmegaConf.to_container(config, resolve=False), hydra=key.startswith("hydra"))
+    group, _, rest = key.rpartition(".")
+    if rest and not group.startswith("hydra") and OmegaConf.is_dict(config.get(group)):
+        own = [name for name in names if name.startswith(f"{group}.")]
+        choice = config[group].get("name") if group != "experiment" else None  # whose name is a setting
+        if choice is not None:
+            own.remove(f"{group}.name")
+        of = group if choice is None else f"{group}={choice}"
+        listed = f"its settings are {', '.join(own)}" if own else "it has none of its own"
+        return f"is no setting of {of}; {listed}{nearest(key, own) or _elsewhere(group, rest)}"
+    ends = [name for name in names if name.endswith(f".{key}")]
+    return "there is no such setting" + (
+        f" (did you mean '{ends[0]}'?)" if ends else _elsewhere(group or "*", rest) or nearest(key, names)
+    )
+
+
+def _elsewhere(group: str, name: str) -> str:
+    """Which choice of a group of conf/ has a setting of this name, as a hint."""
+    for path in sorted(CONF.glob(f"{group}/*.yaml")):
+        if path.parent.name != "experiment" and re.search(f"^{re.escape(name)}:", path.read_text("utf-8"), re.M):
+            return f" ({path.parent.name}.{name} is a setting of {path.parent.name}={path.stem})"
+    return ""
+
+
+def _names(content: Any, prefix: str = "", *, hydra: bool = False) -> list[str]:
+    """Dotted names of all settings, groups and sections included."""
+    names = []
+    for key, value in content.items():
+        if key == "_target_" or (not prefix and (key == "hydra") != hydra):
+            continue
+        names.append(f"{prefix}{key}")
+        if isinstance(value, dict):
+            names += _names(value, f"{prefix}{key}.")
+    return names

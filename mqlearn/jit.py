@@ -1,0 +1,227 @@
+"""How functions are compiled by numba, where the compiled code is kept, and when it counts as stale.
+
+`compiled` and `inlined` are numba's `njit` with the options of this package: no GIL, no fastmath. Compiled code is kept
+beside the source (in NUMBA_CACHE_DIR if that is set, in the user's cache folder where the source cannot be written to,
+nowhere if neither can). Numba itself looks at the one file of a function, and so misses an edit in a file that the
+function calls into. Here the code of a function is stamped with all files of its folder, this file, and the versions
+of Python, NumPy, numba and llvmlite: whatever changes there, everything is compiled anew.
+
+A cache that cannot be read is as good as none. Each file begins with a checksum of the rest; one that is truncated or
+garbage is said once, compiled anew and written anew. One of another stamp is compiled anew without a word.
+"""
+
+import contextlib
+import functools
+import hashlib
+import inspect
+import pickle
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import llvmlite
+import numba
+import numpy as np
+from numba import njit
+from numba.core import config
+from numba.core.caching import CompileResultCacheImpl, FunctionCache, IndexDataCacheFile, _CacheLocator
+from numba.core.serialize import dumps
+from numba.misc.appdirs import AppDirs
+
+_CHECKSUM = hashlib.sha256().digest_size
+
+# Inlined by numba itself: left to LLVM, a call may stay in a loop, keep it from being vectorised, or take part in the
+# counting of references to arrays.
+inlined = njit(inline="always")
+
+
+def compiled(
+    function: Callable | None = None,
+    *,
+    apart: bool = False,
+    short: bool = False,
+    depends: bytes = b"",
+    folder: Path | None = None,
+    **options: Any,
+) -> Any:
+    """Compile a function, or decorate one, at its first call; the code is cached on disk where that can be written.
+
+    apart: promises that its array arguments never overlap, which lets LLVM keep numbers in registers.
+    short: a call of a microsecond between steps in Python: giving up the GIL would cost more than the call.
+    depends: what else the code stands on, for generated modules: the stamp of the kernels that they call, and their own
+    text if it is in no file.   folder: where its cache is kept, instead of beside its source.   options: of `njit`.
+
+    NumPy's error model, in which a division by zero gives inf: an exception would be a way out of each loop.
+    """
+    if function is None:
+        return functools.partial(
+            compiled, apart=apart, short=short, depends=depends, folder=folder, **options
+        )  # fmt: skip
+    options = {"nogil": not short, "error_model": "numpy", **(without_overlap() if apart else {}), **options}
+    dispatcher: Any = njit(**options)(function)
+    place = _cache_folder(Path(inspect.getfile(function)), folder)
+    if place is not None:
+        dispatcher._cache = _Cache(function, _Locator(function, place, depends))
+    return dispatcher
+
+
+@functools.cache
+def without_overlap() -> dict[str, Any]:
+    """Options of numba for a function whose array arguments never overlap: LLVM then need not expect that they do.
+
+    Numba has the flag but no option for it, so a compiler of our own sets it; a numba without it compiles as usual.
+    """
+    try:
+        from numba.core.compiler import Compiler, Flags
+
+        if "noalias" not in Flags.options:
+            return {}
+    except (ImportError, AttributeError):
+        return {}
+
+    class Apart(Compiler):
+        def __init__(self, typingctx, targetctx, library, args, return_type, flags, locals):
+            flags.noalias = True
+            super().__init__(typingctx, targetctx, library, args, return_type, flags, locals)
+
+    return {"pipeline_class": Apart}
+
+
+@functools.cache
+def stamp(folder: Path) -> bytes:
+    """A digest of all Python files in a folder, of this file and of what compiles them."""
+    code = hashlib.sha256(" ".join((sys.version, np.__version__, numba.__version__, llvmlite.__version__)).encode())
+    for path in [Path(__file__), *sorted(folder.glob("*.py"))]:
+        text = path.read_bytes()
+        code.update(f"{path.name} {len(text)} ".encode())
+        code.update(text)
+    return code.digest()
+
+
+# --- the cache ------------------------------------------------------------------------------------------------------
+
+
+def _cache_folder(source: Path, wanted: Path | None) -> Path | None:
+    """The first folder that can be written to; None: compile without a cache."""
+    return next(filter(_writable, _candidates(source, wanted)), None)
+
+
+def _candidates(source: Path, wanted: Path | None) -> Iterator[Path]:
+    if wanted is not None:
+        yield wanted
+        return
+    own = _CacheLocator.get_suitable_cache_subpath(str(source))
+    if chosen := getattr(config, "CACHE_DIR", ""):  # of NUMBA_CACHE_DIR
+        yield Path(chosen) / own
+    if source.exists():
+        yield source.parent / "__pycache__"
+        yield Path(AppDirs(appname="numba", appauthor=False).user_cache_dir) / own
+
+
+@functools.cache
+def _writable(folder: Path) -> bool:
+    with contextlib.suppress(OSError):
+        folder.mkdir(parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=folder).close()
+        return True
+    return False
+
+
+class _Locator(_CacheLocator):
+    """Where the code of a function is kept, and what it is stamped with."""
+
+    def __init__(self, function: Callable, folder: Path, depends: bytes) -> None:
+        self._py_file = inspect.getfile(function)
+        self._line = function.__code__.co_firstlineno
+        self._folder = folder
+        self._depends = depends
+
+    def get_cache_path(self) -> str:
+        return str(self._folder)
+
+    def get_source_stamp(self) -> bytes:
+        return hashlib.sha256(stamp(Path(self._py_file).parent) + self._depends).digest()
+
+    def get_disambiguator(self) -> str:
+        return str(self._line)
+
+
+class _Impl(CompileResultCacheImpl):
+    """How compiled code becomes bytes, by numba; under a name with the module, the function and its line."""
+
+    def __init__(self, function: Any, locator: _Locator) -> None:
+        self._lineno = function.__code__.co_firstlineno
+        self._locator = locator
+        name = f"{Path(locator._py_file).stem}.{function.__qualname__}"
+        self._filename_base = self.get_filename_base(name, getattr(sys, "abiflags", ""))
+
+
+class _Files(IndexDataCacheFile):
+    """The files of one function: an index from signatures to files of code. Each is a checksum, the stamp, a pickle."""
+
+    def load(self, key: Any) -> Any:
+        name = self._index().get(key)
+        return None if name is None else self._read(self._data_path(name))
+
+    def save(self, key: Any, data: Any) -> None:
+        # Named by its key: processes that compile different signatures at once must not write one and the same file.
+        number = int.from_bytes(hashlib.sha256(dumps(key)).digest()[:4])
+        name = self._data_name(number)
+        self._write(self._data_path(name), data)
+        self._write(self._index_path, {**self._index(), key: name})
+
+    def flush(self) -> None:
+        self._write(self._index_path, {})
+
+    def _index(self) -> dict[Any, str]:
+        return self._read(self._index_path) or {}
+
+    def _read(self, path: str) -> Any:
+        """What was written; None if there is nothing, or of another stamp. Raises ValueError."""
+        try:
+            raw = Path(path).read_bytes()
+        except FileNotFoundError:
+            return None
+        checksum, body = raw[:_CHECKSUM], raw[_CHECKSUM:]
+        if checksum != hashlib.sha256(body).digest():
+            raise ValueError(f"{path} is damaged")
+        if not body.startswith(self._source_stamp):  # its pickle may name what is no longer there
+            return None
+        return pickle.loads(body[len(self._source_stamp) :])
+
+    def _write(self, path: str, data: Any) -> None:
+        body = self._source_stamp + dumps(data)
+        with self._open_for_write(path) as file:  # under another name first: nobody reads half of it
+            file.write(hashlib.sha256(body).digest() + body)
+
+
+class _Cache(FunctionCache):
+    """Numba's cache of a function, in which whatever is wrong is as good as nothing."""
+
+    def __init__(self, function: Callable, locator: _Locator) -> None:
+        self._name = repr(function)
+        self._py_func = function
+        self._impl = _Impl(function, locator)
+        self._cache_path = locator.get_cache_path()
+        self._cache_file = _Files(self._cache_path, self._impl.filename_base, locator.get_source_stamp())
+        self.enable()
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        try:
+            return super().load_overload(sig, target_context)
+        except Exception:
+            _say_unreadable(self._cache_path)
+            with contextlib.suppress(OSError):
+                self.flush()
+            return None
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        with contextlib.suppress(OSError, ValueError):  # no room, or damaged meanwhile: the next process compiles anew
+            super().save_overload(sig, data)
+
+
+@functools.cache
+def _say_unreadable(folder: str) -> None:
+    print(f"mqlearn: the compile cache in {folder} could not be read; compiling anew", file=sys.stderr, flush=True)

@@ -1,0 +1,75 @@
+"""Every compiled function: the inner loops of learning and of evaluation. Importing this imports numba.
+
+random        counter-based random words, and the streams of a seed
+synchronous   all pairs in every iteration
+chain         sampling chains: one sample an iteration, with replay or without
+asynchronous  tables that move at the visited pair, or in rounds
+momentum      linear features with momentum in O(active features): plan, and one iteration
+linear        loops over it on a model, and the dense twin with a projection
+simulated     the same from transitions of Gymnasium
+evaluation    returns and success probabilities of greedy policies
+exact         their values, and Bellman errors
+lanes         eight seeds as one value, for the loops over seeds
+
+A *lane* is one seed of a run. The numbers of a lane depend on no other lane. All files share one stamp (`mqlearn.jit`):
+an edit of any of them compiles all anew.
+"""
+
+from mqlearn.learning.kernels.asynchronous import Rounds, Tables, asynchronous_rounds, asynchronous_table
+from mqlearn.learning.kernels.chain import (
+    EPSILON_GREEDY,
+    IID,
+    MARKOVIAN,
+    REPLAY,
+    TABLE,
+    UNIFORM,
+    ChainTables,
+    Model,
+    Walks,
+    samples,
+)
+from mqlearn.learning.kernels.evaluation import Episodes, greedy_returns, success_within
+from mqlearn.learning.kernels.exact import Expectations, bellman_errors, policy_values
+from mqlearn.learning.kernels.linear import linear_adaptive, linear_dense, linear_from_samples
+from mqlearn.learning.kernels.momentum import Features, Options, Parameters
+from mqlearn.learning.kernels.random import CHUNK, STREAMS, ChainStreams, lane_words, philox_counters
+from mqlearn.learning.kernels.simulated import momentum_plan, simulated_linear
+from mqlearn.learning.kernels.synchronous import AllPairs, synchronous
+
+__all__ = [
+    "CHUNK",
+    "EPSILON_GREEDY",
+    "IID",
+    "MARKOVIAN",
+    "REPLAY",
+    "STREAMS",
+    "TABLE",
+    "UNIFORM",
+    "AllPairs",
+    "ChainStreams",
+    "ChainTables",
+    "Episodes",
+    "Expectations",
+    "Features",
+    "Model",
+    "Options",
+    "Parameters",
+    "Rounds",
+    "Tables",
+    "Walks",
+    "asynchronous_rounds",
+    "asynchronous_table",
+    "bellman_errors",
+    "greedy_returns",
+    "lane_words",
+    "linear_adaptive",
+    "linear_dense",
+    "linear_from_samples",
+    "momentum_plan",
+    "philox_counters",
+    "policy_values",
+    "samples",
+    "simulated_linear",
+    "success_within",
+    "synchronous",
+]

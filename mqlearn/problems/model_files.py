@@ -1,0 +1,137 @@
+"""A FiniteMDP from a file: arrays in .npz, or the same names with nested lists in .json.
+
+P (S, A, S) and R (S, A) or (S, A, S), or else successors (S, A, B), probabilities (S, A, B) and rewards (S, A) or
+(S, A, B), of which .json takes lists of unequal lengths; optional are admissible (S, A), terminal (S,), start (a state,
+or a distribution) and discount. What they mean: `mqlearn.problems.arrays`.
+"""
+
+import hashlib
+import json
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mqlearn.checks import finite_number
+from mqlearn.errors import SettingError, nearest
+from mqlearn.problems.arrays import from_arrays, from_outcomes
+from mqlearn.problems.mdp import FiniteMDP
+
+_DENSE, _LISTED = ("P", "R"), ("successors", "probabilities", "rewards")
+_OPTIONAL = ("admissible", "terminal", "start", "discount")
+_KNOWN = (*_DENSE, *_LISTED, *_OPTIONAL)
+
+
+def from_file(path: str, content: str | None = None, *, discount: float | None = None) -> FiniteMDP:
+    """The model in a .npz or .json file.
+
+    content: SHA-256 of the file, as a run records it, so that a rerun refuses a file that has changed.   discount: must
+    be that of the file, if it has one. Raises SettingError, which names the file and the row at fault.
+    """
+    found = sha256(path)
+    if content is not None and found != content:
+        changed = f"has changed: its SHA-256 is {found[:16]}, that of the recorded run is {str(content)[:16]}"
+        raise SettingError(
+            "env.path", path, f"{changed}; put the old file back, or start a new run with env.content=null"
+        )
+    fields = _read(path)
+    discount = _agreed(path, fields.pop("discount", None), discount)
+    make, names = (from_arrays, _DENSE) if "P" in fields else (from_outcomes, _LISTED)
+    missing = [name for name in names if name not in fields]
+    unknown = [name for name in fields if name not in (*names, *_OPTIONAL)]
+    if missing or unknown:
+        wrong = [f"it has no {name}" for name in missing]
+        wrong += [f"{name} is unknown or does not go with {names[0]}{nearest(name, _KNOWN)}" for name in unknown]
+        raise SettingError("env.path", path, f"must have {', '.join(names)}: {'; '.join(wrong)}")
+    given = {name: fields.pop(name) for name in names}
+    try:
+        if names == _LISTED:
+            given = _even(given)
+        return make(*given.values(), **fields, discount=discount, name=f"file {Path(path).name}")
+    except SettingError as error:
+        if error.setting == "discount":
+            raise
+        raise SettingError("env.path", path, str(error)) from None
+
+
+def _agreed(path: str, own: Any, discount: float | None) -> float:
+    """The discount, on which the file and the setting agree."""
+    if own is None and discount is None:
+        raise SettingError("discount", None, f"must be given: {path} has none")
+    if own is None:
+        return discount  # type: ignore[return-value]  # not None: see above
+    number = finite_number(np.asarray(own).item()) if np.ndim(own) == 0 else None
+    if number is None:
+        raise SettingError("env.path", path, f"discount={own} must be a number")
+    if discount is not None and number != discount:
+        raise SettingError("discount", discount, f"must be that of {path}, {number:g}, or the file must have none")
+    return number
+
+
+def sha256(path: str) -> str:
+    """Hexadecimal SHA-256 of a file's content. Raises SettingError."""
+    try:
+        return hashlib.sha256(Path(path).read_bytes()).hexdigest()
+    except (OSError, TypeError, ValueError) as error:
+        raise SettingError("env.path", path, f"cannot be read ({getattr(error, 'strerror', error)})") from None
+
+
+def pinned(env: Any) -> Any:
+    """The settings of `env=file` with the absolute path and the content of the file, so that a run can be repeated."""
+    if not isinstance(env, dict) or env.get("_target_") != "mqlearn.from_file" or env.get("content") is not None:
+        return env
+    try:
+        return env | {"path": str(Path(env["path"]).expanduser().resolve()), "content": sha256(env["path"])}
+    except (SettingError, KeyError, TypeError):
+        return env  # refused where the model is made
+
+
+def _read(path: str) -> dict[str, Any]:
+    if Path(path).suffix not in (".npz", ".json"):
+        raise SettingError("env.path", path, "must end in .npz or .json")
+    try:
+        if Path(path).suffix == ".npz":
+            with np.load(path, allow_pickle=False) as stored:
+                return dict(stored)
+        fields = json.loads(Path(path).read_text(encoding="utf-8"))
+    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:  # not JSON, not UTF-8, objects in arrays
+        raise SettingError("env.path", path, f"cannot be read as {Path(path).suffix[1:]} ({error})") from None
+    if not isinstance(fields, Mapping):
+        raise SettingError("env.path", path, f"must be an object with {', '.join(_DENSE)} or {', '.join(_LISTED)}")
+    return dict(fields)
+
+
+def _even(lists: dict[str, Any]) -> dict[str, Any]:
+    """Nested lists [state][action][outcome] of unequal lengths, filled up with 0."""
+    if not all(isinstance(value, list) for value in lists.values()):
+        return lists
+
+    def lengths(value: list) -> tuple[int, int, int]:
+        rows = [row for state in value if isinstance(state, list) for row in state]
+        deep = [len(row) for row in rows if isinstance(row, list)]
+        return (
+            len(value),
+            max((len(state) for state in value if isinstance(state, list)), default=0),
+            max(deep, default=0),
+        )
+
+    shape = tuple(np.max([lengths(value) for value in lists.values()], axis=0).tolist())
+
+    def filled(name: str, value: list) -> np.ndarray:
+        flat = all(not isinstance(row, list) for state in value if isinstance(state, list) for row in state)
+        array = np.zeros(shape[:2] if flat else shape)
+        try:
+            for x, state in enumerate(value):
+                for u, row in enumerate(state):
+                    if flat:
+                        array[x, u] = row
+                    else:
+                        array[x, u, : len(row)] = row
+        except (TypeError, ValueError):
+            expected = "must be lists of numbers: [state][action][outcome]"
+            raise SettingError(f"{name}[state {x}]", state, expected) from None
+        return array
+
+    return {name: filled(name, value) for name, value in lists.items()}

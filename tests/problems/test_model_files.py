@@ -1,0 +1,200 @@
+"""Models from arrays and files: round trips, and messages that name the row."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mqlearn as mq
+from mqlearn.errors import SettingError
+from mqlearn.problems.arrays import from_outcomes
+from mqlearn.problems.mdp import FiniteMDP
+from mqlearn.storage import runs
+
+SMALL = ("iterations=40", "n_seeds=2", "n_checkpoints=4", "tracking=none", "sampling=markovian")
+
+
+def dense(mdp: FiniteMDP) -> tuple[np.ndarray, np.ndarray]:
+    """P (S, A, S) and mean rewards (S, A), with rows of 0 at pairs that are not learned."""
+    P = np.zeros((mdp.n_states, mdp.n_actions, mdp.n_states))
+    x, u, b = np.nonzero(mdp.learned[:, :, None] & (mdp.probabilities > 0))
+    np.add.at(P, (x, u, mdp.successors[x, u, b]), mdp.probabilities[x, u, b])
+    return P, mdp.mean_rewards
+
+
+def model() -> dict[str, Any]:
+    """Three states, of which the last is terminal; action 1 is missing in state 1."""
+    P, R = np.zeros((3, 2, 3)), np.zeros((3, 2))
+    P[0, 0, :2], P[0, 1, 2], P[1, 0, 0], R[0, 1] = 0.5, 1, 1, 1
+    return {"P": P, "R": R, "terminal": np.array([False, False, True])}
+
+
+@pytest.mark.parametrize("name", ["two_state", "six_state", "inventory", "gambler", "deep_sea", "river_swim"])
+def test_arrays_of_a_model_give_it_back(name):
+    mdp = getattr(mq, name)()
+    P, R = dense(mdp)
+    again = mq.from_arrays(P, R, discount=mdp.discount, start=mdp.start, terminal=mdp.terminal)
+    assert np.array_equal(again.learned, mdp.learned) and again.notes == ()
+    assert mq.optimal(again).v == pytest.approx(mq.optimal(mdp).v, abs=1e-8)
+    back = dense(again)
+    assert np.array_equal(back[0], P) and back[1] == pytest.approx(R, abs=1e-14)
+
+
+def test_rewards_of_each_successor_are_kept():
+    mdp = mq.chain_walk(21)
+    P, _ = dense(mdp)
+    arrival = np.zeros(21)
+    arrival[11], arrival[10] = 1.0, -1.0
+    again = mq.from_arrays(P, np.broadcast_to(arrival, P.shape), discount=0.9, start=20)
+    assert mq.optimal(again).v == pytest.approx(mq.optimal(mdp).v, abs=1e-12)
+    assert np.array_equal(np.unique(again.rewards), [-1, 0, 1])
+    assert again.start[20] == 1 and again.n_successors == 3
+
+
+def test_without_a_start_every_state_that_is_not_terminal_is_one():
+    assert mq.from_arrays(**model(), discount=0.9).start.tolist() == [0.5, 0.5, 0]
+
+
+def changed(**entries: object) -> dict[str, Any]:
+    return model() | {"discount": 0.9} | entries
+
+
+def with_entry(array: str, place: tuple[int, ...], value: float) -> dict[str, Any]:
+    given = changed()
+    given[array][place] = value
+    return given
+
+
+@pytest.mark.parametrize(
+    ("given", "setting", "said"),
+    [
+        (changed(P=model()["P"].transpose(1, 0, 2)), "P", "(state, action, successor); this looks like (action, state"),
+        (changed(P=np.zeros((3, 2))), "P", "(S, A, S)"),
+        (changed(R=np.zeros((2, 3))), "R", "give R.T"),
+        (changed(R=np.zeros(3)), "R", "(state, action)"),
+        (with_entry("P", (0, 0, 1), 0.4), "P[state 0, action 0]", "must sum to 1: divide the row"),
+        (with_entry("P", (1, 0, 1), -0.1), "P[state 1, action 0, entry 1]", "must not be negative"),
+        (with_entry("P", (0, 0, 1), np.nan), "P[state 0, action 0, entry 1]", "must be finite"),
+        (with_entry("P", (2, 0, 0), 1.0), "P[state 2, action 0, entry 0]", "leads out of a terminal state"),
+        (with_entry("R", (1, 1), 2.0), "R[state 1, action 1]", "not admissible"),
+        (with_entry("R", (2, 0), 2.0), "R[state 2, action 0]", "terminal"),
+        (changed(terminal=None), "P[state 2]", "no admissible action"),
+        (changed(admissible=np.ones((3, 2), bool)), "P[state 1, action 1]", "must sum to 1"),
+        (changed(terminal=[0, 1]), "terminal", "truth values"),
+        (changed(start=3), "start", "a state from 0 to 2"),
+        (changed(start=[0.5, 0.6, 0]), "start", "sum to 1"),
+        (changed(discount=1.0), "discount", "strictly between"),
+        (changed(P=[["a"]]), "P", "numbers"),
+    ],
+)
+def test_messages_name_the_row(given, setting, said):
+    with pytest.raises(SettingError) as refused:
+        mq.from_arrays(**given)
+    assert refused.value.setting == setting and said in str(refused.value)
+
+
+def test_sums_that_are_nearly_1():
+    for off, said in ((1e-10, False), (5e-7, True)):
+        given = model()
+        given["P"][0, 0] *= 1 + off
+        mdp = mq.from_arrays(**given, discount=0.9)
+        assert mdp.probabilities[0, 0] == pytest.approx([0.5, 0.5], abs=1e-15)
+        assert bool(mdp.notes) == said
+        told = mq.run(mdp, mq.QLearning(), iterations=5, n_seeds=1).warnings
+        assert any("1 rows of P were normalised" in text and "state 0, action 0" in text for text in told) == said
+    given = model()
+    given["P"][0, 0] *= 1 + 2e-6
+    with pytest.raises(SettingError, match="must sum to 1"):
+        mq.from_arrays(**given, discount=0.9)
+
+
+def test_an_outcome_may_be_listed_twice():
+    mdp = from_outcomes([[[0, 0]]], [[[0.5, 0.5]]], [[[-12, 10]]], discount=0.5)
+    assert mdp.rewards[0, 0].tolist() == [-12, 10] and mq.optimal(mdp).v[0] == pytest.approx(-2)
+
+
+# --- files --------------------------------------------------------------------------------------------------------
+
+
+def test_both_formats_hold_the_same_model(tmp_path):
+    np.savez(tmp_path / "m.npz", **model(), start=np.array(0))
+    lists = {
+        "successors": [[[0, 1], [2]], [[0]], []],
+        "probabilities": [[[0.5, 0.5], [1]], [[1]], []],
+        "rewards": [[0, 1], [0], []],
+        "terminal": [0, 0, 1],
+        "start": 0,
+        "discount": 0.9,
+    }
+    (tmp_path / "m.json").write_text(json.dumps(lists), encoding="utf-8")
+    arrays, listed = mq.from_file(str(tmp_path / "m.npz"), discount=0.9), mq.from_file(str(tmp_path / "m.json"))
+    assert mq.optimal(arrays).v.tolist() == pytest.approx([1, 0.9, 0])
+    assert np.array_equal(mq.optimal(arrays).q, mq.optimal(listed).q)
+    assert np.array_equal(arrays.learned, listed.learned) and np.array_equal(arrays.start, listed.start)
+
+
+def write(folder: Path, **fields: object) -> str:
+    def plain(value: object) -> object:
+        return value.tolist() if isinstance(value, np.ndarray) else value
+
+    (folder / "m.json").write_text(json.dumps({key: plain(value) for key, value in fields.items()}), encoding="utf-8")
+    return str(folder / "m.json")
+
+
+@pytest.mark.parametrize(
+    ("fields", "setting", "said"),
+    [
+        (changed(), "discount", "must be that of"),
+        ({"P": model()["P"], "discount": 0.5}, "env.path", "it has no R"),
+        (model() | {"starts": 0}, "env.path", "did you mean 'start'"),
+        (model() | {"R": [[0, 0], [0, 1], [0, 0]]}, "env.path", "R[state 1, action 1]"),
+        ({"discount": 0.5}, "env.path", "it has no successors"),
+        (model() | {"discount": "half"}, "env.path", "must be a number"),
+        ({"successors": [["a"]], "probabilities": [[1]], "rewards": [[0]]}, "env.path", "lists of numbers"),
+        ({"successors": [[[1]]], "probabilities": [[[1]]], "rewards": [[0]]}, "env.path", "from 0 to 0"),
+    ],
+)
+def test_files_that_are_refused(tmp_path, fields, setting, said):
+    with pytest.raises(SettingError) as refused:
+        mq.from_file(write(tmp_path, **fields), discount=0.5)
+    assert refused.value.setting == setting and said in str(refused.value)
+
+
+def test_files_that_cannot_be_read(tmp_path):
+    np.savez(tmp_path / "objects.npz", P=np.array([{}], dtype=object), allow_pickle=True)
+    (tmp_path / "text.npz").write_text("no archive", encoding="utf-8")
+    (tmp_path / "text.json").write_text("{", encoding="utf-8")
+    (tmp_path / "list.json").write_text("[1]", encoding="utf-8")
+    (tmp_path / "m.csv").write_text("1", encoding="utf-8")
+    for name in ("objects.npz", "text.npz", "text.json", "list.json", "m.csv", "absent.npz"):
+        with pytest.raises(SettingError) as refused:
+            mq.from_file(str(tmp_path / name), discount=0.5)
+        assert refused.value.setting == "env.path"
+
+
+def test_a_run_on_a_file_is_repeated_from_its_record(mqlearn, work, outputs):
+    np.savez(work / "m.npz", **model(), discount=0.9)
+    first = mqlearn("run", "env=file", "env.path=m.npz", *SMALL)
+    assert first.code == 0, first.err
+    (folder,) = (outputs / "runs" / "default").iterdir()
+    recorded = runs.load(folder).settings["env"]
+    assert recorded["path"] == str(work / "m.npz") and len(recorded["content"]) == 64
+    assert "bit for bit" in mqlearn("rerun", folder).out
+
+    (work / "copy").mkdir()
+    (work / "m.npz").rename(work / "copy" / "n.npz")  # the same model elsewhere is the same cell
+    assert "finished already" in mqlearn("run", "env=file", "env.path=copy/n.npz", *SMALL, "existing=skip").out
+
+    changed = model()
+    changed["R"][0, 1] = 2
+    np.savez(work / "copy" / "n.npz", **changed)
+    other = mqlearn("run", "env=file", "env.path=copy/n.npz", *SMALL)
+    assert other.code == 0, other.err
+    assert len([*(outputs / "runs" / "default").iterdir()]) == 2
+    stale = mqlearn("truth", "env=file", "env.path=copy/n.npz", f"env.content={recorded['content']}")
+    assert stale.code == 2 and "has changed" in stale.err
+    absent = mqlearn("run", "env=file", "env.path=absent.npz", *SMALL)
+    assert absent.code == 2 and "cannot be read" in absent.err
+    assert mqlearn("run", "env=file", *SMALL).code == 2
