@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mqlearn.checks import whole
 from mqlearn.errors import SettingError, nearest
 from mqlearn.paths import outputs_folder
 from mqlearn.storage import locks, moved, runs
@@ -252,6 +253,7 @@ def open_ui(uri: str, *, host: str = "127.0.0.1", port: int = 5000) -> None:
     database = sqlite_path(uri)
     if database is not None and not database.exists():
         raise SettingError("tracking.uri", uri, "no store there yet: the first tracked run makes it")
+    port = whole("port", port, 0, 65535)
     with closing(socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
