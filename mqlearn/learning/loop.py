@@ -165,6 +165,7 @@ def run_together(
         optimum = optimal(mdp)
         optimal_q = optimum.q
         evaluation = resolve_evaluation(evaluation, 0 if synchronous else _EPISODES)
+        shared_warnings += mdp.notes
         shared_warnings += evaluation.warnings(mdp)
         point = None
         if features is not None:

@@ -12,6 +12,7 @@ NEGLIGIBLE_SUCCESS = 1e-3
 def report(mdp: FiniteMDP) -> tuple[dict[str, Any], list[str]]:
     """Facts for people and for JSON, and warnings. Values at the start are means over the start distribution."""
     best, warnings = prospects(mdp)
+    warnings += mdp.notes
     facts = {
         "environment": mdp.name,
         "discount": mdp.discount,

@@ -17,6 +17,7 @@ _EPS = float(np.finfo(float).eps)
 _SWEEPS = 20  # evaluations of a policy between two improvements
 _IMPROVEMENTS = 3000
 _SOLVES = 100
+_SMALLEST = 1e-150  # of the largest reward: its products with errors are still normal numbers
 _DENSE_STATES = 128  # up to this size one batch of dense systems is faster than sparse ones in turn
 
 
@@ -57,6 +58,8 @@ def optimal(mdp: FiniteMDP) -> Optimum:
 
 
 def _solve_optimum(mdp: FiniteMDP) -> Optimum:
+    if 0 < (largest := float(np.abs(mdp.rewards).max())) < _SMALLEST:
+        raise SettingError("rewards", largest, f"the largest must be 0 or at least {_SMALLEST:g}: smaller ones vanish")
     first, improvements = _modified_policy_iteration(mdp)
     second, solves = _policy_iteration(mdp, first)
     first_bound, bound = certified_error(mdp, first), certified_error(mdp, second)
