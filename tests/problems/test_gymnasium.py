@@ -56,7 +56,9 @@ def refusal(env: gymnasium.Env, **settings: Any) -> str:
 
 @pytest.mark.parametrize("attribute", ["isd", "initial_state_distrib"])
 def test_the_start_distribution_that_an_environment_states_is_read(attribute):
-    mdp = from_gymnasium(Line(first=[1, 3], **{attribute: [0, 0.9, 0, 0.1, 0]}))
+    env = Line(first=[1, 3])
+    setattr(env, attribute, [0, 0.9, 0, 0.1, 0])
+    mdp = from_gymnasium(env)
     assert mdp.start.tolist() == [0, 0.9, 0, 0.1, 0]
     assert optimal(mdp).start_value == pytest.approx(0.9 * 0.9**2 + 0.1)
     assert mdp.notes == ()
@@ -159,7 +161,7 @@ def test_where_the_state_cannot_be_set_episodes_are_compared_and_that_is_said():
 # --- sums of probabilities --------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("shares", [np.float32([0.1, 0.2, 0.7]), [0.333333333] * 3, [1 / 3 + 3e-7] * 3])
+@pytest.mark.parametrize("shares", [np.array([0.1, 0.2, 0.7], np.float32), [0.333333333] * 3, [1 / 3 + 3e-7] * 3])
 def test_sums_that_rounding_put_off_are_normalised_and_said(shares):
     env = Line(isd=np.eye(5)[0])
     env.P[1][0] = [(p, y, 0.0, False) for p, y in zip(shares, (0, 1, 2), strict=True)]
