@@ -174,7 +174,8 @@ def run_together(
         quarters = (iterations // 4, iterations // 2, iterations)
         exact = tuple(int(np.abs(iteration - point).argmin()) for point in quarters)
         episodes = evaluation if evaluation.episodes else None
-        measure = Measure(mdp, optimum, metrics, episodes, exact, point, seed)
+        limit = evaluation.limit(mdp)
+        measure = Measure(mdp, optimum, metrics, episodes, exact, point, seed, len(iteration), limit)
         initial, mean = q0 if features is None else theta0, reward == "mean"
         sources = [shared_samples(mdp, sampling, features, linear, seed, mean, some) for some in lanes]
         common = (mdp, sampling, features, linear, seed, initial, mean)

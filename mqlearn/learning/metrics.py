@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -9,17 +10,21 @@ import numpy as np
 from mqlearn.errors import SettingError, nearest
 from mqlearn.learning.sampling import alias_table, transition_model
 from mqlearn.problems.mdp import FiniteMDP, bellman, is_whole
-from mqlearn.problems.solvers import Optimum, policy_values_at_start
+from mqlearn.problems.solvers import Optimum, policy_values_at_start, returns_within
 
 Metric = Callable[[np.ndarray, FiniteMDP], np.ndarray]
 
 BUILT_IN = (
-    "q_error", "q_error_l2", "bellman_error", "policy_value", "value_gap", "theta_error", "theta_error_average",
-    "return_uniform", "return_start", "success_probability", "success_uniform",
+    "q_error", "expected_return", "q_error_l2", "bellman_error", "policy_value", "value_gap", "theta_error",
+    "theta_error_average", "return_uniform", "return_start", "success_probability", "success_uniform",
 )  # fmt: skip
-MORE_IS_BETTER = ("policy_value", "return_uniform", "return_start", "success_probability", "success_uniform")
+MORE_IS_BETTER = (
+    "expected_return", "policy_value", "return_uniform", "return_start", "success_probability", "success_uniform",
+)  # fmt: skip
 _CACHED = 2**15  # entries of tables that are worked on at a time
-_SMALL = 128  # states: up to here the exact value of every greedy policy is affordable at every checkpoint
+_SMALL = 128  # states: up to here the exact value of every greedy policy is affordable at every checkpoint,
+_RETURNS = 40  # and its exact return at so many
+_LARGE = 4096  # states: beyond, that return takes a tenth of a second, and is measured at the end alone
 
 
 @dataclass(frozen=True)
@@ -28,7 +33,8 @@ class Evaluation:
 
     episodes: None is 150 for one sample an iteration, 0 for synchronous tables.   start: "uniform" over non-terminal
     states, "start" from the MDP's distribution, or "both".   time_limit: moves of an episode, None is 16 times the
-    longer side of a grid map and at least 100.   Equal best actions are chosen uniformly, anew at every visit.
+    longer side of a grid map and at least 100; it holds for the exact `expected_return` of every run too.   Equal best
+    actions are chosen uniformly, anew at every visit.
     """
 
     episodes: int | None = None
@@ -66,6 +72,8 @@ class Evaluation:
 class Measure:
     """Measures learners at checkpoints.
 
+    expected_return: the exact expected undiscounted return of the greedy policy from the start distribution, within
+    the step limit; at 40 checkpoints, on more than 128 states at `exact`, on more than 4096 at the end.
     Over the counted pairs: q_error, sup norm of Q_k - Q*; q_error_l2, its Euclidean norm; bellman_error, sup norm of
     T Q_k - Q_k, T with exact expectations. At the start (mean over the start distribution): policy_value, the exact
     discounted value of the greedy policy, which chooses uniformly among equal best actions; value_gap, the optimal
@@ -86,6 +94,8 @@ class Measure:
         exact: tuple[int, ...] = (),
         point: Any = None,
         seed: int = 0,
+        n_checkpoints: int = 0,
+        limit: int = 0,
     ) -> None:
         self.mdp = mdp
         self.optimum = optimum
@@ -94,7 +104,10 @@ class Measure:
         self.exact = exact
         self.point = point
         self.seed = np.uint32(seed)
+        self.limit = limit
+        self.returned_at = _columns_of_returns(mdp, n_checkpoints, exact) if limit else set()
         self._values: dict[bytes, float] = {}
+        self._returns: dict[bytes, float] = {}
         self._model: Any = None if evaluation is None else transition_model(mdp, mean_reward=False)
         for name in self.more:
             if name in BUILT_IN:
@@ -103,7 +116,11 @@ class Measure:
     def __call__(self, column: int, learner: Any) -> dict[str, np.ndarray]:
         """Metric name -> (lanes,) at checkpoint number `column`."""
         q = learner.tables()
-        measured = self.errors(q)
+        errors = self.errors(q)
+        measured = {"q_error": errors["q_error"]}
+        if column in self.returned_at:
+            measured["expected_return"] = self.expected_returns(q)
+        measured |= errors
         if self.mdp.n_states <= _SMALL or column in self.exact:
             values = self.policy_values(q)
             measured |= {"policy_value": values, "value_gap": self.optimum.start_value - values}
@@ -140,15 +157,23 @@ class Measure:
 
     def policy_values(self, q: np.ndarray) -> np.ndarray:
         """(n,): exact value at the start of the greedy policies. They change seldom, so each is solved once."""
+        return self._of_policies(q, self._values, partial(policy_values_at_start, self.mdp))
+
+    def expected_returns(self, q: np.ndarray) -> np.ndarray:
+        """(n,): exact expected undiscounted return of the greedy policies within the step limit."""
+        return self._of_policies(q, self._returns, partial(returns_within, self.mdp, limit=self.limit))
+
+    def _of_policies(
+        self, q: np.ndarray, known: dict[bytes, float], solve: Callable[[np.ndarray], np.ndarray]
+    ) -> np.ndarray:
         policies = greedy_policies(self.mdp, q)
         if self.mdp.n_states > _SMALL:  # large keys that hardly come back
-            return policy_values_at_start(self.mdp, policies)
-        keys = [policy.tobytes() for policy in policies]
-        new = {key: i for i, key in enumerate(keys) if key not in self._values}
+            return solve(policies)
+        keys = [chosen.tobytes() for chosen in np.packbits(policies.reshape(len(q), -1) > 0, axis=1)]
+        new = {key: i for i, key in enumerate(keys) if key not in known}
         if new:
-            solved = policy_values_at_start(self.mdp, policies[list(new.values())])
-            self._values.update(zip(new, solved.tolist(), strict=True))
-        return np.array([self._values[key] for key in keys])
+            known.update(zip(new, solve(policies[list(new.values())]).tolist(), strict=True))
+        return np.array([known[key] for key in keys])
 
     def returns(self, q: np.ndarray, lanes: np.ndarray) -> dict[str, np.ndarray]:
         """Total undiscounted return of `evaluation.episodes` greedy episodes, for tables q (n, S, A)."""
@@ -193,6 +218,14 @@ class Measure:
         }
 
 
+def _columns_of_returns(mdp: FiniteMDP, n_checkpoints: int, exact: tuple[int, ...]) -> set[int]:
+    """The numbers of the checkpoints at which `expected_return` is measured."""
+    if mdp.n_states > _LARGE:
+        return {n_checkpoints - 1}
+    some = np.linspace(0, n_checkpoints - 1, min(_RETURNS, n_checkpoints)) if mdp.n_states <= _SMALL else []
+    return {*np.rint(some).astype(int).tolist(), *exact}
+
+
 def greedy_policies(mdp: FiniteMDP, q: np.ndarray) -> np.ndarray:
     """Greedy policies as probabilities (..., S, A): uniform among equal best admissible actions, 0 at terminals."""
     allowed = np.where(mdp.learned, q, -np.inf)
@@ -203,6 +236,7 @@ def greedy_policies(mdp: FiniteMDP, q: np.ndarray) -> np.ndarray:
 class SimulationMeasure:
     """What can be measured without a model: the return of greedy episodes from the environment's own start.
 
+    return_start: their sum, and expected_return: their mean, which is an estimate of what the name says.
     Without a time limit that is Gymnasium's own, or 1000 moves where it has none. Raises SettingError for other starts.
     """
 
@@ -214,4 +248,7 @@ class SimulationMeasure:
 
     def __call__(self, column: int, learner: Any) -> dict[str, np.ndarray]:
         """Metric name -> (lanes,)."""
-        return learner.returns(self.evaluation.episodes, self.evaluation.time_limit)
+        returns = learner.returns(self.evaluation.episodes, self.evaluation.time_limit)
+        if not returns:
+            return {}
+        return {"expected_return": returns["return_start"] / self.evaluation.episodes, **returns}

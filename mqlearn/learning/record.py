@@ -10,6 +10,7 @@ from mqlearn.problems.environments.simulator import Simulator
 from mqlearn.problems.mdp import FiniteMDP, table_of_pairs
 
 _ERROR_TABLES, _ERROR_TABLES_LARGE = 20, 5
+_FIRST = ("q_error", "expected_return")  # what every run promises
 _LARGE = 10_000  # pairs: beyond, fewer error tables are kept
 
 
@@ -115,7 +116,7 @@ class Recorder:
         seen += [part[1].sum(axis=0) for part in (learner.chain_state() for learner in learners) if part is not None]
         return Result(
             iteration=self.iteration,
-            curves=self.curves,
+            curves={name: self.curves[name] for name in sorted(self.curves, key=lambda one: one not in _FIRST)},
             q=gather("tables") if self.optimal_q is not None else None,
             theta=gather("theta") if linear else None,
             theta_average=gather("average") if linear else None,

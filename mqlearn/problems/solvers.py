@@ -18,6 +18,7 @@ _SWEEPS = 20  # evaluations of a policy between two improvements
 _IMPROVEMENTS = 3000
 _SOLVES = 100
 _SMALLEST = 1e-150  # of the largest reward: its products with errors are still normal numbers
+_TOGETHER = 2**15  # rows of a chain of several policies
 _DENSE_STATES = 128  # up to this size one batch of dense systems is faster than sparse ones in turn
 
 
@@ -25,7 +26,7 @@ class ConvergenceError(RuntimeError):
     """An exact quantity could not be computed to a certified accuracy."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Optimum:
     """Q* as q (S, A) and its maximum v (S,), both wrong by at most `error_bound` in the sup norm.
 
@@ -38,6 +39,10 @@ class Optimum:
     error_bound: float
     iterations: int
     start_value: float
+
+    def __repr__(self) -> str:
+        shape = " x ".join(map(str, self.q.shape))
+        return f"Optimum(Q* {shape}, {self.start_value:.6g} at the start, wrong by at most {self.error_bound:.2g})"
 
 
 _optima: WeakKeyDictionary[FiniteMDP, Optimum] = WeakKeyDictionary()
@@ -122,6 +127,35 @@ def policy_values_at_start(mdp: FiniteMDP, policies: np.ndarray) -> np.ndarray:
     rewards = (share * mdp.mean_rewards).sum(axis=2)
     values = np.linalg.solve(systems, rewards[..., None])[..., 0]
     return (values * mdp.start).sum(axis=1)  # not @, whose order of adding depends on n
+
+
+def returns_within(mdp: FiniteMDP, policies: np.ndarray, limit: int) -> np.ndarray:
+    """(n,): expected undiscounted return of an episode of at most `limit` moves, from the start distribution.
+
+    policies: (n, S, A) probabilities. v_{t+1} = r + P v_t from v_0 = 0, for some policies at a time.
+    """
+    from scipy import sparse
+
+    live = np.flatnonzero(mdp.reachable & ~mdp.terminal)
+    place = np.full(mdp.n_states, -1)
+    place[live] = np.arange(len(live))
+    together = max(1, _TOGETHER // len(live))
+    returns = np.empty(len(policies))
+    for first in range(0, len(policies), together):
+        some = policies[first : first + together, live]
+        i, x, u = np.nonzero(some)
+        share, at = some[i, x, u], (live[x], u)
+        p, y = share[:, None] * mdp.probabilities[at], place[mdp.successors[at]]
+        kept = (p > 0) & (y >= 0)
+        row, column = np.broadcast_to((i * len(live) + x)[:, None], y.shape), (i * len(live))[:, None] + y
+        size = len(some) * len(live)
+        chain = sparse.csr_array(sparse.coo_array((p[kept], (row[kept], column[kept])), shape=(size, size)))
+        r = np.bincount(row[:, 0], share * mdp.mean_rewards[at], minlength=size)
+        v = r
+        for _ in range(limit - 1):
+            v = r + chain @ v
+        returns[first : first + together] = (v.reshape(len(some), -1) * mdp.start[live]).sum(axis=1)
+    return returns
 
 
 def success_probability(mdp: FiniteMDP) -> np.ndarray:
