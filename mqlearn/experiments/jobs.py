@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from mqlearn.errors import SettingError, SettingErrors
-from mqlearn.experiments.execute import COMMAND, command, describe, perform, prospects, tracker
+from mqlearn.experiments.execute import COMMAND, command, describe, foreseen, perform, prospects, tracker
 from mqlearn.experiments.settings import compose
 from mqlearn.experiments.settings.cell import Cell, build
 from mqlearn.paths import CONF, outputs_folder
@@ -95,7 +95,7 @@ def _job(configuration: Any) -> float | None:
 
 
 def _announced(cell: Cell) -> dict[str, Any]:
-    """Say before a run what can be reached at best, and warn if that is next to nothing (FL-08); for the summary."""
+    """Say before a run what can be reached at best, and what speaks against it; for the summary."""
     known = prospects(cell)
     if known:
         facts = known["optimum"]
@@ -103,10 +103,11 @@ def _announced(cell: Cell) -> dict[str, Any]:
         best = f"at best value {facts['start_value']:.6g} at the start"
         goal = "" if success is None else f", probability of reaching a goal {success:.6g}"
         print(f"{cell.mdp.name}, discount {cell.mdp.discount:g}: {best}{goal}")
-        for text in known["warnings"]:
-            sys.stderr.write(f"warning: {text}\n")
-        sys.stdout.flush()
-    return known
+    warned = [*known.get("warnings", []), *foreseen(cell)]
+    for text in warned:
+        sys.stderr.write(f"warning: {text}\n")
+    sys.stdout.flush()
+    return known | {"warnings": warned}
 
 
 def _objective(run_done: Any) -> float | None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from mqlearn.errors import SettingError, nearest
+from mqlearn.errors import SettingError, nearest, user_code
 from mqlearn.learning.sampling import alias_table, transition_model
 from mqlearn.problems.mdp import FiniteMDP, bellman, is_whole
 from mqlearn.problems.solvers import Optimum, policy_values_at_start, returns_within
@@ -136,7 +136,8 @@ class Measure:
             if column in self.exact:
                 measured |= self.success(q)
         for name, metric in self.more.items():
-            measured[name] = np.asarray(metric(q, self.mdp), dtype=np.float64)
+            with user_code(f"metrics.{name}", getattr(metric, "__name__", name)):
+                measured[name] = np.asarray(metric(q, self.mdp), dtype=np.float64)
             if measured[name].shape != (len(q),):
                 raise SettingError("metrics", name, f"must return an array of shape ({len(q)},), one value a seed")
         return measured
@@ -248,7 +249,8 @@ class SimulationMeasure:
 
     def __call__(self, column: int, learner: Any) -> dict[str, np.ndarray]:
         """Metric name -> (lanes,)."""
-        returns = learner.returns(self.evaluation.episodes, self.evaluation.time_limit)
+        with user_code("env.id", learner.simulator.name):
+            returns = learner.returns(self.evaluation.episodes, self.evaluation.time_limit)
         if not returns:
             return {}
         return {"expected_return": returns["return_start"] / self.evaluation.episodes, **returns}

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from mqlearn.checks import finite_number
-from mqlearn.errors import SettingError, nearest
+from mqlearn.errors import SettingError, nearest, user_code
 from mqlearn.problems.mdp import FiniteMDP, is_whole
 
 _WORD = 2**32
@@ -85,7 +85,14 @@ class _Chain:
             if self.adaptive:
                 return None
             return mdp.learned / np.maximum(mdp.learned.sum(axis=1, keepdims=True), 1)
-        table = np.asarray(self.behaviour(mdp) if callable(self.behaviour) else self.behaviour, dtype=np.float64)
+        table: Any = self.behaviour
+        if callable(table):
+            with user_code("sampling.behaviour", getattr(table, "__name__", "policy")):
+                table = table(mdp)
+        try:
+            table = np.asarray(table, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise SettingError("sampling.behaviour", table, "must be an array of probabilities (S, A)") from None
         shape = (mdp.n_states, mdp.n_actions)
         if table.shape != shape:
             raise SettingError("sampling.behaviour", f"array of shape {table.shape}", f"must have the shape {shape}")

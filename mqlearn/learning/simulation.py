@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mqlearn.errors import SettingError
+from mqlearn.errors import SettingError, user_code
 from mqlearn.learning.chains import copied, drop_lanes, uniform_words
 from mqlearn.learning.learners import Initial, Linear, initial_values
 from mqlearn.learning.sampling import Markovian, Replay
@@ -65,7 +65,8 @@ class SimulatedLearner:
         seeds = uniform_words(1, lanes, seed, "simulator")[:, 0].tolist()
         capacity = sampling.capacity if isinstance(sampling, Replay) else 0
         n_axes, width = len(features.low), features(features.low)[0].size
-        self.walks = [_Walk(simulator.make(), n_axes, word, sampling.time_limit, capacity) for word in seeds]
+        with user_code("env.id", simulator.name):
+            self.walks = [_Walk(simulator.make(), n_axes, word, sampling.time_limit, capacity) for word in seeds]
         shape = (len(lanes), 3 * features.n_actions, width)
         self.active, self.values = np.zeros(shape, np.uint32), np.zeros(shape)
         self.block = _BLOCK if sampling.adaptive else min(_BLOCK, max(1, _MOST_VALUES // width))
@@ -74,9 +75,10 @@ class SimulatedLearner:
         return k, k + n
 
     def advance(self, k: int, n: int, weights: np.ndarray) -> None:
-        for i in range(len(self.lanes)):
-            for first in range(0, n, self.block):
-                self._advance(i, k + first, weights[first : min(first + self.block, n)])
+        with user_code("env.id", self.simulator.name):
+            for i in range(len(self.lanes)):
+                for first in range(0, n, self.block):
+                    self._advance(i, k + first, weights[first : min(first + self.block, n)])
         self.k = k + n
 
     def _advance(self, i: int, k: int, weights: np.ndarray) -> None:
@@ -284,7 +286,7 @@ def check(
 
 
 def seen_by_simulators(learners: list[SimulatedLearner], iterations: int, sampling: Any) -> dict[str, Any]:
-    """What the walks have seen, over all seeds that did not diverge, as the summary of a run records it."""
+    """What the walks have seen, over all seeds, of diverged ones until then, as the summary of a run records it."""
     if not learners:
         return {}
     steps, episodes, terminated = np.sum([learner.seen() for learner in learners], axis=0).tolist()

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mqlearn.errors import SettingError, nearest
+from mqlearn.errors import SettingError, nearest, user_code
 from mqlearn.problems.mdp import FiniteMDP, table_of_pairs
 
 if TYPE_CHECKING:
@@ -149,7 +149,9 @@ def from_function(
     """
     rows, d = [], None
     for x, u in model_of(mdp, name).pairs.tolist():
-        row = _checked(f"features.function({x}, {u})", np.asarray(function(x, u)))
+        with user_code(f"features.function({x}, {u})", name):
+            row = np.asarray(function(x, u))
+        row = _checked(f"features.function({x}, {u})", row)
         d = row.size if d is None else d
         if row.shape != (d,) or not d:
             expected = f"must return d numbers, {d or 'at least 1'} for every pair"

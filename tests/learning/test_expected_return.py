@@ -23,7 +23,7 @@ def by_hand(mdp: FiniteMDP, policy: np.ndarray, limit: int) -> float:
             taken = now[x] * policy[x, u]
             total += taken * mdp.mean_rewards[x, u]
             np.add.at(mass, mdp.successors[x, u], taken * mdp.probabilities[x, u])
-    return total
+    return float(total)
 
 
 @pytest.mark.parametrize("limit", [1, 2, 30])

@@ -365,7 +365,7 @@ def test_momentum_zero_is_q_learning():
 
 def test_errors_against_the_optimum_are_absent():
     result = run(box("CartPole-v1"), coded("CartPole-v1"), evaluation=mq.Evaluation(episodes=1))
-    assert set(result.curves) == {"return_start"}
+    assert set(result.curves) == {"expected_return", "return_start"}
     assert result.q is None
     assert result.error_tables is None
     assert result.visits is None
@@ -490,7 +490,7 @@ def test_a_run_from_the_command_line_and_the_same_again(mqlearn, outputs):
     assert done.code == 0
     (summary,) = outputs.rglob("summary.json")
     record = json.loads(summary.read_text(encoding="utf-8"))
-    assert set(record["final"]) == {"return_start"}
+    assert set(record["final"]) == {"expected_return", "return_start"}
     assert record["chain_steps"] == 600
     assert "bit for bit" in mqlearn("rerun", summary.parent).out
     assert mqlearn("run", *BOX, "algorithm=momentum_q", "algorithm.beta=0.5", "discount=0.98").code == 0

@@ -85,7 +85,7 @@ def frozen_lake_blocks(
     if repeat * max(len(small), len(small[0])) > _LARGEST:
         raise SettingError("env.repeat", repeat, f"the map would be larger than {_LARGEST} tiles a side")
     rows = tuple("".join(tile * repeat for tile in row) for row in small for _ in range(repeat))
-    return _lake(rows, _describe(rows, "blocks"), discount, slippery, success_rate, rewards)
+    return _lake(rows, _describe(rows, "blocks"), discount, slippery, success_rate, rewards, plain=0.8)
 
 
 def random_map(size: int, frozen: float, map_seed: int, *, max_tries: int = 10_000) -> tuple[str, ...]:
@@ -116,11 +116,13 @@ def _lake(
     slippery: bool,
     success_rate: float,
     rewards: Sequence[float],
+    plain: float = 1 / 3,
 ) -> FiniteMDP:
     if not isinstance(slippery, (bool, np.bool_)):
         raise SettingError("env.slippery", slippery, "must be true or false")
     success_rate = _share("env.success_rate", success_rate)
     schedule = _reward_schedule(rewards)
+    idle = not slippery and not math.isclose(success_rate, plain)
     tiles = np.array([list(row) for row in rows])
     n_rows, n_columns = tiles.shape
     row, column = np.divmod(np.arange(tiles.size)[:, None], n_columns)
@@ -153,6 +155,7 @@ def _lake(
         goal=goal,
         name=f"FrozenLake {label}",
         layout=rows,
+        notes=(f"env.success_rate={success_rate:g} has no effect: slippery=false",) if idle else (),
     )
     if not (mdp.reachable & goal).any():
         raise SettingError("env.map", " / ".join(rows), "no goal tile G can be reached from a start tile S")
