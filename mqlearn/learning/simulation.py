@@ -263,7 +263,8 @@ def check(
         raise SettingError("sampling", sampling.name, f"{reason}; use markovian or replay")
     if not isinstance(features, BoxMap):
         name = getattr(features, "name", "tabular")
-        raise SettingError("features", name, f"{reason}; use tile_coding, rbf or fourier")
+        ways = "tile_coding, rbf or fourier" if simulator.n_observations is None else "one_hot"
+        raise SettingError("features", name, f"{reason}; use {ways}")
     expected = len(features.low), features.n_actions
     given = (*simulator.env.observation_space.shape, simulator.n_actions)  # type: ignore[misc]  # a Box has a shape
     if given != expected:

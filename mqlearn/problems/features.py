@@ -4,11 +4,12 @@ Terminal states have value 0 and no features: columns that only they would use s
 the place on a map, or of a Box observation, are in `mqlearn.problems.encodings`.
 """
 
+import dataclasses
 import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from numbers import Integral
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
@@ -17,6 +18,9 @@ from mqlearn.problems.mdp import FiniteMDP, table_of_pairs
 
 if TYPE_CHECKING:
     import gymnasium
+
+    from mqlearn.problems.encodings import BoxMap
+    from mqlearn.problems.environments.simulator import Simulator
 
 NORMS = ("unit", "max", "none")
 _FEW = 2**12  # pairs, whose estimates are made for all seeds at once
@@ -105,8 +109,19 @@ def tabular(mdp: "FiniteMDP | gymnasium.Env") -> None:
     model_of(mdp, "tabular")
 
 
-def one_hot(mdp: FiniteMDP) -> Features:
-    """A column for each learned pair, d = n: the table as theta, of which momentum moves all entries."""
+@overload
+def one_hot(mdp: FiniteMDP) -> Features: ...
+@overload
+def one_hot(mdp: "Simulator") -> "BoxMap": ...
+def one_hot(mdp: "FiniteMDP | Simulator") -> "Features | BoxMap":
+    """A column for each learned pair, d = n: the table as theta, of which momentum moves all entries.
+
+    On a simulator with finitely many observations, a column for each observation and action.
+    """
+    if (n_observations := getattr(mdp, "n_observations", None)) is not None:
+        from mqlearn.problems.encodings import tile_coding
+
+        return dataclasses.replace(tile_coding(mdp, tilings=1, tiles=n_observations), name="one_hot")
     n = len(model_of(mdp, "one_hot").pairs)
     return Features("one_hot", np.arange(n)[:, None], np.ones((n, 1)), n, "unit")
 
@@ -199,8 +214,10 @@ def check_norm(norm: str) -> str:
 def model_of(mdp: Any, name: str) -> FiniteMDP:
     """The MDP, if it is one: the features called `name` read an exact model. Raises SettingError."""
     if not isinstance(mdp, FiniteMDP):
-        expected = "needs an exact model; for a Box observation use tile_coding, rbf or fourier"
-        raise SettingError("features", name, expected)
+        ways = "for a Box observation use tile_coding, rbf or fourier"
+        if getattr(mdp, "n_observations", None) is not None:
+            ways = "use one_hot (with sampling=markovian), or env.estimate=STEPS to make a model from steps"
+        raise SettingError("features", name, f"needs an exact model; {ways}")
     return mdp
 
 

@@ -504,7 +504,10 @@ def test_a_run_from_the_command_line_and_the_same_again(mqlearn, outputs):
         (["features=aggregation"], "features='aggregation': needs an exact model"),
         (["sampling=iid", "sampling.behaviour=uniform"], "sampling='iid': needs an exact model"),
         (["env.id=CartPol-v1"], "did you mean 'CartPole-v1'"),
-        (["env.id=Pendulum-v1"], "env.id='Pendulum-v1': must have a Box observation and Discrete actions"),
+        (
+            ["env.id=Pendulum-v1"],
+            "env.id='Pendulum-v1': must have a Box or finitely many observations, and Discrete actions",
+        ),
         (["features.low=[1,2]"], "features.low=[1, 2]: must be 4 finite numbers"),
         (["features.tiles=200"], "at most 1048576"),
         (["sampling.start=uniform"], "only start is possible"),

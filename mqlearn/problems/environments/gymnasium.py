@@ -4,6 +4,8 @@ P[state][action] is a list of (probability, next state, reward, terminated), as 
 """
 
 import copy
+import functools
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import replace
@@ -12,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from mqlearn.errors import SettingError, nearest, user_code
 from mqlearn.problems.environments.agreement import check_interface, check_model, first_states
+from mqlearn.problems.environments.numbered import as_box, estimated, sizes
 from mqlearn.problems.environments.simulator import Simulator
 from mqlearn.problems.environments.transition_table import close, read_table
 from mqlearn.problems.mdp import FiniteMDP, check_discount
@@ -19,7 +22,7 @@ from mqlearn.problems.mdp import FiniteMDP, check_discount
 if TYPE_CHECKING:
     import gymnasium
 
-_STEPPED = "must have a Box observation and Discrete actions"  # to be learned from without a model
+_STEPPED = "must have a Box or finitely many observations, and Discrete actions"  # to be learned from without a model
 
 
 def from_gymnasium(
@@ -27,6 +30,7 @@ def from_gymnasium(
     *,
     discount: float = 0.9,
     start_distribution: Any = None,
+    estimate: int | None = None,
     **make_kwargs: Any,
 ) -> FiniteMDP:
     """The model of an environment, or of gymnasium.make(id, **make_kwargs).
@@ -39,6 +43,7 @@ def from_gymnasium(
     the terminated transitions lead to one absorbing state, added at the end, instead. A state of which every
     transition stays, ends the episode and pays nothing is terminal in any case.
     Goal: all terminations, on FrozenLake the goal tiles.
+    estimate: a number of steps, of which the relative frequencies stand for a table P that there is not.
     Every pair that an episode can meet is stepped from, to see that the model is true, and the environment is left in
     an arbitrary state; one whose state cannot be set is stepped through episodes. What was guessed, changed or not
     checked stands in the model's `notes`.
@@ -46,39 +51,60 @@ def from_gymnasium(
     four-value step.
     """
     env, name = _environment(id, make_kwargs)
-    return _read(env, name, discount, start_distribution)
+    if estimate is None:
+        return _read(env, name, discount, start_distribution)
+    if start_distribution is not None:
+        raise SettingError("env.start_distribution", start_distribution, "is of a table P; an estimate counts resets")
+    check_interface(env.unwrapped, name, None)
+    return estimated(env, name, estimate, discount)
 
 
 def simulator(id: "gymnasium.Env | str", *, discount: float = 0.9, **make_kwargs: Any) -> Simulator:
-    """An environment without a model and with a Box observation, to be stepped by Gymnasium itself.
+    """An environment without a model, to be stepped by Gymnasium itself, with a Box or finitely many observations.
 
+    The latter (Discrete, MultiDiscrete, a Tuple of Discrete) are numbered; learn from them with features=one_hot.
     Raises SettingError for other spaces, unknown and old ids, the old four-value step.
     """
     from gymnasium.spaces import Box, Discrete
 
     env, name = _environment(id, make_kwargs)
     check_interface(env.unwrapped, name, None)
-    for what, space, kind in (("observation", env.observation_space, Box), ("action", env.action_space, Discrete)):
-        if not isinstance(space, kind):
+    finite = sizes(env.observation_space) is not None
+    for what, space, fits in (
+        ("observation", env.observation_space, finite or isinstance(env.observation_space, Box)),
+        ("action", env.action_space, isinstance(env.action_space, Discrete)),
+    ):
+        if not fits:
             why = f"its {what} space is a {type(space).__name__}"
             why += "; for its model P use from_gymnasium" if env.has_wrapper_attr("P") else "; it has no exact model"
             raise SettingError("env.id", name, f"{_STEPPED} ({why})")
-    return Simulator(name, partial(copy.deepcopy, env), check_discount(discount))
+    return Simulator(name, partial(copy.deepcopy, as_box(env) if finite else env), check_discount(discount))
 
 
 def by_id(
-    id: str, kwargs: Mapping[str, Any] | None = None, start_distribution: Any = None, *, discount: float = 0.9
+    id: str,
+    kwargs: Mapping[str, Any] | None = None,
+    start_distribution: Any = None,
+    estimate: int | None = None,
+    *,
+    discount: float = 0.9,
 ) -> FiniteMDP | Simulator:
-    """`simulator` for a Box observation, else `from_gymnasium`, as a configuration file names them."""
-    from gymnasium.spaces import Box
-
+    """`from_gymnasium` with a table P or `estimate`, else `simulator`, as a configuration file names them."""
     more = dict(kwargs or {})
+    if estimate is not None and start_distribution is None:
+        return _estimate_once(id, json.dumps(more, sort_keys=True), estimate).with_discount(discount)
     env, _ = _environment(id, more)
-    if not isinstance(env.observation_space, Box):
-        return from_gymnasium(id, discount=discount, start_distribution=start_distribution, **more)
+    if estimate is not None or env.has_wrapper_attr("P"):
+        return from_gymnasium(id, discount=discount, start_distribution=start_distribution, estimate=estimate, **more)
     if start_distribution is not None:
         raise SettingError("env.start_distribution", start_distribution, "is for environments with a model P")
     return simulator(id, discount=discount, **more)
+
+
+@functools.lru_cache(maxsize=8)
+def _estimate_once(id: str, more: str, estimate: int) -> FiniteMDP:
+    """The cells of a sweep share it: stepping takes seconds."""
+    return from_gymnasium(id, estimate=estimate, **json.loads(more))
 
 
 def _environment(id: "gymnasium.Env | str", make_kwargs: dict[str, Any]) -> "tuple[gymnasium.Env, str]":
@@ -147,8 +173,11 @@ def _read(env: "gymnasium.Env", name: str, discount: float, start_distribution: 
             table = read_table(env.get_wrapper_attr("P"), base.observation_space, base.action_space, name)
     runs = check_interface(base, name, table)
     if table is None:
-        absent = f"no exact model: errors against the optimum are not available ({lack}); to learn without, it"
-        raise SettingError("env.id", name, f"{absent} {_STEPPED}")
+        absent = f"no exact model: errors against the optimum are not available ({lack})"
+        ways = "mq.simulator learns without one"
+        if sizes(env.observation_space) is not None:
+            ways += " (features=one_hot), env.estimate=STEPS makes one from steps"
+        raise SettingError("env.id", name, f"{absent}; {ways}")
     start, notes = first_states(base, name, runs, table, start_distribution)
     if runs:
         notes += check_model(env, name, table, start)

@@ -22,6 +22,7 @@ class Table:
     """P as arrays (S, A, B), numbered from 0; listed (S, A): the pairs that it holds.
 
     Outcomes that a pair lacks repeat its first one with probability 0.   notes: what was changed in reading.
+    marked: whether a state is known to be terminal by its transitions; frequencies of few steps only look like it.
     """
 
     p: np.ndarray
@@ -30,12 +31,13 @@ class Table:
     done: np.ndarray
     listed: np.ndarray
     notes: tuple[str, ...] = ()
+    marked: bool = True
 
     @property
     def over(self) -> np.ndarray:
         """(S,) bool: the states of which every transition ends there, without reward: the mark of a terminal state."""
         stays = self.done & (self.y == np.arange(len(self.p))[:, None, None]) & (self.r == 0)
-        return self.listed.any(1) & (stays | (self.p == 0)).all((1, 2))
+        return self.marked & self.listed.any(1) & (stays | (self.p == 0)).all((1, 2))
 
     def entered_from(self, start: np.ndarray) -> np.ndarray:
         """(S,) bool: the states in which an episode can be without having ended, from the distribution start (S,)."""
