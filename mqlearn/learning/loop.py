@@ -158,7 +158,7 @@ def run_together(
     optimal_q = None
     if isinstance(mdp, Simulator):
         evaluation = resolve_evaluation(evaluation, _SIMULATED_EPISODES)
-        measure = SimulationMeasure(evaluation)
+        measure = SimulationMeasure(evaluation, iteration)
         sources: list[Samples | None] = [None] * len(lanes)
         learners = [
             [SimulatedLearner(mdp, sampling, features, linear, some, seed, theta0) for some in lanes] for _ in rules
@@ -177,7 +177,7 @@ def run_together(
         exact = tuple(int(np.abs(iteration - point).argmin()) for point in quarters)
         episodes = evaluation if evaluation.episodes else None
         limit = evaluation.limit(mdp)
-        measure = Measure(mdp, optimum, metrics, episodes, exact, point, seed, len(iteration), limit)
+        measure = Measure(mdp, optimum, metrics, episodes, exact, point, seed, iteration, limit)
         initial, mean = q0 if features is None else theta0, reward == "mean"
         sources = [shared_samples(mdp, sampling, features, linear, seed, mean, some) for some in lanes]
         common = (mdp, sampling, features, linear, seed, initial, mean)

@@ -1,6 +1,6 @@
 """What is measured at a checkpoint: errors against the exact optimum, exact policy values, greedy episodes."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from mqlearn.errors import SettingError, nearest, user_code
+from mqlearn.learning.chains import stream_at
 from mqlearn.learning.sampling import alias_table, transition_model
 from mqlearn.problems.mdp import FiniteMDP, bellman, is_whole
 from mqlearn.problems.solvers import Optimum, policy_values_at_start, returns_within
@@ -33,13 +34,15 @@ class Evaluation:
 
     episodes: None is 150 for one sample an iteration, 0 for synchronous tables.   start: "uniform" over non-terminal
     states, "start" from the MDP's distribution, or "both".   time_limit: moves of an episode, None is 16 times the
-    longer side of a grid map and at least 100; it holds for the exact `expected_return` of every run too.   Equal best
-    actions are chosen uniformly, anew at every visit.
+    longer side of a grid map and at least 100; it holds for the exact `expected_return` of every run too.   draws:
+    "fresh" numbers at every checkpoint, or "fixed", the same ones, so that a lucky start stays lucky; in both cases
+    common to all rules.   Equal best actions are chosen uniformly, anew at every visit.
     """
 
     episodes: int | None = None
     start: str = "both"
     time_limit: int | None = None
+    draws: str = "fixed"
 
     def __post_init__(self) -> None:
         if self.episodes is not None and not is_whole(self.episodes, 0):
@@ -51,6 +54,14 @@ class Evaluation:
         if self.time_limit is not None and not is_whole(self.time_limit, 1):
             expected = "must be a whole number of moves, at least 1, or null"
             raise SettingError("evaluation.time_limit", self.time_limit, expected)
+
+        if self.draws not in (kinds := ("fresh", "fixed")):
+            hint = nearest(self.draws, kinds) if isinstance(self.draws, str) else ""
+            raise SettingError("evaluation.draws", self.draws, f"must be fresh or fixed{hint}")
+
+    def place(self, iteration: int) -> int | None:
+        """Which numbers the episodes of a checkpoint have: None, the ones that all have, or those of its iteration."""
+        return int(iteration) if self.draws == "fresh" else None
 
     def limit(self, mdp: FiniteMDP) -> int:
         """Moves after which an episode of this MDP is broken off."""
@@ -94,7 +105,7 @@ class Measure:
         exact: tuple[int, ...] = (),
         point: Any = None,
         seed: int = 0,
-        n_checkpoints: int = 0,
+        iteration: Sequence[int] | np.ndarray = (),
         limit: int = 0,
     ) -> None:
         self.mdp = mdp
@@ -104,8 +115,9 @@ class Measure:
         self.exact = exact
         self.point = point
         self.seed = np.uint32(seed)
+        self.iteration = iteration
         self.limit = limit
-        self.returned_at = _columns_of_returns(mdp, n_checkpoints, exact) if limit else set()
+        self.returned_at = _columns_of_returns(mdp, len(iteration), exact) if limit else set()
         self._values: dict[bytes, float] = {}
         self._returns: dict[bytes, float] = {}
         self._model: Any = None if evaluation is None else transition_model(mdp, mean_reward=False)
@@ -132,7 +144,7 @@ class Measure:
                 difference = np.ascontiguousarray(theta[:, used] - star)
                 measured[name] = np.sqrt((difference**2).sum(axis=1) / ((star**2).sum() or 1.0))
         if self.evaluation is not None:
-            measured |= self.returns(q, learner.lanes)
+            measured |= self.returns(q, learner.lanes, self.evaluation.place(self.iteration[column]))
             if column in self.exact:
                 measured |= self.success(q)
         for name, metric in self.more.items():
@@ -176,8 +188,11 @@ class Measure:
             known.update(zip(new, solve(policies[list(new.values())]).tolist(), strict=True))
         return np.array([known[key] for key in keys])
 
-    def returns(self, q: np.ndarray, lanes: np.ndarray) -> dict[str, np.ndarray]:
-        """Total undiscounted return of `evaluation.episodes` greedy episodes, for tables q (n, S, A)."""
+    def returns(self, q: np.ndarray, lanes: np.ndarray, k: int | None = None) -> dict[str, np.ndarray]:
+        """Total undiscounted return of `evaluation.episodes` greedy episodes, for tables q (n, S, A).
+
+        k: with the numbers of this checkpoint; None: with those that all checkpoints have.
+        """
         from mqlearn.learning import kernels
 
         evaluation = self.evaluation
@@ -193,7 +208,7 @@ class Measure:
                 kernels.greedy_returns(
                     values, self._model, self.mdp.goal.astype(np.uint8), starts, *alias_table(distribution[starts]),
                     evaluation.episodes, evaluation.limit(self.mdp), lanes, self.seed,
-                    np.uint32(kernels.STREAMS[f"evaluation_{kind}"]), totals, goals,
+                    stream_at(f"evaluation_{kind}", k), totals, goals,
                 )  # fmt: skip
                 measured[f"return_{kind}"] = totals
         return measured
@@ -241,16 +256,18 @@ class SimulationMeasure:
     Without a time limit that is Gymnasium's own, or 1000 moves where it has none. Raises SettingError for other starts.
     """
 
-    def __init__(self, evaluation: Evaluation) -> None:
+    def __init__(self, evaluation: Evaluation, iteration: np.ndarray) -> None:
         if evaluation.start == "uniform":
             expected = "needs an exact model; use start, the environment's own"
             raise SettingError("evaluation.start", evaluation.start, expected)
         self.evaluation = evaluation
+        self.iteration = iteration
 
     def __call__(self, column: int, learner: Any) -> dict[str, np.ndarray]:
         """Metric name -> (lanes,)."""
+        at = self.evaluation.place(self.iteration[column])
         with user_code("env.id", learner.simulator.name):
-            returns = learner.returns(self.evaluation.episodes, self.evaluation.time_limit)
+            returns = learner.returns(self.evaluation.episodes, self.evaluation.time_limit, at)
         if not returns:
             return {}
         return {"expected_return": returns["return_start"] / self.evaluation.episodes, **returns}

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mqlearn.errors import SettingError, user_code
-from mqlearn.learning.chains import copied, drop_lanes, uniform_words
+from mqlearn.learning.chains import copied, drop_lanes, stream_at, uniform_words
 from mqlearn.learning.learners import Initial, Linear, initial_values
 from mqlearn.learning.sampling import Markovian, Replay
 from mqlearn.problems.encodings import BoxMap
@@ -111,13 +111,13 @@ class SimulatedLearner:
             learn(0, n, k + n)
 
     def _kernel(
-        self, i: int, plan: np.ndarray, transitions: np.ndarray, place: np.ndarray, stream: str
+        self, i: int, plan: np.ndarray, transitions: np.ndarray, place: np.ndarray, stream: str, at: int | None = None
     ) -> Callable[[int, int, int], int]:
         """(first, stop, k) -> `kernels.simulated_linear` of lane number i, with the greedy action at `place`."""
         from mqlearn.learning import kernels
 
         features, n_axes = self.features, place.shape[1]
-        tail = (self.lanes[i], np.uint32(self.seed), np.uint32(kernels.STREAMS[stream]))
+        tail = (self.lanes[i], np.uint32(self.seed), stream_at(stream, at))
         settings = (self.simulator.discount, self.options, self.radius)
         rows = (self.active[i], self.values[i])
         state = (self.parameters[i], self.last[i], plan, rows, transitions, place, self.encoder)
@@ -162,18 +162,18 @@ class SimulatedLearner:
         """Steps, episodes ended, and those of them that ended in a terminal state, over all lanes."""
         return np.sum([(walk.steps, walk.episodes, walk.terminated) for walk in self.walks], axis=0)
 
-    def returns(self, episodes: int, limit: int | None) -> dict[str, np.ndarray]:
+    def returns(self, episodes: int, limit: int | None, k: int | None = None) -> dict[str, np.ndarray]:
         """Total undiscounted return of greedy episodes from the environment's own start, seeded apart from learning.
 
-        An episode's randomness depends on its number and its lane alone.
+        An episode's randomness depends on its number, its lane and the checkpoint k alone; None: all have the same.
         """
         totals = np.zeros(len(self.lanes))
-        seeds = uniform_words(max(1, episodes), self.lanes, self.seed, "evaluation_start").tolist()
+        seeds = uniform_words(max(1, episodes), self.lanes, self.seed, "evaluation_start", k).tolist()
         place, apart = np.zeros((1, len(self.features.low))), copied(self)
         for i in range(len(self.lanes)) if episodes else ():
             env = self.simulator.make()
             moves_allowed = limit or _own_limit(env)
-            choose = apart._kernel(i, _NO_PLAN, np.zeros((0, self.walks[i].width)), place, "evaluation_start")
+            choose = apart._kernel(i, _NO_PLAN, np.zeros((0, self.walks[i].width)), place, "evaluation_start", k)
             first_action = int(env.action_space.start)  # type: ignore[attr-defined]  # Discrete: checked before
             for episode in range(episodes):
                 place[0] = env.reset(seed=seeds[i][episode])[0]
