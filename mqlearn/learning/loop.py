@@ -15,6 +15,7 @@ from mqlearn.algorithms.step_sizes import StepSize, total
 from mqlearn.checks import finite_number
 from mqlearn.errors import SettingError
 from mqlearn.learning.advice import foreseen, grown, without_effect
+from mqlearn.learning.bar import Bar
 from mqlearn.learning.chains import Samples
 from mqlearn.learning.learners import Initial, Linear, shared_samples, start
 from mqlearn.learning.lockstep import Course, Part, advance, learners_of
@@ -42,7 +43,7 @@ _LANES = 64  # for at most so many seeds a thread
 _STARTS = 3  # of the search for theta*
 _fixed_points: dict[tuple, Any] = {}
 
-Progress = Callable[[int, float], None]
+Progress = Callable[[int, float], None] | bool
 
 
 def run(
@@ -76,8 +77,9 @@ def run(
     checkpoints: "log" or "linear", `n_checkpoints` of them at most; T/4 and T/2 are added with one sample an iteration.
     n_workers: threads, by default one a core, or fewer.   reward: "mean" R(x, u) or "sampled" r(x, u, y) in the
     target; "auto" is mean for synchronous sampling, else sampled.   q0, theta0: a constant or a range (low, high) of
-    uniform values.   metrics: name -> function of (tables (n, S, A), mdp) that returns (n,).   progress: called with
-    (k, mean q_error) at every checkpoint, and with a model on long ways between them with the error of the last one.
+    uniform values.   metrics: name -> function of (tables (n, S, A), mdp) that returns (n,).   progress: True for a bar
+    (tqdm), or a function called with (k, mean q_error) at every checkpoint, and with a model on long ways between them
+    with the error of the last one.
     Raises SettingError for a value that is not admissible.
     """
     return run_together(
@@ -127,6 +129,12 @@ def run_together(
         ("linear", linear, isinstance(linear, Linear | None), "mq.Linear(...)"),
         ("evaluation", evaluation, isinstance(evaluation, Evaluation | None), "mq.Evaluation(...)"),
         ("metrics", metrics, isinstance(metrics, Mapping | None), "a mapping from names to functions"),
+        (
+            "progress",
+            progress,
+            isinstance(progress, bool | None) or callable(progress),
+            "True, or a function (k, error)",
+        ),
     ):
         if not fits:
             raise SettingError(name, given, f"must be {expected}")
@@ -137,6 +145,8 @@ def run_together(
     _whole("n_checkpoints", n_checkpoints, 1)
     if n_workers is not None:
         _whole("n_workers", n_workers, 1)
+    if isinstance(progress, bool):
+        progress = Bar(iterations) if progress else None
     sampling = Synchronous() if sampling is None else sampling
     linear = Linear() if linear is None else linear
     rules = [rule if step_size is None else rule.with_step_size(step_size) for rule in rules]

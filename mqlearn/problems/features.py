@@ -27,7 +27,7 @@ _FEW = 2**12  # pairs, whose estimates are made for all seeds at once
 _LARGEST_ENTRY = 1e150  # its square is finite
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Features:
     """The rows of Phi for the learned pairs of an MDP, in the order of `mdp.pairs`.
 
@@ -57,6 +57,10 @@ class Features:
         for field, array in (("active", active), ("values", values)):
             array.flags.writeable = False
             object.__setattr__(self, field, array)
+
+    def __repr__(self) -> str:
+        rows, width = self.active.shape
+        return f"Features({self.name!r}, d = {self.n_features}, {rows} pairs, {width} active, norm {self.norm})"
 
     def table(self, mdp: FiniteMDP, theta: np.ndarray) -> np.ndarray:
         """Phi(x, u)' theta, 0 at pairs that are not learned. theta (..., d) -> (..., S, A)."""
