@@ -8,11 +8,22 @@ from pathlib import Path
 from typing import Any
 
 from mqlearn.errors import SettingError, SettingErrors
-from mqlearn.experiments.execute import COMMAND, command, describe, foreseen, perform, prospects, tracker
+from mqlearn.experiments.execute import (
+    COMMAND,
+    command,
+    describe,
+    estimated_seconds,
+    foreseen,
+    perform,
+    prospects,
+    tracker,
+)
+from mqlearn.experiments.progress import COMPILING, duration
 from mqlearn.experiments.settings import compose
 from mqlearn.experiments.settings.cell import Cell, build
 from mqlearn.paths import CONF, outputs_folder
 
+_LONG = 3600.0  # seconds: what a run may take without a word beforehand
 OBJECTIVE = "MQLEARN_OBJECTIVE"  # environment variable: the metric that a job returns to Optuna
 
 _refused: dict[int, list[SettingError]] = {}  # by jobs in this process, whose id is the key
@@ -104,6 +115,10 @@ def _announced(cell: Cell) -> dict[str, Any]:
         goal = "" if success is None else f", probability of reaching a goal {success:.6g}"
         print(f"{cell.mdp.name}, discount {cell.mdp.discount:g}: {best}{goal}")
     warned = [*known.get("warnings", []), *foreseen(cell)]
+    cores = len(os.sched_getaffinity(0))
+    seconds = estimated_seconds(cell) / min(cores, cell.settings["n_workers"] or cores)
+    if seconds > _LONG:
+        sys.stderr.write(f"about {duration(seconds)} of learning on this machine, {COMPILING}; Ctrl-C ends it\n")
     for text in warned:
         sys.stderr.write(f"warning: {text}\n")
     sys.stdout.flush()

@@ -17,7 +17,7 @@ from typing import Any
 from mqlearn.cli.arguments import refuse_finished
 from mqlearn.experiments import execute, processes
 from mqlearn.experiments.plans import Plan, Planned
-from mqlearn.experiments.progress import Progress
+from mqlearn.experiments.progress import COMPILING, Progress, duration
 from mqlearn.experiments.settings.cell import build
 from mqlearn.paths import outputs_folder
 from mqlearn.storage import lookup, runs
@@ -51,7 +51,7 @@ def finished(planned: Plan, existing: str = "skip") -> dict[str, runs.Run]:
     seconds = _seconds(missing)
     sys.stderr.write(
         f"{planned.name}: {len(done)} of {len(by_digest)} runs are finished, {len(missing)} to run, "
-        f"roughly {max(1, round(seconds))} s of one core\n"
+        f"roughly {duration(seconds)} of one core, {COMPILING}\n"
     )
     started = time.monotonic()
     with ThreadPoolExecutor(1) as tracking:

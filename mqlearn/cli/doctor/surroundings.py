@@ -11,6 +11,7 @@ from pathlib import Path
 from mqlearn.analysis.figures import make, reference
 from mqlearn.cli.doctor.checks import Check, Outcome
 from mqlearn.experiments import execute, plans
+from mqlearn.experiments.progress import COMPILING, duration
 from mqlearn.paths import CONF
 from mqlearn.storage import lookup, runs
 
@@ -136,7 +137,7 @@ def of_figure(name: str, outputs: Path, folder: Path) -> Outcome:
         outcomes.append(_told(compare(planned, made), f"all {number} curves, finished runs{_by_others(made)}"))
     if not outcomes:
         seconds = sum(execute.estimated_seconds(one.cell) for one in planned.cells)
-        reason = f"its runs are not finished here (about {seconds:.0f} s of one core)"
+        reason = f"its runs are not finished here (about {duration(seconds)} of one core, {COMPILING})"
         return Outcome("not_checked", f"{reason}: `mqlearn figure {name} --check`")
     order = ("same", "compatible", "different")
     worst = max(outcomes, key=lambda one: order.index(one.verdict))
