@@ -1,5 +1,7 @@
 """mqlearn: a bench on which Q-learning rules are compared against the exact optimum."""
 
+from typing import TYPE_CHECKING, Any
+
 from mqlearn.algorithms import MomentumQ, MomentumQLinear, NeSA, QLearning, Rule, SpeedyQ
 from mqlearn.algorithms.step_sizes import Constant, Harmonic, InverseSqrt, Matched, Polynomial, RescaledLinear
 from mqlearn.errors import SettingError
@@ -47,6 +49,9 @@ from mqlearn.problems.solvers import optimal
 
 old_names.let_import()
 
+if TYPE_CHECKING:
+    from mqlearn.analysis.library import compare, load
+
 __all__ = [
     "IID",
     "Constant",
@@ -76,6 +81,7 @@ __all__ = [
     "chain_walk_walls",
     "cliff_walking",
     "combination_lock",
+    "compare",
     "deep_sea",
     "forest",
     "fourier",
@@ -91,6 +97,7 @@ __all__ = [
     "garnet",
     "garnet_fixed",
     "inventory",
+    "load",
     "lower_bound",
     "machine",
     "noisy_grid",
@@ -109,3 +116,22 @@ __all__ = [
     "tile_coding",
     "two_state",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """What reads finished runs, imported at its first use."""
+    if name not in ("load", "compare"):
+        raise AttributeError(f"module 'mqlearn' has no attribute {name!r}")
+    from mqlearn.analysis import library
+
+    return getattr(library, name)
+
+
+def _plot(self: Result, metric: str | None = None) -> Any:
+    """A Matplotlib figure: mean and 95 % interval of a metric, by default the first, against the iteration."""
+    from mqlearn.analysis.figures import quick
+
+    return quick.plot(self.iteration, self.curves, metric)
+
+
+Result.plot = _plot
