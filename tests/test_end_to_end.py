@@ -275,8 +275,10 @@ def test_an_experiment_of_the_user(mqlearn, outputs, work, stored, monkeypatch):
     monkeypatch.setattr(make, "REFERENCE", paper)
     monkeypatch.setattr(style, "save", lambda *_: [])  # which takes most of the time
     data = {}
-    keep = reference.compare
-    monkeypatch.setattr(reference, "compare", lambda current, file: data.update(current) or keep(current, file))
+    keep = reference.against_reference
+    monkeypatch.setattr(
+        reference, "against_reference", lambda current, file: data.update(current) or keep(current, file)
+    )
     assert mqlearn(*draw, "--check").code == 2  # nothing to compare with
     runs._save_arrays(paper / "two_curves.npz", {})
     assert mqlearn(*draw, "--check").code == 1  # with nothing in it

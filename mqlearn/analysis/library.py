@@ -69,10 +69,10 @@ def compare(
 
     >>> mq.compare(mq.load("figure1"), at=1000)  # doctest: +SKIP
     """
-    from mqlearn.analysis.comparison import selection, tables
+    from mqlearn.analysis.comparison import comparison, selection
     from mqlearn.analysis.comparison.labels import entries
     from mqlearn.analysis.comparison.pairing import answers, pairs
-    from mqlearn.analysis.comparison.samples import Question
+    from mqlearn.analysis.comparison.seed_values import Question
 
     try:
         asked = Question(**question)
@@ -80,4 +80,4 @@ def compare(
         raise SettingError("compare", ", ".join(question), f"unknown or ill-typed question ({error})") from None
     made = entries(selection.standing(list(some), asked.summary).runs, asked.summary)
     verdicts = answers(pairs(made, against, mixed=allow_mixed), asked)
-    return runs.plain([tables.row(verdict) for verdict in verdicts], finite=True)
+    return runs.plain([comparison.row(verdict) for verdict in verdicts], finite=True)

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from mqlearn import files as on_disk
 from mqlearn.checks import choice, switch
 from mqlearn.errors import SettingError, nearest
+from mqlearn.files import target as writable
 
 CONFIG_DIR = ("--config-dir", "-cd")
 # A step size within a step size is a choice of its group, which Hydra spells with an @.
@@ -51,7 +51,7 @@ def parse(
             value = value or next(rest, "")
             if not value or value.startswith("--") or "=" in value:
                 raise SettingError(name, value, f"must be followed by the name of a file, as in {name} FILE")
-            options.files[name] = on_disk.target(name, value) if name in written and value != "-" else Path(value)
+            options.files[name] = writable(name, value) if name in written and value != "-" else Path(value)
         elif argument in flags:
             options.given.add(argument)
         elif argument.startswith("-"):

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from mqlearn.analysis.claims.claim import Answer, Claim, known, load, path_of
+from mqlearn.analysis.claims.claim import Claim, ClaimAnswer, known, load, path_of
 from mqlearn.checks import switch
 from mqlearn.errors import SettingError, nearest
 from mqlearn.experiments.settings import identity
@@ -19,19 +19,21 @@ _FREE = ("seed", "n_seeds", "n_workers", "tracking", "plugins")
 def claims(arguments: Sequence[str]) -> int:
     """`mqlearn claims`: 0 whatever the verdicts are."""
     from mqlearn.analysis.claims.tables import json_text, row, table, terminal
+    from mqlearn.analysis.comparison.columns import terminal_width
     from mqlearn.cli.compare import write
     from mqlearn.experiments.execute import versions
+    from mqlearn.experiments.settings.recipes import command
 
     names, overrides, smoke, files, config_dir = read(arguments)
     chosen = [load(name, config_dir) for name in names or known(config_dir)]
     answers = answer(chosen, overrides, smoke=smoke, config_dir=config_dir)
-    command = " ".join(["mqlearn claims", *names, *(["smoke=true"] if smoke else []), *overrides])
+    made_by = command("claims", [*names, *(["smoke=true"] if smoke else []), *overrides], config_dir)
     texts = {
-        "--json": lambda: json_text([row(one, command, versions(), smoke=smoke) for one in answers]),
-        "--table": lambda: table(answers, command, smoke=smoke),
+        "--json": lambda: json_text([row(one, made_by, versions(), smoke=smoke) for one in answers]),
+        "--table": lambda: table(answers, made_by, smoke=smoke),
     }
     write(files, texts)
-    print(terminal(answers, smoke=smoke))
+    print(terminal(answers, smoke=smoke, width=terminal_width()))
     return 0
 
 
@@ -116,7 +118,7 @@ def needs(claim: Claim, overrides: Sequence[str] = (), *, smoke: bool = False, c
 
 def answer(
     chosen: Sequence[Claim], overrides: Sequence[str] = (), *, smoke: bool = False, config_dir: str | None = None
-) -> list[Answer]:
+) -> list[ClaimAnswer]:
     """Run what is missing for some claims, then test each. Raises SettingError."""
     from mqlearn.analysis.comparison import selection
     from mqlearn.experiments.plan import Plan, composed
@@ -147,7 +149,8 @@ def answer(
 
 def _enough_seeds(claim: Claim, need: Needs, n_seeds: int) -> None:
     """Raise SettingError if no outcome could be significant, before anything is run."""
-    from mqlearn.analysis.claims.checks import LEVEL, n_pairs
+    from mqlearn.analysis.claims.checks import LEVEL
+    from mqlearn.analysis.claims.pairs import n_pairs
     from mqlearn.analysis.statistics.significance import smallest_p
 
     specs = [spec for spec in claim.spec["checks"] if spec["test"] == "pairs"]
@@ -160,10 +163,12 @@ def _enough_seeds(claim: Claim, need: Needs, n_seeds: int) -> None:
         raise SettingError("n_seeds", n_seeds, expected)
 
 
-def _test(claim: Claim, need: Needs, cells: Mapping[tuple[str, ...], Any], done: Mapping[str, Any]) -> Answer:
+def _test(claim: Claim, need: Needs, cells: Mapping[tuple[str, ...], Any], done: Mapping[str, Any]) -> ClaimAnswer:
     import numpy as np
 
     from mqlearn.analysis.claims import checks as claim_checks
+    from mqlearn.analysis.claims import pairs as claim_pairs
+    from mqlearn.analysis.claims import single_runs
     from mqlearn.analysis.figures.reference import digest
 
     used: dict[str, np.ndarray] = {}
@@ -177,14 +182,14 @@ def _test(claim: Claim, need: Needs, cells: Mapping[tuple[str, ...], Any], done:
     pairs: list[Any] = []
     for spec in claim.spec["checks"]:
         if spec["test"] == "pairs":
-            pairs += claim_checks.wanted_pairs(spec, need.places, look)
+            pairs += claim_pairs.wanted_pairs(spec, need.places, look)
         else:
-            test = {"rate": claim_checks.rates, "bound": claim_checks.bounds}[spec["test"]]
+            test = {"rate": single_runs.rates, "shape": single_runs.shapes, "bound": single_runs.bounds}[spec["test"]]
             checks += test(spec, need.places, look)
-    checks = [*claim_checks.decide(pairs), *checks]
+    checks = [*claim_pairs.decide(pairs), *checks]
     recorded = {run.digest: run for run in done.values()}
     for check in checks:
         for name in check.evidence["digests"]:
             used[name] = recorded[name].curves[check.evidence["metric"]]
     where = claim_checks.conditions(checks, claim.spec.get("by", ()))
-    return Answer(claim, tuple(checks), claim_checks.verdict(checks), where, digest(used))
+    return ClaimAnswer(claim, tuple(checks), claim_checks.verdict(checks), where, digest(used))

@@ -34,11 +34,12 @@ class Request:
 
 def compare(arguments: Sequence[str]) -> int:
     """`mqlearn compare`: 0, or 1 if calibration finds that the tests are wrong too often."""
-    from mqlearn.analysis.comparison import selection, tables
+    from mqlearn.analysis.comparison import comparison, selection, tables
+    from mqlearn.analysis.comparison.columns import terminal_width
     from mqlearn.analysis.comparison.labels import entries, planned
     from mqlearn.analysis.comparison.pairing import answers, pairs
 
-    request = read(arguments)
+    request, width = read(arguments), terminal_width()
     question = question_of(request.own)
     outputs = outputs_folder()
     found = selection.find(outputs, request.names or None)
@@ -52,25 +53,35 @@ def compare(arguments: Sequence[str]) -> int:
         from mqlearn.analysis.comparison import tuned
 
         everything = selection.find(outputs).runs
-        answer = tuned.tuned(chosen, everything, question, request.own)
+        answer = tuned.tuned(chosen, everything, question, request.own, request.config_dir)
         verdicts, notes, heads = answer.verdicts, [*notes, *answer.notes], answer.heads
     else:
-        stand = selection.standing(chosen, question.summary)
-        notes += stand.notes
+        plan = selection.of_the_plan(chosen, plain(request.names, request.overrides, request.config_dir))
+        stand = selection.standing(plan.runs, question.summary)
+        notes += [*plan.notes, *stand.notes]
         made = entries(stand.runs, question.summary, curves)
         if request.own.get("calibrate"):
             return _calibrate(made, question, request)
         wanted = pairs(made, request.own.get("against"), mixed=bool(request.own.get("allow_mixed")))
-        verdicts, heads = answers(wanted, question), tables.runs(made, question)
-    rows = [tables.row(verdict) for verdict in verdicts]
+        verdicts, heads = answers(wanted, question), tables.runs(made, question, width)
+    rows = [comparison.row(verdict) for verdict in verdicts]
     texts = {
         "--json": lambda: _json(rows),
         "--csv": lambda: tables.csv(rows),
         "--latex": lambda: tables.latex(verdicts),
     }
     write(request.files, texts)
-    print(tables.terminal(verdicts, question, heads=heads, notes=notes))
+    print(tables.terminal(verdicts, question, heads=heads, notes=notes, width=width))
     return 0
+
+
+def plain(names: Sequence[str], overrides: Sequence[str], config_dir: str | None) -> dict[str, Any]:
+    """Seed and extent of the runs that a question without selections of these is about; empty if there is no yaml."""
+    from mqlearn.analysis.comparison.labels import plain_settings
+
+    selected = {text.lstrip("+").partition("=")[0] for text in overrides}
+    known = plain_settings(names[0], config_dir) if len(names) == 1 else {}
+    return {} if selected & {*known, "digest"} else known
 
 
 # --- the command line ---------------------------------------------------------------------------------------------
@@ -108,7 +119,7 @@ def read(arguments: Sequence[str]) -> Request:
 
 def question_of(own: dict[str, Any]) -> Any:
     """The `Question` of settings. Raises SettingError."""
-    from mqlearn.analysis.comparison.samples import Question
+    from mqlearn.analysis.comparison.seed_values import Question
 
     names = ("summary", "metric", "at", "epsilon", "diverged", "level", "interval")
     return Question(**{name: own[name] for name in names if name in own})

@@ -11,6 +11,7 @@ from mqlearn.errors import SettingError
 from mqlearn.experiments.execute import versions
 from mqlearn.experiments.plan import plan
 from mqlearn.experiments.run_missing import finished
+from mqlearn.experiments.settings.recipes import command
 
 
 def figure(arguments: Sequence[str]) -> int:
@@ -26,7 +27,7 @@ def figure(arguments: Sequence[str]) -> int:
     if band is not None:
         choice("band", band, BANDS)
     planned = plan(name, overrides, options.config_dir)
-    wanted = make.drawing(planned, " ".join(["mqlearn figure", name, *overrides]), band)
+    wanted = make.drawing(planned, command("figure", [name, *overrides], options.config_dir), band)
     if "--check" in options.given and not wanted.reference.is_file():
         raise SettingError("--check", wanted.stem.name, f"there is no reference data for it in {make.REFERENCE}")
     with ThreadPoolExecutor(1) as beside:  # what needs no runs, while they are made elsewhere
@@ -39,6 +40,6 @@ def figure(arguments: Sequence[str]) -> int:
 
 
 def _compared(drawn: make.Drawn, wanted: make.Drawing) -> int:
-    compared = reference.compare(drawn.data, wanted.reference)
+    compared = reference.against_reference(drawn.data, wanted.reference)
     print(f"reference data: {compared.verdict}" + (f" ({compared.difference})" if compared.difference else ""))
     return 1 if compared.verdict == "different" else 0

@@ -2,7 +2,6 @@
 
 import json
 import re
-import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,13 +17,14 @@ from mqlearn.errors import SettingError
 from mqlearn.experiments import execute
 from mqlearn.experiments.plan import Plan, plan
 from mqlearn.experiments.settings import compose, identity
+from mqlearn.experiments.settings.recipes import command
 from mqlearn.files import deliver
 from mqlearn.paths import outputs_folder
 from mqlearn.storage import runs
 
 _PLAIN = ("discount", "iterations", "n_seeds", "seed", "checkpoints", "n_checkpoints", "q0", "theta0")
 _FILES = ("--output", "--verdicts")
-_MANY = 500  # pairs: beyond, no one reads them, and the correction leaves nothing
+_MANY = 500  # pairs: beyond, no one reads them, and the correction leaves little
 _KINDS = (".html", ".htm")
 
 
@@ -50,7 +50,8 @@ def report(arguments: Sequence[str]) -> int:
     chosen = selection.select(found.runs, chosen_by, ("experiment.name", "tracking.uri"))
     if answers is not None:
         _refuse_of_others(answers, {run.digest for run in chosen}, files["--verdicts"])
-    stand = selection.standing(chosen)
+    plan_runs = selection.of_the_plan(chosen, compare.plain([name], chosen_by, config_dir))
+    stand = selection.standing(plan_runs.runs)
     planned = labels.planned(name, config_dir)
     entries = labels.entries(stand.runs, curves=planned)
     if not planned:  # m=2 before m=10
@@ -65,11 +66,11 @@ def report(arguments: Sequence[str]) -> int:
         name,
         made,
         answers,
-        command=shlex.join(["mqlearn", "report", f"experiment.name={name}", *chosen_by, *told]),
+        command=command("report", [f"experiment.name={name}", *chosen_by, *told], config_dir),
         versions=execute.versions(),
         reason=reason,
         failed=_failed(outputs, name),
-        notes=stand.notes,
+        notes=(*found.notes, *plan_runs.notes, *stand.notes),
         plan=_plan(name, made, config_dir) if planned else None,
     )
     deliver("--output", output, text)
@@ -80,17 +81,17 @@ def report(arguments: Sequence[str]) -> int:
 
 
 def verdicts_of(entries: Sequence[Entry]) -> tuple[list[dict[str, Any]], str]:
-    """Every pair within its block by the last error, as plain data; or none, and why. All that is known of compare."""
-    from mqlearn.analysis.comparison import tables
+    """Every pair within its block by the last error, as plain data, or only those with the best and the baseline, and
+    why; or none, and why."""
+    from mqlearn.analysis.comparison import comparison
 
     try:
+        question, reason = compare.question_of({}), ""
         wanted = pairing.pairs(entries)
         if len(wanted) > _MANY:
-            problem = f"are too many to compare; select fewer runs, or give those of `mqlearn compare` by {_FILES[1]}"
-            raise SettingError("selection", f"{len(wanted)} pairs", problem)
-        return [
-            runs.plain(tables.row(one), finite=True) for one in pairing.answers(wanted, compare.question_of({}))
-        ], ""
+            wanted, reason = pairing.with_best_and_baseline(entries, question)
+        answers = pairing.answers(wanted, question)
+        return [runs.plain(comparison.row(one), finite=True) for one in answers], reason
     except SettingError as error:
         return [], f"No comparison was made: {error}"
 

@@ -163,11 +163,11 @@ def run_together(
         workers = 1  # Gymnasium's steps are Python: threads would take turns, and lose time at every turn
     n_parts = max(workers, -(-n_seeds // (_TABLES if features is None else _LANES)))
     lanes = _deal(n_seeds, n_parts, _LANE_STEP if synchronous else 1)
+    evaluation = resolve_evaluation(evaluation, default_episodes(mdp, sampling))
     shared_warnings: list[str] = []
     shared_facts: dict[str, Any] = {}
     optimal_q = None
     if isinstance(mdp, Simulator):
-        evaluation = resolve_evaluation(evaluation, _SIMULATED_EPISODES)
         measure = SimulationMeasure(evaluation, iteration)
         sources: list[Samples | None] = [None] * len(lanes)
         learners = [
@@ -176,7 +176,6 @@ def run_together(
     else:
         optimum = optimal(mdp)
         optimal_q = optimum.q
-        evaluation = resolve_evaluation(evaluation, 0 if synchronous else _EPISODES)
         shared_warnings += mdp.notes
         shared_warnings += evaluation.warnings(mdp)
         point = None
@@ -269,6 +268,13 @@ def check_together(
         if not isinstance(features, Features | None) or (features and len(features.active) != len(mdp.pairs)):
             given, n = getattr(features, "name", features), len(mdp.pairs)
             raise SettingError("features", given, f"must be features of the {n} learned pairs of {mdp.name}, or None")
+
+
+def default_episodes(mdp: Any, sampling: Any) -> int:
+    """Greedy episodes of an evaluation, unless set."""
+    if not isinstance(mdp, FiniteMDP):
+        return _SIMULATED_EPISODES
+    return 0 if isinstance(sampling, Synchronous) else _EPISODES
 
 
 def resolve_evaluation(evaluation: Evaluation | None, episodes: int) -> Evaluation:

@@ -10,6 +10,7 @@ import numpy as np
 from mqlearn.checks import choice, whole
 from mqlearn.errors import SettingError, user_code
 from mqlearn.learning.chains import stream_at
+from mqlearn.learning.metric_kinds import BUILT_IN
 from mqlearn.learning.sampling import alias_table, transition_model
 from mqlearn.problems.mdp import FiniteMDP
 from mqlearn.problems.solvers import Optimum, policy_values_at_start
@@ -19,13 +20,6 @@ if TYPE_CHECKING:
 
 Metric = Callable[[np.ndarray, FiniteMDP], np.ndarray]
 
-BUILT_IN = (
-    "q_error", "expected_return", "q_error_l2", "bellman_error", "policy_value", "value_gap", "theta_error",
-    "theta_error_average", "return_uniform", "return_start", "success_probability", "success_uniform",
-)  # fmt: skip
-MORE_IS_BETTER = (
-    "expected_return", "policy_value", "return_uniform", "return_start", "success_probability", "success_uniform",
-)  # fmt: skip
 _CACHED = 2**15  # entries of tables that are worked on at a time
 _SMALL = 128  # states: up to here the exact value of every greedy policy is affordable at every checkpoint,
 _RETURNS = 40  # and its exact return at so many
@@ -73,6 +67,21 @@ class Evaluation:
         if self.episodes and path is not None and limit < path:
             return [f"evaluation.time_limit={limit} is below the shortest path from the start, {path} moves"]
         return []
+
+
+def recorded(mdp: Any, features: Any, evaluation: Evaluation, more: Mapping[str, Metric] | None = None) -> list[str]:
+    """Names of the metrics that a run can record; theta_error is absent still where no theta* is found.
+
+    evaluation: with its number of episodes.
+    """
+    starts = {"both": ("uniform", "start")}.get(evaluation.start, (evaluation.start,))
+    if not isinstance(mdp, FiniteMDP):
+        return ["expected_return", "return_start"] if evaluation.episodes else []
+    names = ["q_error", "expected_return", "q_error_l2", "bellman_error", "policy_value", "value_gap"]
+    names += [] if features is None else ["theta_error", "theta_error_average"]
+    if evaluation.episodes:
+        names += [*(f"return_{start}" for start in starts), "success_probability", "success_uniform"]
+    return [*names, *(more or {})]
 
 
 class Measure:

@@ -1,11 +1,11 @@
 """What the paper's theorems say in numbers, where their constants can be computed."""
 
 import math
-from typing import Any
 
 import numpy as np
 
 from mqlearn.errors import SettingError
+from mqlearn.problems.mdp import FiniteMDP
 
 
 def theorem_3(
@@ -31,21 +31,15 @@ def theorem_3(
     return np.where(steps > m, bound, np.nan)
 
 
-def contraction(cell: Any) -> float:
-    """A delta > 0 with which Assumption 2 holds, for one-hot features and a uniform behaviour.
+def contraction(mdp: FiniteMDP, mu: np.ndarray) -> float:
+    """A delta > 0 with which Assumption 2 holds for one-hot features; mu (S, A): the pairs that a uniform behaviour
+    meets in the long run.
 
-    With e = theta - theta* and mu the distribution of the samples, |max_v theta - max_v theta*|^2 at a state is at most
-    the sum of e^2 over its A actions, and a state is entered no more often than it is left; so by Cauchy and Schwarz
+    With e = theta - theta*, |max_v theta - max_v theta*|^2 at a state is at most the sum of e^2 over its A actions, and
+    a state is entered no more often than it is left; so by Cauchy and Schwarz
     e'gbar(theta) >= (1 - g sqrt(A)) sum mu e^2 >= (1 - g sqrt(A)) min(mu) |e|^2. Raises SettingError if g sqrt(A) >= 1:
     then this argument gives nothing.
     """
-    from mqlearn.learning.sampling import stationary
-
-    mdp, settings = cell.mdp, cell.settings
-    if settings["features"].get("name") != "one_hot" or settings["sampling"].get("behaviour") != "uniform":
-        raise SettingError("features", settings["features"].get("name"), "must be one_hot, under a uniform behaviour")
-    mu = stationary(cell.run_arguments["sampling"], mdp)
-    assert mu is not None  # a uniform behaviour has a stationary chain
     share = 1 - mdp.discount * math.sqrt(mdp.n_actions)
     if share <= 0:
         expected = f"must be below 1/sqrt({mdp.n_actions}), or Assumption 2 is not known to hold"

@@ -6,6 +6,7 @@ import json
 import math
 import shlex
 import shutil
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -14,12 +15,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from mqlearn.analysis.comparison import comparison, selection
-from mqlearn.analysis.comparison.labels import Curve, Entry, entries, planned
-from mqlearn.analysis.comparison.samples import Question
+from mqlearn.analysis.comparison import columns, comparison, selection
+from mqlearn.analysis.comparison.labels import CurveName, Entry, entries, planned
+from mqlearn.analysis.comparison.seed_values import Question
 from mqlearn.experiments import execute
 from mqlearn.experiments.settings import compose, identity
-from mqlearn.experiments.settings.cell import build
+from mqlearn.experiments.settings.cell import build, run_cells
 from mqlearn.storage import runs
 
 SMALL = ("n_checkpoints=12", "tracking=none")
@@ -85,6 +86,18 @@ def rewritten(run: runs.Run, folder: Path, *, curve=None, metric="q_error", dive
     return runs.write(folder, settings=settings, digest=folder.name, name=run.name, result=result, extra=extra)
 
 
+def of_settings(settings) -> runs.Run:
+    """A run of which no more is known than its settings."""
+    run = runs.Run(Path(), {"numerics_version": 1, "digest": "0" * 64})
+    run.__dict__["settings"] = settings
+    return run
+
+
+def answered(pairs) -> list[SimpleNamespace]:
+    """The verdicts on some pairs as plain data, by attribute."""
+    return [SimpleNamespace(**comparison.row(one)) for one in comparison.decide(pairs)]
+
+
 # --- the answer ---------------------------------------------------------------------------------------------------
 
 
@@ -109,7 +122,8 @@ def test_verdicts_say_what_the_curves_say(compare, made):
     assert "common random numbers" in done.out
     assert "evaluation episodes are not seeds" in done.out
     assert "12 of 12 pairs" in done.out
-    assert "95 % BCa bootstrap" in done.out
+    assert "95 % Student's t (with 10 seeds it covers 0.95 of the time on normal, 0.84 on lognormal data)" in done.out
+    assert "symmetric about 0 (sign-flip)" in done.out
     assert "a - b negative: a has less error" in done.out
     assert "2 comparisons" in done.out
 
@@ -120,8 +134,43 @@ def test_every_pair_within_a_block_and_the_same_answer_twice(compare):
     assert len(done.rows) == 6
     assert len({row["group"] for row in done.rows}) == 2
     assert all(row["at"] <= 100 for row in done.rows)
-    assert {row["correction"] for row in done.rows} == {"Holm over 6 comparisons"}
+    assert {row["correction"] for row in done.rows} == {"Holm over 3 comparisons"}
     assert compare("experiment.name=small", "at=100").rows == done.rows
+
+
+def test_the_answer_comes_first_with_the_number_of_comparisons(compare):
+    lines = compare("experiment.name=small").out.splitlines()
+    assert lines[0].startswith("6 of 6 comparisons show a difference. Level 0.05, corrected by Holm over the 3 ")
+    assert lines[1].startswith("[frozen_lake_4x4") and lines[1].endswith("rivals and worse than none")
+
+
+def test_runs_of_a_variant_do_not_change_the_answer_of_the_plain_question(compare):
+    alone = compare("experiment.name=small", "env=frozen_lake_4x4").rows
+    beside = compare("experiment.name=small,greedy").rows
+    group = alone[0]["group"]
+    assert [row for row in beside if row["group"] == group] == alone
+    assert len(beside) > len(alone)
+
+
+def test_a_narrow_terminal_gets_fewer_columns_and_says_which(compare, monkeypatch):
+    wide = compare("experiment.name=small", "against=q_learning")
+    assert "Left out" not in wide.out
+    monkeypatch.setenv("COLUMNS", "80")
+    narrow = compare("experiment.name=small", "against=q_learning")
+    assert max(map(len, narrow.out.splitlines())) <= 80
+    assert "Left out to fit 80 columns: p, needed, mean a, mean b" in narrow.out
+    assert narrow.out.count("12 of 12 pairs") == 4  # every line still says how many seeds are in it
+    assert narrow.rows == wide.rows
+
+
+def test_columns_are_left_out_in_their_order_and_long_texts_broken():
+    table = [["a", "b", "p", "q"], ["a long label of two runs", "b", "0.123", "1"]]
+    assert columns.aligned(table, None, ("p",), ("a",)) == columns.aligned(table, 60, ("p",), ("a",))
+    lines, left = columns.aligned(table, 38, ("p", "q"), ("a",))
+    assert left == ["p"] and max(map(len, lines)) <= 38
+    lines, left = columns.aligned(table, 24, ("p", "q"), ("a",))
+    assert left == ["p", "q"] and max(map(len, lines)) <= 24
+    assert [line.split() for line in lines[1:]] == [["a", "long", "label", "of", "two", "b"], ["runs"]]
 
 
 def test_time_area_and_return(compare, made):
@@ -151,7 +200,7 @@ def test_more_return_is_better_and_less_error(made, tmp_path):
         pair = [(name, high - less) for name, less in (("a", 0), ("b", 2))]
         made_runs = [rewritten(run, tmp_path / f"{metric}-{name}", curve=x, metric=metric) for name, x in pair]
         a, b = (Entry(one, one.digest) for one in made_runs)
-        (row,) = comparison.decide([comparison.ask(a, b, Question(summary))])
+        (row,) = answered([comparison.ask(a, b, Question(summary))])
         assert (row.verdict, row.effect) == (winner, pytest.approx(2))
         assert row.p == row.p_smallest == 2.0**-11
 
@@ -174,7 +223,7 @@ def test_panels_with_schedules_of_their_own_are_blocks(made):
     assert "MomentumQ m=2" in {curve.label for curve in planned("figure1").values()}
     assert planned("small") == {}
     pair = [of(made, "small", env="frozen_lake_4x4", algorithm=name) for name in ("nesa", "speedy_q")]
-    own = {identity.rule_key(run.settings): Curve("A", panel) for run, panel in zip(pair, "pq", strict=True)}
+    own = {identity.rule_key(run.settings): CurveName("A", panel) for run, panel in zip(pair, "pq", strict=True)}
     assert [(entry.label, entry.block[-3:]) for entry in entries(pair, curves=own)] == [("A", ", p"), ("A", ", q")]
 
 
@@ -269,6 +318,35 @@ def test_pairs_are_recognised_from_the_records(compare, made, tmp_path):
     assert not paired and "the sampling differs" in why
 
 
+def test_replay_and_markovian_sampling_are_paired_where_the_chain_of_a_seed_is_the_same():
+    """A record says so, and the trajectories are: every pair is visited equally often."""
+    cells = {
+        name: build(
+            compose.compose([f"sampling={name}", *words, "iterations=300", "n_seeds=4", "evaluation.episodes=0"])
+        )
+        for name, words in (("markovian", ()), ("replay", ("sampling.capacity=50",)), ("iid", ()))
+    }
+
+    def paired(change_a, change_b):
+        a, b = (
+            of_settings({**cells[name].settings, "sampling": {**cells[name].settings["sampling"], **change}})
+            for name, change in (("markovian", change_a), ("replay", change_b))
+        )
+        return comparison.pairing(a, b)
+
+    assert paired({}, {}) == (
+        True,
+        "common random numbers (seed=0): the chain of a seed is the same in both; replay draws from it",
+    )
+    visits = {name: run_cells([cell])[0].visits for name, cell in cells.items()}
+    np.testing.assert_array_equal(visits["markovian"], visits["replay"])
+    for change in ({"warm_up": 10}, {"draws": 2}, {"start": "uniform"}, {"time_limit": 5}):
+        assert not paired({}, change)[0]
+    assert paired({"clock": "local"}, {"start": "start"})[0]
+    assert not paired({"behaviour": "epsilon_greedy"}, {"behaviour": "epsilon_greedy"})[0]
+    assert not comparison.pairing(*(of_settings(cells[name].settings) for name in ("markovian", "iid")))[0]
+
+
 # --- seeds that diverge -------------------------------------------------------------------------------------------
 
 
@@ -291,7 +369,7 @@ def test_diverged_seeds_are_counted_in_every_line_and_treated_as_asked(made, tmp
     worst = 2.0  # the initial error of a diverged seed
     wanted = {"worst": worst, "censored": 2.0, "excluded": None}
     for treatment, value in wanted.items():
-        (row,) = comparison.decide([comparison.ask(a, b, Question(diverged=treatment))])
+        (row,) = answered([comparison.ask(a, b, Question(diverged=treatment))])
         stand_in = [] if value is None else [value] * 3
         used = finite if value is None else np.arange(20)
         assert row.value_a == pytest.approx(np.mean([*(kept[finite] - 0.1), *stand_in]))
@@ -299,14 +377,14 @@ def test_diverged_seeds_are_counted_in_every_line_and_treated_as_asked(made, tmp
         assert (row.n_finite, row.n_finite_a, row.n_seeds_a, row.n_finite_b, row.n_used) == (17, 17, 20, 20, len(used))
         assert any("17 of 20 seeds finite" in note for note in row.notes)
         assert row.verdict == ("a_better" if treatment == "excluded" else "no_difference")
-    (row,) = comparison.decide([comparison.ask(a, b, Question(at=20))])
+    (row,) = answered([comparison.ask(a, b, Question(at=20))])
     assert row.n_finite == 20  # none has diverged by then
 
 
 def test_a_diverged_seed_never_arrives(made, tmp_path):
     a, b = diverging(made, tmp_path)
     question = Question("time", epsilon=0.55)
-    (row,) = comparison.decide([comparison.ask(a, b, question)])
+    (row,) = answered([comparison.ask(a, b, question)])
     first = a.run.curves["iteration"][1]
     assert row.value_a == first  # 17 of 20 arrive at once
     assert row.n_used == 20 and row.n_finite_a == 17
@@ -323,10 +401,10 @@ def test_when_every_seed_has_diverged_there_is_no_verdict(made, tmp_path):
     lost = np.where(run.curves["iteration"] < 50, 1.0, np.nan) * np.ones((3, 1))
     gone = [rewritten(run, tmp_path / name, curve=lost, diverged={0: 50, 1: 50, 2: 50}) for name in ("a", "b")]
     a, b = (Entry(one, one.digest, "") for one in gone)
-    (row,) = comparison.decide([comparison.ask(a, b, Question())])
+    (row,) = answered([comparison.ask(a, b, Question())])
     assert row.verdict == "impossible" and row.n_finite == 0 and row.at == 100
     assert math.isnan(row.effect)
-    (row,) = comparison.decide([comparison.ask(a, b, Question("area"))])
+    (row,) = answered([comparison.ask(a, b, Question("area"))])
     assert row.verdict == "impossible" and row.n_finite == 0  # though they have an area up to where they end
 
 
@@ -334,7 +412,7 @@ def test_rules_that_are_one_differ_by_rounding_only_and_so_do_not_differ(made, t
     run = of(made, "small", env="frozen_lake_4x4", algorithm="nesa")
     noise = 1e-16 * (1 + np.random.default_rng(0).random(run.curves["q_error"].shape))
     other = rewritten(run, tmp_path / "twin", curve=run.curves["q_error"] + noise)
-    (row,) = comparison.decide([comparison.ask(Entry(run, "a"), Entry(other, "b"), Question())])
+    (row,) = answered([comparison.ask(Entry(run, "a"), Entry(other, "b"), Question())])
     assert (row.verdict, row.p, row.effect) == ("no_difference", 1, 0)
 
 
@@ -395,6 +473,78 @@ def test_of_runs_that_differ_in_extent_the_one_like_its_block_counts(made, tmp_p
     assert "2 runs differ only in seeds or length; the one with 3 seeds, 100 iterations counts" in kept.notes[0]
     kept = selection.standing([found[0], longer])
     assert [run.digest for run in kept.runs] == ["longer"]
+
+
+def test_runs_of_one_name_that_differ_in_source_model_or_numerics_are_told_apart(made, tmp_path):
+    run = of(made, "three", algorithm="q_learning")
+    for what, change in (
+        ("source", {"made_of": {"model": "m", "sources": {"my_rules": "b"}}}),
+        ("model", {"made_of": {"model": "n", "sources": {"my_rules": "a"}}}),
+        ("numerics version", {"numerics_version": 99}),
+        ("source or model", {}),  # a record of before, of the same extent and with another digest
+    ):
+        old = rewritten(run, tmp_path / what.replace(" ", "-") / "old")
+        old = runs.update_summary(old, made_of={"model": "m", "sources": {"my_rules": "a"}} if change else None)
+        new = runs.update_summary(rewritten(run, tmp_path / what.replace(" ", "-") / "new"), **change)
+        for one in (old, new):
+            if not one.summary.get("made_of"):
+                one.summary.pop("made_of", None)
+        kept = selection.standing([old, new])
+        assert {one.digest for one in kept.runs} == {"old", "new"}
+        (note,) = kept.notes
+        assert f"2 runs of the same settings differ in {what}" in note and "select one by digest=" in note
+        assert f"old, made {old.summary['ended'][:10]}" in note
+        assert selection.select([old, new], ["digest=ol"]) == [old]
+        assert len({entry.label for entry in entries([old, new])}) == 2
+
+
+def test_a_rule_edited_between_two_runs_of_different_length_is_told_apart(mqlearn, outputs, work):
+    code = (
+        "import mqlearn as mq\n\n\nclass Edited(mq.Rule):\n    def update(self, k, q, q_prev, target, target_prev):\n"
+    )
+    (work / "conf" / "algorithm").mkdir(parents=True)
+    (work / "conf" / "algorithm" / "edited.yaml").write_text("_target_: edited_rules.Edited\nname: edited\n")
+    own = ("--config-dir", "conf", "plugins=[edited_rules]", "algorithm=edited", "experiment.name=e", "tracking=none")
+    for share, iterations in ((0.5, 20), (0.25, 40)):
+        (work / "edited_rules.py").write_text(f"{code}        return q + {share} * (target - q)\n")
+        sys.modules.pop("edited_rules", None)
+        build.__globals__["_build"].cache_clear()
+        assert mqlearn("run", *own, f"iterations={iterations}", "n_seeds=6").code == 0
+    done = mqlearn("compare", "experiment.name=e")
+    assert done.code == 0, done.err
+    assert "2 runs of the same settings differ in source" in done.out and "1 of 1" in done.out
+
+
+def test_variants_of_a_figure_leave_its_plain_question_alone(mqlearn, outputs, work):
+    rules = (
+        "algorithm=q_learning,nesa,speedy_q",
+        "env=frozen_lake_4x4",
+        "n_seeds=7",
+        "n_checkpoints=8",
+        "tracking=none",
+    )
+    (work / "conf" / "experiment").mkdir(parents=True)
+    (work / "conf" / "experiment" / "mine.yaml").write_text(
+        "# @package _global_\niterations: 60\nn_seeds: 7\nn_checkpoints: 8\nexperiment: {name: mine}\nfigure:\n"
+        "  module: mqlearn.analysis.figures.error_curves\n  metric: q_error\n"
+        "  curves: {A: [algorithm=q_learning], B: [algorithm=nesa], C: [algorithm=speedy_q]}\n"
+    )
+    answers = []
+    for variant in ("iterations=60", "iterations=90", "seed=4", "discount=0.95"):
+        words = {"iterations": "iterations=60"} | {variant.partition("=")[0]: variant}
+        assert mqlearn("run", "-m", "hydra/launcher=basic", *rules, *words.values(), "experiment.name=mine").code == 0
+        asked = ("compare", "experiment.name=mine", "--config-dir", "conf", "discount=0.9", "--json", "v.json")
+        done = mqlearn(*asked)
+        assert done.code == 0, done.err
+        answers.append(json.loads((work / "v.json").read_text()))
+    assert all(one == answers[0] for one in answers) and len(answers[0]) == 3
+    assert "6 runs of variants left out" in done.out
+    mqlearn("compare", "experiment.name=mine", "--config-dir", "conf", "--json", "v.json")
+    everything = json.loads((work / "v.json").read_text())
+    assert [row for row in everything if "discount 0.9," in row["group"]] == answers[0]
+    assert mqlearn("compare", "experiment.name=mine", "--config-dir", "conf", "seed=4").out.startswith(
+        ("2 of 3", "3 of 3")
+    )
 
 
 def test_labels_name_what_differs_and_no_more(made, tmp_path):
@@ -511,7 +661,7 @@ def test_tuning_gives_equal_budgets_and_reports_on_other_seeds(compare, mqlearn,
 
 
 def test_settings_that_could_be_best_hold_the_best_and_not_a_hopeless_one():
-    from mqlearn.analysis.comparison.tuned import Setting, _could_be_best
+    from mqlearn.analysis.comparison.tuned import TriedSetting, _could_be_best
     from mqlearn.analysis.statistics.intervals import Estimate
 
     rng = np.random.default_rng(1)
@@ -520,7 +670,7 @@ def test_settings_that_could_be_best_hold_the_best_and_not_a_hopeless_one():
         shared = rng.normal(size=8)
         values = [mean + shared + 0.3 * rng.normal(size=8) for mean in (0.0, 0.05, 3.0)]
         none: Any = None  # what is tested looks at the values alone
-        tried = [Setting(none, str(i), x, Estimate(0, 0, 0, 8)) for i, x in enumerate(values)]
+        tried = [TriedSetting(none, str(i), x, Estimate(0, 0, 0, 8)) for i, x in enumerate(values)]
         kept = {one.words for one in _could_be_best(tried, 1, 0.05)}
         missed += "0" not in kept
         assert "2" not in kept

@@ -16,10 +16,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import mqlearn
-from mqlearn.analysis.figures import error_curves, parts, reference, style
+from mqlearn.analysis.figures import error_curves, heat_map, parts, reference, style
 from mqlearn.analysis.figures.error_curves import Curve, Panel
 from mqlearn.analysis.statistics.intervals import mean_interval
 from mqlearn.errors import SettingError
+from mqlearn.learning import metric_kinds
 
 PROVENANCE = {
     "digest": "ab(12)",
@@ -220,6 +221,36 @@ def test_no_text_sticks_out_of_the_page_and_none_of_the_legend_is_lost(last, n_p
     assert sorted(shown) == sorted(FAMILIES)
 
 
+@pytest.mark.parametrize("metric", ["q_error", "policy_value", "theta_error", "success_uniform", "own_metric"])
+def test_a_metric_brings_its_label_its_scale_and_its_direction(metric):
+    figure = error_curves.draw([Panel("map", [curve("a"), curve("b", start=2.0)])], metric=metric)
+    kind = metric_kinds.kind_of(metric)
+    assert figure.axes[0].get_ylabel() == kind.axis
+    assert figure.axes[0].get_yscale() == kind.scale == ("linear" if kind.more_is_better else "log")
+    assert ("more is better" in figure.axes[0].get_ylabel()) == kind.more_is_better
+    assert kind.label != metric_kinds.kind_of("q_error").label or metric == "q_error"
+
+
+@pytest.mark.parametrize("metric", ["q_error", "policy_value"])
+def test_many_runs_are_rows_of_a_map_of_colours_best_first(metric):
+    curves = [curve(f"rule {i}", start=1 + i) for i in range(60)]
+    lost = Curve(
+        "lost",
+        curves[0].iteration,
+        np.where(curves[0].iteration > 10, np.nan, curves[0].values),
+        dict.fromkeys(range(20), 11),
+    )
+    figure = heat_map.draw([Panel("map", [*curves, lost])], metric=metric)
+    names = [label.get_text() for label in figure.axes[0].get_yticklabels()]
+    best = "rule 59" if metric == "policy_value" else "rule 0"
+    assert names[0] == best and names[-1].startswith("lost (0 of ") and len(names) == 61
+    figure.canvas.draw()
+    page = figure.bbox
+    for axes in figure.axes:
+        box = axes.get_tightbbox()
+        assert box is not None and page.x0 <= box.x0 and box.x1 <= page.x1 and page.y0 <= box.y0 and box.y1 <= page.y1
+
+
 def test_the_ends_are_named_in_the_order_of_the_errors():
     curves = [curve(f"rule {s}", start=s, short=f"s{s}") for s in (3.0, 1.0, 2.0)]
     figure = error_curves.draw([Panel("map", curves)])
@@ -353,56 +384,56 @@ def test_a_comparison_is_same_compatible_or_different(tmp_path):
     first = path.read_bytes()
     reference.write_reference(path, dict(reversed(numbers.items())))
     assert path.read_bytes() == first
-    assert reference.compare(numbers, path) == reference.Comparison("same")
+    assert reference.against_reference(numbers, path) == reference.Comparison("same")
 
     key = "FrozenLake 8×8 | SpeedyQ, azar | "
     nudged = numbers | {key + "band": numbers[key + "band"] * (1 + 1e-9)}
-    outcome = reference.compare(nudged, path)
+    outcome = reference.against_reference(nudged, path)
     assert outcome.verdict == "compatible" and outcome.difference.startswith(f"{key}band[0, 0]: ")
     assert reference.digest(nudged) != reference.digest(numbers)
 
     moved = numbers[key + "band"].copy()
     moved[0, 7] *= 1 + 1e-5
-    outcome = reference.compare(numbers | {key + "band": moved}, path)
+    outcome = reference.against_reference(numbers | {key + "band": moved}, path)
     assert outcome.verdict == "different" and f"{key}band[0, 7]: " in outcome.difference
 
     for name, change in {"n_finite": -1, "iteration": 1}.items():
-        outcome = reference.compare(numbers | {key + name: numbers[key + name] + change}, path)
+        outcome = reference.against_reference(numbers | {key + name: numbers[key + name] + change}, path)
         assert outcome.verdict == "different" and key + name in outcome.difference
 
     fewer = {name: array for name, array in numbers.items() if not name.startswith(key)}
-    assert "only in the reference" in reference.compare(fewer, path).difference
-    assert "only in this figure" in reference.compare(numbers | {"new": np.ones(2)}, path).difference
+    assert "only in the reference" in reference.against_reference(fewer, path).difference
+    assert "only in this figure" in reference.against_reference(numbers | {"new": np.ones(2)}, path).difference
     shorter = numbers | {key + "iteration": numbers[key + "iteration"][:-1]}
-    assert "shape" in reference.compare(shorter, path).difference
+    assert "shape" in reference.against_reference(shorter, path).difference
 
 
 def test_nan_and_infinity_compare_as_values_and_band_ends_by_the_size_of_the_band(tmp_path):
     path = tmp_path / "r.npz"
     band = np.array([[1.0, 2.0, np.inf], [1e-12, np.nan, 1.0], [2.0, np.nan, 1.0]])
     reference.write_reference(path, {"x": band})
-    assert reference.compare({"x": band + 0.0}, path).verdict == "same"
+    assert reference.against_reference({"x": band + 0.0}, path).verdict == "same"
     other_nan = band.copy()
     other_nan.view(np.uint64)[1, 1] |= 1
-    assert reference.compare({"x": other_nan}, path).verdict == "same"
+    assert reference.against_reference({"x": other_nan}, path).verdict == "same"
     assert reference.digest({"x": other_nan}) == reference.digest({"x": band})
     low = band.copy()
     low[1, 0] = -1e-12  # cancellation: nothing beside a mean of 1
-    assert reference.compare({"x": low}, path).verdict == "compatible"
+    assert reference.against_reference({"x": low}, path).verdict == "compatible"
     for place, value in {(1, 1): 2.0, (0, 2): 1e300, (0, 0): np.nan}.items():
         wrong = band.copy()
         wrong[place] = value
-        assert reference.compare({"x": wrong}, path).verdict == "different"
+        assert reference.against_reference({"x": wrong}, path).verdict == "different"
 
 
 def test_missing_and_damaged_references_are_one_clear_message(tmp_path):
     path = tmp_path / "r.npz"
     with pytest.raises(SettingError, match="no reference data"):
-        reference.compare({}, path)
+        reference.against_reference({}, path)
     reference.write_reference(path, {"x": np.ones(1000)})
     path.write_bytes(path.read_bytes()[:-40])
     with pytest.raises(SettingError, match=r"complete \.npz file"):
-        reference.compare({}, path)
+        reference.against_reference({}, path)
 
 
 def test_the_sidecar_records_runs_pictures_and_the_digest_of_the_data(tmp_path):

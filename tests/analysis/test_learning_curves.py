@@ -17,7 +17,7 @@ from twins import success_within
 import mqlearn as mq
 from mqlearn.analysis.figures import exact_lines, learning_curves, make, reference, style
 from mqlearn.analysis.figures.error_curves import Curve
-from mqlearn.analysis.figures.learning_curves import ROWS, Setting
+from mqlearn.analysis.figures.learning_curves import ROWS, Column
 from mqlearn.analysis.statistics.intervals import mean_interval
 from mqlearn.cli.figure import figure
 from mqlearn.errors import SettingError
@@ -58,8 +58,8 @@ def curves(metric: str, *, n_seeds: int = 20, diverged: dict[str, dict[int, int]
     return rivals
 
 
-def setting(title: str = "constant step, replay", rows=tuple(ROWS), **more) -> Setting:
-    return Setting(title, {metric: curves(metric, **more) for metric in rows}, LINES)
+def setting(title: str = "constant step, replay", rows=tuple(ROWS), **more) -> Column:
+    return Column(title, {metric: curves(metric, **more) for metric in rows}, LINES)
 
 
 FOUR = [f"{step} step, {mode}" for step in ("constant", "diminishing") for mode in ("replay", "Markovian")]
@@ -123,7 +123,7 @@ def test_exact_values_are_points_side_by_side_at_the_quarters_with_their_interva
 
 
 def test_exact_values_at_every_checkpoint_are_curves():
-    everywhere = Setting("small map", {"policy_value": curves("theta_error")})
+    everywhere = Column("small map", {"policy_value": curves("theta_error")})
     figure = learning_curves.draw([everywhere])
     assert sum(mark == "None" and len(x) == 41 for mark, x, _ in lines(figure.axes[0])) == len(RULES)
     assert "side by side" not in texts(figure)
@@ -192,14 +192,14 @@ def test_rows_that_no_run_has_are_left_out_with_a_note():
     partly = [setting(), setting("other", rows=("return_uniform",))]
     assert len(learning_curves.draw(partly).axes) == 6
     with pytest.raises(SettingError, match="at least one curve of return_uniform"):
-        learning_curves.draw([Setting("empty", {})])
+        learning_curves.draw([Column("empty", {})])
 
 
 @pytest.mark.parametrize("value", [0.0, 1.0, -13.0, 1e300, np.nan])
 def test_constant_curves_one_seed_and_no_iterations_are_figures_too(value):
     for iteration in ([0], [0, 1], [0, 250, 500, 1000]):
         rows = {metric: [Curve("rule", np.array(iteration), np.full((1, len(iteration)), value))] for metric in ROWS}
-        figure = learning_curves.draw([Setting("map", rows)])
+        figure = learning_curves.draw([Column("map", rows)])
         figure.canvas.draw()
         assert "one seed; no band" in texts(figure)
 
@@ -235,9 +235,9 @@ def test_the_data_hold_all_metrics_and_lines_and_do_not_depend_on_the_order_of_d
             np.testing.assert_array_equal(numbers[key + "n_finite"], interval.n_finite)
     assert numbers["constant step, replay | policy_value | line | optimal"] == [0.9]
     assert len(numbers) == 3 * 3 * len(RULES) + 4
-    turned = Setting(one.title, dict(reversed([*one.curves.items()])), dict(reversed([*one.lines.items()])))
+    turned = Column(one.title, dict(reversed([*one.curves.items()])), dict(reversed([*one.lines.items()])))
     assert reference.digest(learning_curves.data([turned])) == reference.digest(numbers)
-    moved = Setting(one.title, one.curves, LINES | {"policy_value": {"optimal": 0.91}})
+    moved = Column(one.title, one.curves, LINES | {"policy_value": {"optimal": 0.91}})
     assert reference.digest(learning_curves.data([moved])) != reference.digest(numbers)
 
 
@@ -368,7 +368,7 @@ def test_curves_of_the_smoke_figure_have_the_numbers_of_its_reference_data(tmp_p
     _, data = learning_curves.from_runs(some, [done[one.cell.digest] for one in some], planned.spec, "ci95")
     with np.load(make.REFERENCE / "figure2_smoke.npz") as stored:
         reference.write_reference(tmp_path / "some.npz", {name: stored[name] for name in data})
-    compared = reference.compare(data, tmp_path / "some.npz")
+    compared = reference.against_reference(data, tmp_path / "some.npz")
     assert compared.verdict in ("same", "compatible"), compared.difference
     assert len(data) > len(chosen) * len(ROWS)
 

@@ -1,6 +1,8 @@
 """The report as a file: what it holds, that it needs nothing else, and that figures and reports explain themselves."""
 
+import base64
 import functools
+import io
 import json
 import shutil
 import sys
@@ -10,10 +12,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from mqlearn.analysis.figures import style
 from mqlearn.analysis.report import grid, maps, verdicts
-from mqlearn.analysis.report.markup import number, plain, tag
+from mqlearn.analysis.report.markup import number, plain, render
 from mqlearn.analysis.statistics.intervals import mean_interval
 from mqlearn.cli import explain
 from mqlearn.cli.main import main
@@ -242,6 +245,19 @@ def test_verdicts_come_as_plain_data():
             verdicts.check(wrong, "here")
 
 
+def test_many_runs_are_compared_with_the_best_and_the_baseline_and_all_drawn(mqlearn, outputs, work):
+    offsets = ",".join(map(str, range(17)))
+    sweep = ("algorithm=q_learning,nesa", f"step_size.offset={offsets}", "n_seeds=2", "iterations=20", "tracking=none")
+    assert mqlearn("run", "-m", "hydra/launcher=basic", *sweep, "experiment.name=many").code == 0
+    assert mqlearn("report", "experiment.name=many", "tracking=none", "--output", "a.html").code == 0
+    page = read(work / "a.html")
+    assert page.all("p", class_="headline")[0].startswith("0 of ") and "Drawn are" not in "".join(page.all("p"))
+    said = " ".join(page.all("li"))
+    assert "compared with the best and with the baseline" in said and "the baseline q_learning, offset=0" in said
+    compared = [text for text in page.all("th", scope="row") if " against " in text]
+    assert 33 <= len(compared) <= 2 * 33  # 34 runs with one or two
+
+
 @pytest.mark.parametrize(
     "arguments, said",
     [
@@ -349,11 +365,23 @@ def test_heat_map_levels_and_arrows():
     lake = mq.frozen_lake("4x4")
     place = np.zeros(16, int)
     best = lake.counted & (optimal(lake).q >= optimal(lake).v[:, None] * (1 - 1e-9))
-    assert "".join(Reader("".join(grid.arrows(lake, best, place))).all("text")) == "←↑←↑←←→↑↓←→↓"
+    assert "".join(shape.text for shape in grid.arrows(lake, best, place)) == "←↑←↑←←→↑↓←→↓"
+
+
+def test_a_large_map_is_a_picture_with_the_pixels_of_its_palette():
+    pixels = np.arange(12, dtype=np.uint8).reshape(3, 4) % 5
+    colors = ["#000000", "#ff0000", "#00ff00", "#0000ff", "#123456"]
+    uri = grid.data_uri(pixels, colors)
+    assert uri == grid.data_uri(pixels.copy(), colors)
+    with Image.open(io.BytesIO(base64.b64decode(uri.partition("base64,")[2]))) as image:
+        seen = np.asarray(image.convert("RGB"))
+    wanted = np.array([list(bytes.fromhex(color[1:])) for color in colors], np.uint8)[pixels]
+    np.testing.assert_array_equal(seen, wanted)
 
 
 def test_texts():
-    assert tag("p", "<&>", title='"') == '<p title="&quot;">&lt;&amp;&gt;</p>'
+    page = Reader(render("troubles.html", rows=[['<&>"', "\x07", "c"]], warned=[], notes=["<b>"], count=1))
+    assert page.all("th", scope="row") == ['<&>"'] and page.all("td") == ["�", "c"] and page.all("b") == []
     assert plain(r"NeSA $\zeta=0.1$") == "NeSA ζ=0.1" and plain("5 $") == "5 $"
     assert [number(x) for x in (0.5, -1, None, float("nan"), 12345)] == [
         "0.5",

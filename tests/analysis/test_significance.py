@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from mqlearn.analysis.statistics import intervals
 from mqlearn.analysis.statistics.intervals import (
     bootstrap_interval,
     difference_interval,
@@ -138,10 +139,27 @@ def test_bootstrap_intervals_are_scipys_and_whole_seeds_are_resampled(centre, me
     assert columns.low[0] == columns.low[2] == columns.low[1] / 4
 
 
-def test_the_bootstrap_covers_the_mean_as_often_as_stated():
-    x = np.random.default_rng(3).normal(size=(20, 600))
-    found = bootstrap_interval(x, "mean", "bca", resamples=999)
-    assert np.mean((found.low <= 0) & (found.high >= 0)) == pytest.approx(0.93, abs=0.035)
+@pytest.mark.parametrize("method", ["t", "bca", "percentile"])
+@pytest.mark.parametrize("n", [3, 5, 10, 20])
+def test_intervals_cover_the_mean_as_often_as_is_said_beside_their_name(n, method):
+    rng = np.random.default_rng(n)
+    for skewed, said in zip((False, True), intervals.COVERAGE[method][n], strict=True):
+        x = rng.normal(size=(n, 1500))
+        x, mean = (np.exp(x), np.exp(0.5)) if skewed else (x, 0.0)
+        found = bootstrap_interval(x, "mean", method, resamples=999)
+        assert np.mean((found.low <= mean) & (mean <= found.high)) == pytest.approx(said, abs=0.03)
+
+
+def test_few_seeds_get_the_t_interval_and_many_the_bootstrap():
+    x = np.random.default_rng(0).lognormal(size=20)
+    cases: list[tuple[int, Any]] = [(3, "t"), (14, "t"), (15, "bca"), (20, "bca")]
+    for n, method in cases:
+        assert intervals.bootstrap_interval(x[:n]) == intervals.bootstrap_interval(x[:n], method=method)
+        for paired in (True, False):
+            pair = x[:n], 2 * x[20 - n :]
+            automatic = intervals.difference_interval(*pair, paired=paired)
+            assert automatic == intervals.difference_interval(*pair, paired=paired, method=method)
+    assert intervals.bootstrap_interval(x[:5], "median") == intervals.bootstrap_interval(x[:5], "median", "bca")
 
 
 def test_one_seed_has_no_interval_equal_seeds_a_point_and_diverged_ones_do_not_count():

@@ -233,7 +233,7 @@ def test_an_altered_number_of_the_reference_data_is_named(tmp_path, monkeypatch)
     planned = replace(planned, cells=planned.cells[:1])
     (one,) = planned.cells
     made = [execute.perform(one.cell, tmp_path / "run", execute.UNTRACKED, quiet=True)]
-    compared = surroundings.compare(planned, made)
+    compared = surroundings.figure_against_reference(planned, made)
     assert compared.verdict in ("same", "compatible"), compared.difference
     name = f"{one.panel} | {one.label} | band"
     with np.load(make.REFERENCE / "figure1.npz") as stored:
@@ -241,7 +241,7 @@ def test_an_altered_number_of_the_reference_data_is_named(tmp_path, monkeypatch)
     arrays[name][1, 50] *= 1.001
     monkeypatch.setattr(make, "REFERENCE", tmp_path)
     np.savez(tmp_path / "figure1.npz", **arrays)  # type: ignore[arg-type]  # names are no flags of savez
-    compared = surroundings.compare(planned, made)
+    compared = surroundings.figure_against_reference(planned, made)
     assert compared.verdict == "different"
     k = made[0].curves["iteration"][50]
     assert compared.difference.startswith(f"{name}[1, 50]: ") and f"(k = {k}, relative difference 0.001)" in str(

@@ -6,11 +6,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from mqlearn.analysis.figures import error_curves
 from mqlearn.experiments import execute, progress, run_missing
 from mqlearn.experiments.plan import PlannedCell, plan
 from mqlearn.experiments.settings import compose
 from mqlearn.experiments.settings.cell import build, run_cells
-from mqlearn.storage import lookup
+from mqlearn.learning.metric_kinds import kind_of
+from mqlearn.storage import lookup, runs
 
 SMALL = ("iterations=3000", "n_seeds=3", "n_checkpoints=5", "env.repeat=1", "tracking=none")
 
@@ -120,3 +122,48 @@ def test_runs_that_share_samples_in_processes_have_the_numbers_of_runs_alone(tmp
         assert run.curves.keys() == alone.curves.keys()
         for name, curve in alone.curves.items():
             np.testing.assert_array_equal(run.curves[name], curve, err_msg=name)
+
+
+OWN_FIGURE = """# @package _global_
+iterations: 20
+n_seeds: 2
+experiment: {name: own}
+tracking: {name: none}
+figure:
+  module: mqlearn.analysis.figures.error_curves
+  metric: q_error
+  curves:
+    A: [algorithm=q_learning]
+    B: [algorithm=nesa]
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("q_error", "q_eror", "figure.metric='q_eror': is not recorded by own, A"),
+        ("q_error", "theta_error", "figure.metric='theta_error': is not recorded"),
+        ("  metric: q_error\n", "", "figure.metric=None: is not recorded"),
+        ("error_curves", "eror_curves", "did you mean 'error_curves'?"),
+        ("figures.error_curves", "figures.parts", "it has no function from_runs"),
+        ("# @package _global_\n", "", "must begin with the line `# @package _global_`"),
+    ],
+)
+def test_a_slip_in_an_own_experiment_yaml_is_told_before_anything_runs(mqlearn, outputs, tmp_path, old, new, said):
+    (tmp_path / "conf" / "experiment").mkdir(parents=True)
+    (tmp_path / "conf" / "experiment" / "own.yaml").write_text(OWN_FIGURE.replace(old, new))
+    done = mqlearn("figure", "own", "--config-dir", tmp_path / "conf")
+    assert done.code == 2 and said in done.err and len(done.err.splitlines()) == 1
+    assert not outputs.exists()
+
+
+@pytest.mark.parametrize("metric", ["q_error", "policy_value"])
+def test_a_figure_of_another_metric_has_its_label(mqlearn, outputs, tmp_path, metric):
+    (tmp_path / "conf" / "experiment").mkdir(parents=True)
+    (tmp_path / "conf" / "experiment" / "own.yaml").write_text(OWN_FIGURE)
+    override, folder = f"figure.metric={metric}", str(tmp_path / "conf")
+    assert mqlearn("figure", "own", "--config-dir", folder, override).code == 0
+    planned = plan("own", [override], folder)
+    ended = [runs.load(outputs / "runs" / one.cell.subfolder) for one in planned.cells]
+    drawn, _ = error_curves.from_runs(planned.cells, ended, planned.spec, "ci95")
+    assert drawn.axes[0].get_ylabel() == kind_of(metric).axis

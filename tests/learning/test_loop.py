@@ -574,3 +574,20 @@ def test_numbers_of_an_evaluation_are_whole(field):
 def test_a_range_may_be_a_list():
     one, other = (run(LAKE, QLearning(), iterations=3, n_seeds=2, q0=q0) for q0 in ([-1, 1], (-1, 1)))
     assert np.array_equal(one.q, other.q)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        [],
+        ["sampling=markovian"],
+        ["sampling=markovian", "evaluation.start=start", "features=one_hot"],
+        ["evaluation.episodes=3", "evaluation.start=uniform"],
+    ],
+)
+def test_the_metrics_that_are_said_to_be_recorded_are(words):
+    from mqlearn.experiments.settings import cell, compose
+
+    made = cell.build(compose.compose([*words, "iterations=8", "n_seeds=2", "n_checkpoints=4"]))
+    (result,) = cell.run_cells([made])
+    assert sorted(result.curves) == sorted(cell.measured_by(made))

@@ -1,8 +1,8 @@
 """Claims as they are written, yamls in conf/claim, and what is answered.
 
-A yaml says the claim (statement, place in the paper, reading: what the paper leaves open and what was taken), the runs
-that it needs (`runs`: overrides, conditions, labelled curves), its checks (see `mqlearn.analysis.claims.checks`),
-and by which
+A yaml says the claim (`statement`, `place` in the paper, `ours: true` where it is a question of this project about that
+place, `reading`: what the paper leaves open and what was taken), the runs that it needs (`runs`: overrides, conditions,
+labelled curves), its `checks` (see `pairs` and `single_runs`; `aside: true`: told beside the verdict), and by which
 conditions the answer is told (`by`).
 """
 
@@ -14,12 +14,19 @@ from typing import Any
 from mqlearn.errors import SettingError, nearest
 from mqlearn.paths import CONF
 
-_KEYS = ("statement", "place", "reading", "runs", "smoke", "checks", "by")
+_KEYS = ("statement", "place", "ours", "reading", "runs", "smoke", "checks", "by")
 _RUNS = ("experiment", "base", "conditions", "panel", "curves")
 _CHECKS = {
     "pairs": ("a", "b", "a_in", "b_in", "expect", "quantity", "summary", "metric", "at", "measure", "margin"),
     "rate": ("of", "quantity", "metric", "power", "window", "exponent", "resolution"),
+    "shape": ("of", "quantity", "metric", "power", "window"),
     "bound": ("of", "quantity", "delta", "corrected"),
+}
+_NEEDED = {
+    "pairs": ("a", "b"),
+    "rate": ("of", "window", "exponent"),
+    "shape": ("of", "window"),
+    "bound": ("of", "delta"),
 }
 
 
@@ -32,7 +39,7 @@ class Claim:
 
 
 @dataclass(frozen=True)
-class Answer:
+class ClaimAnswer:
     """A claim with its checks, its verdict, and the digest of the curves that decided it."""
 
     claim: Claim
@@ -80,8 +87,7 @@ def load(name: str, config_dir: str | None = None) -> Claim:
             raise SettingError(
                 "checks.test", kind, f"must be one of {', '.join(_CHECKS)}, in {path}{nearest(str(kind), _CHECKS)}"
             )
-        needed = {"pairs": ("a", "b"), "rate": ("of", "window", "exponent"), "bound": ("of", "delta")}[kind]
-        _keys(path, "checks", check, ("test", *_CHECKS[kind]), needed=needed)
+        _keys(path, "checks", check, ("test", "aside", *_CHECKS[kind]), needed=_NEEDED[kind])
     return Claim(name, spec)
 
 

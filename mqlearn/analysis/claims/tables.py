@@ -9,19 +9,23 @@ from typing import Any
 
 import numpy as np
 
-from mqlearn.analysis.claims.checks import FAILS, HOLDS, LEVEL, OPEN, Check, conditions
-from mqlearn.analysis.claims.claim import Answer
+from mqlearn.analysis.claims.checks import FAILS, HOLDS, LEVEL, OPEN, ClaimCheck, conditions, holding_of
+from mqlearn.analysis.claims.claim import ClaimAnswer
+from mqlearn.analysis.comparison.columns import wrapped
 
 LINES = 9  # of conditions in a cell of the table; beyond, they are told less finely
 WORDS = {"reproduced": "reproduced", "not_reproduced": "not reproduced", "conditional": "conditional"}
 
 
-def row(one: Answer, command: str, versions: Mapping[str, str], *, smoke: bool) -> dict[str, Any]:
+def row(one: ClaimAnswer, command: str, versions: Mapping[str, str], *, smoke: bool) -> dict[str, Any]:
     """A claim as plain data: what it says, the verdict, the conditions, and every check with its evidence."""
     spec = one.claim.spec
     return {
         "claim": one.claim.name,
         "verdict": one.verdict,
+        "holding": holding_of(one.checks)[0],
+        "deciding": holding_of(one.checks)[1],
+        "ours": bool(spec.get("ours")),
         "statement": " ".join(spec["statement"].split()),
         "place": spec["place"],
         "reading": " ".join(spec["reading"].split()),
@@ -35,6 +39,7 @@ def row(one: Answer, command: str, versions: Mapping[str, str], *, smoke: bool) 
         "evidence": [
             {"conditions": check.conditions, "outcome": check.outcome}
             | check.evidence
+            | ({"aside": True} if check.aside else {})
             | {"digests": [digest[:16] for digest in check.evidence["digests"]]}
             for check in one.checks
         ],
@@ -63,7 +68,7 @@ def json_text(rows: Sequence[dict[str, Any]]) -> str:
     return "[\n" + ",\n".join(whole) + "\n]\n"
 
 
-def brief(checks: Sequence[Check]) -> list[str]:
+def brief(checks: Sequence[ClaimCheck]) -> list[str]:
     """The evidence in a few lines: for each quantity and outcome how many, how large, how sure, how many seeds."""
     lines = []
     groups = [
@@ -78,12 +83,27 @@ def brief(checks: Sequence[Check]) -> list[str]:
         for kind, members in itertools.groupby(sorted(group, key=_kind), key=_kind):
             own = [check.evidence for check in members]
             seeds = _range([e["n_finite"] for e in own])
-            lines.append(f"{about}{len(own)} {word}: {_numbers(kind, own)}, {seeds} seeds")
+            aside = " (beside the verdict)" if first.aside else ""
+            lines.append(f"{about}{len(own)} {word}{aside}: {_numbers(kind, own)}, {seeds} seeds")
     return lines
 
 
-def _kind(check: Check) -> str:
-    return "rate" if "slope" in check.evidence else "bound" if "bound_at_T" in check.evidence else "pair"
+def said(one: ClaimAnswer) -> str:
+    """The verdict with the share of the checks that hold, where it is not all or none."""
+    holding, total = holding_of(one.checks)
+    return WORDS[one.verdict] + (f" ({holding} of {total} checks)" if one.verdict == "conditional" else "")
+
+
+def place(one: ClaimAnswer) -> str:
+    """Where the paper says it; a question of ours is marked."""
+    return f"{'ours, on ' if one.claim.spec.get('ours') else ''}{one.claim.spec['place']}"
+
+
+_KINDS = {"slope": "rate", "log_residual_ratio": "shape", "bound_at_T": "bound", "reason": "none"}
+
+
+def _kind(check: ClaimCheck) -> str:
+    return next((kind for name, kind in _KINDS.items() if name in check.evidence), "pair")
 
 
 def _numbers(kind: str, own: Sequence[dict[str, Any]]) -> str:
@@ -91,11 +111,32 @@ def _numbers(kind: str, own: Sequence[dict[str, Any]]) -> str:
         slopes, exponents = _range([e["slope"] for e in own]), _range([e["exponent"] for e in own])
         ends = _range([e[end] for e in own for end in ("low", "high")])
         return f"slope {slopes} (intervals within {ends}), of the theorem {exponents}"
+    if kind == "shape":
+        return f"log of residuals, power over exponential, {_range([e['log_residual_ratio'] for e in own])}"
     if kind == "bound":
-        return f"error at most {_n(max(e['largest_error_over_bound'] for e in own))} of the bound"
-    ratio = "ratio_of_spreads" if "ratio_of_spreads" in own[0] else "ratio"
-    name = "spread a/b" if ratio == "ratio_of_spreads" else "mean a/b"
-    return f"{name} {_range([e[ratio] for e in own])}, Holm's p {_range([e['p_corrected'] for e in own])}"
+        empty = sum(e["vacuous"] for e in own)
+        least = _range([e["smallest_bound_over_initial_error"] for e in own])
+        vacuous = f"; vacuous in {empty} of {len(own)}: the bound is {least} times the initial error at its least"
+        return (
+            f"error at most {_n(max(e['largest_error_over_bound'] for e in own))} of the bound{vacuous * bool(empty)}"
+        )
+    if kind == "none":
+        return own[0]["reason"]
+    p = f"Holm's p {_range([e['p_corrected'] for e in own])}"
+    if "ratio_of_spreads" in own[0]:
+        return f"spread a/b {_range([e['ratio_of_spreads'] for e in own])}, {p}"
+    return f"mean a/b {_range([e['ratio'] for e in own])}{_heavy_tails(own)}, {p}"
+
+
+def _heavy_tails(own: Sequence[dict[str, Any]]) -> str:
+    """Where a few seeds make the means: the ratio of the medians, and how many seeds are on the other side."""
+    ratios = [(e["margin"] * e["median_a"] / e["median_b"], e) for e in own if e.get("median_b")]
+    moved = [(ratio, e) for ratio, e in ratios if e["ratio"] and not 0.5 <= abs(ratio / e["ratio"]) <= 2]
+    if not moved:
+        return ""
+    text = f" (heavy tails in {len(moved)}: median a/b {_range([ratio for ratio, _ in moved])}"
+    below = [e["pairs_with_a_below"] for _, e in moved if "pairs_with_a_below" in e]
+    return text + (f", a below b in {_range(below)} pairs)" if below else ")")
 
 
 def _range(values: Sequence[float]) -> str:
@@ -110,42 +151,45 @@ def _n(x: float) -> str:
     return str(x) if isinstance(x, int | np.integer) else f"{x:.2g}"
 
 
-def terminal(answers: Sequence[Answer], *, smoke: bool) -> str:
-    """Verdict first, then what was claimed, where it holds, and the evidence in short."""
-    width = max(len(one.claim.name) for one in answers)
-    lines = [f"{one.claim.name:{width}}  {WORDS[one.verdict]}" for one in answers]
+def terminal(answers: Sequence[ClaimAnswer], *, smoke: bool, width: int | None = None) -> str:
+    """Verdicts first, then of each claim what was claimed, where it holds, and the evidence in short."""
+    width = width or 120
+    longest = max(len(one.claim.name) for one in answers)
+    lines = [f"{one.claim.name:{longest}}  {said(one)}" for one in answers]
     for one in answers:
-        lines += ["", f"{one.claim.name}: {WORDS[one.verdict]}", f"  ({one.claim.spec['place']})"]
-        lines += textwrap.wrap(
-            " ".join(one.claim.spec["statement"].split()), 118, initial_indent="  ", subsequent_indent="  "
-        )
-        lines += textwrap.wrap(
-            "Reading: " + " ".join(one.claim.spec["reading"].split()), 118, initial_indent="  ", subsequent_indent="  "
-        )
-        lines += [f"  - {text}" for text in one.conditions]
-        lines += [f"  = {text}" for text in brief(one.checks)]
+        spec = one.claim.spec
+        lines += ["", f"{one.claim.name}: {said(one)}", *wrapped(f"({place(one)})", width, "  ")]
+        for text in (spec["statement"], f"Reading: {spec['reading']}"):
+            lines += textwrap.wrap(" ".join(text.split()), width - 2, initial_indent="  ", subsequent_indent="  ")
+        lines += [line for text in one.conditions for line in wrapped(f"- {text}", width, "  ")]
+        lines += [line for text in brief(one.checks) for line in wrapped(f"= {text}", width, "  ")]
         lines.append(f"  data {one.data_digest[:16]}")
-    lines += ["", LEGEND]
+    lines += ["", *wrapped(LEGEND, width)]
     if smoke:
         lines.append("smoke=true: small settings, a trial of the tests. These verdicts say nothing of the paper.")
     return "\n".join(lines)
 
 
 METHOD = (
-    "pairs: difference of means a - margin b with its 95 % BCa bootstrap interval over seeds, not corrected; p by the "
-    "paired sign-flip test for common seeds, else by the permutation test; p_corrected by Holm over all pairs of the "
-    f"claim; level {LEVEL:g}; seeds_needed: for a power of 0.8, if the difference is as observed. slopes: percentile "
-    "bootstrap over seeds, all slopes of a check together at 95 % (Bonferroni). digests: the first 16 digits of those "
-    "of the runs"
+    "pairs: difference of means a - margin b with its 95 % interval over seeds (t below 15 seeds, else BCa bootstrap), "
+    "not corrected; p by the paired sign-flip test for common seeds, else by the permutation test; p_corrected by Holm "
+    f"over all pairs of the claim; level {LEVEL:g}; seeds_needed: for a power of 0.8, if the difference is as "
+    "observed. The sign-flip test supposes differences that are symmetric about 0 if nothing differs; medians are told "
+    "beside the means. slopes: percentile bootstrap over seeds, all slopes of a check together at 95 % (Bonferroni). "
+    "shapes: log of the residual sum of squares of log error on log k, over that on k, interval likewise. A window "
+    "named transient goes from half of the initial value to 10 times the mean over the second half of the run. "
+    "digests: the first 16 digits of those of the runs"
 )
 LEGEND = (
     f"A check holds if the paired (common seeds) or unpaired permutation test of the means says so at level {LEVEL:g}, "
-    "corrected by Holm\nover all pairs of its claim; the other way: the opposite is significant; not shown: neither. "
-    "reproduced: all hold; not\nreproduced: none; conditional: some. The unit is the seed. --json FILE has every check."
+    "corrected by Holm over all pairs of its claim; the other way: the opposite is significant; not shown: neither. "
+    "The paired test, sign-flip, supposes differences that are symmetric about 0 if nothing differs. reproduced: all "
+    "hold; not reproduced: none; conditional: some, how many stands beside it. Checks beside the verdict do not decide "
+    "it. The unit is the seed. --json FILE has every check."
 )
 
 
-def table(answers: Sequence[Answer], command: str, *, smoke: bool) -> str:
+def table(answers: Sequence[ClaimAnswer], command: str, *, smoke: bool) -> str:
     """A Markdown table: claim, place, verdict, conditions, evidence, digest of the data."""
     lines = [
         "| claim | place in the paper | verdict | where | evidence | data |",
@@ -157,12 +201,12 @@ def table(answers: Sequence[Answer], command: str, *, smoke: bool) -> str:
         where = next((lines for lines in told if len(lines) <= LINES), told[-1])
         cells = (
             f"`{one.claim.name}`: {statement}",
-            one.claim.spec["place"],
-            f"**{WORDS[one.verdict]}**",
+            place(one),
+            f"**{said(one)}**",
             "<br>".join(where),
             "<br>".join(brief(one.checks)),
             f"`{one.data_digest[:12]}`",
         )
         lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
-    said = f"Made by `{command}`." + (" Small settings: these verdicts say nothing of the paper." if smoke else "")
-    return "\n".join([*lines, "", said, " ".join(LEGEND.split()), ""])
+    made = f"Made by `{command}`." + (" Small settings: these verdicts say nothing of the paper." if smoke else "")
+    return "\n".join([*lines, "", made, LEGEND, ""])

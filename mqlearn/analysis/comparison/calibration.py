@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from mqlearn.analysis.comparison.labels import Entry
-from mqlearn.analysis.comparison.samples import Question, common_checkpoint, gone_by, metric_of, summarise
+from mqlearn.analysis.comparison.seed_values import Question, common_checkpoint, gone_by, metric_of, summarise
 from mqlearn.analysis.statistics import significance
 from mqlearn.analysis.statistics.intervals import generator
 

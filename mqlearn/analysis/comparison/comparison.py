@@ -6,156 +6,222 @@ corrected together (`decide`).
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from mqlearn.analysis.comparison.labels import Entry
-from mqlearn.analysis.comparison.samples import (
+from mqlearn.analysis.comparison.seed_values import (
     Question,
-    Sample,
+    SeedValues,
     common_checkpoint,
     is_deterministic,
     metric_of,
-    samples,
+    seed_values,
 )
 from mqlearn.analysis.statistics import power, significance
-from mqlearn.analysis.statistics.intervals import Estimate, difference_interval
+from mqlearn.analysis.statistics.intervals import (
+    METHOD_NAMES,
+    Estimate,
+    coverage_words,
+    difference_interval,
+    method_for,
+)
 from mqlearn.experiments.settings import identity
 from mqlearn.storage.runs import Run
 
 
-@dataclass
-class Verdict:
-    """The answer for one pair. Differences are a - b, ratios a / b; low and high are NaN if there is no interval."""
+class Side(NamedTuple):
+    """One run of a pair. value: mean of what was tested, a Kaplan-Meier median for times; n_finite of n_seeds seeds
+    have not diverged."""
 
-    a: str
-    b: str
-    group: str
-    summary: str
-    metric: str
-    at: int
-    epsilon: float | None
-    verdict: str  # a_better | b_better | no_difference | impossible
-    reason: str
-    effect: float
-    effect_kind: str
+    label: str
+    digest: str
+    value: float
+    n_finite: int
+    n_seeds: int
+
+
+class Effect(NamedTuple):
+    """a - b, or a / b for times, with its interval (NaN: none). kind and interval: in words."""
+
+    value: float
     low: float
     high: float
+    kind: str
     interval: str
-    p: float
-    p_corrected: float
-    correction: str
-    p_smallest: float
+
+
+class Evidence(NamedTuple):
+    """What was tested and how. a (n,), b (m,): one number a seed, n = m where seeds are paired; pairing: why."""
+
+    a: np.ndarray
+    b: np.ndarray
+    test: significance.Test
     p_t: float
-    test: str
-    level: float
-    effect_size: float
-    effect_size_kind: str
+    size: float
+    size_kind: str
     paired: bool
     pairing: str
+
+
+@dataclass(frozen=True, eq=False)
+class Pair:
+    """One pair, tested alone. group: what both runs share, as a text."""
+
+    a: Side
+    b: Side
+    group: str
+    question: Question
+    metric: str
+    at: int
+    effect: Effect
+    evidence: Evidence
     n_finite: int  # pairs with both seeds finite, or the smaller of the two counts
-    n_used: int  # pairs in the test, or seeds of both rules
-    n_finite_a: int
-    n_seeds_a: int
-    n_finite_b: int
-    n_seeds_b: int
-    value_a: float
-    value_b: float
-    diverged: str
     deterministic: bool
     mixed: bool
-    seeds_needed: int | None
-    digest_a: str
-    digest_b: str
-    notes: list[str] = field(default_factory=list)
+    notes: tuple[str, ...]
+
+    @property
+    def n_used(self) -> int:
+        """Pairs in the test, or seeds of both rules."""
+        return len(self.evidence.a) if self.evidence.paired else len(self.evidence.a) + len(self.evidence.b)
+
+
+@dataclass(frozen=True, eq=False)
+class Verdict:
+    """What a tested pair means within its family of comparisons."""
+
+    tested: Pair
+    verdict: str  # a_better | b_better | no_difference | impossible
+    reason: str
+    p_corrected: float
+    correction: str
+    seeds_needed: int | None = None
     tuning: dict[str, Any] | None = None  # with tuned=true: of a and b, budget, best setting and sensitivity
-    tested: tuple[np.ndarray, np.ndarray] = (np.empty(0), np.empty(0))  # what entered the test, (n,) and (m,)
 
 
-def ask(a: Entry, b: Entry, question: Question, *, resamples: int = significance.RESAMPLES) -> Verdict:
+def row(verdict: Verdict) -> dict[str, Any]:
+    """A verdict as plain data: what --json writes, and all that reports and claims read."""
+    tested, evidence, effect = verdict.tested, verdict.tested.evidence, verdict.tested.effect
+    a, b, question = tested.a, tested.b, tested.question
+    return {
+        "a": a.label, "b": b.label, "group": tested.group, "summary": question.summary, "metric": tested.metric,
+        "at": tested.at, "epsilon": question.epsilon, "verdict": verdict.verdict, "reason": verdict.reason,
+        "effect": effect.value, "effect_kind": effect.kind, "low": effect.low, "high": effect.high,
+        "interval": effect.interval, "p": evidence.test.p, "p_corrected": verdict.p_corrected,
+        "correction": verdict.correction, "p_smallest": evidence.test.smallest, "p_t": evidence.p_t,
+        "test": evidence.test.method, "level": question.level, "effect_size": evidence.size,
+        "effect_size_kind": evidence.size_kind, "paired": evidence.paired, "pairing": evidence.pairing,
+        "n_finite": tested.n_finite, "n_used": tested.n_used, "n_finite_a": a.n_finite, "n_seeds_a": a.n_seeds,
+        "n_finite_b": b.n_finite, "n_seeds_b": b.n_seeds, "value_a": a.value, "value_b": b.value,
+        "diverged": question.diverged, "deterministic": tested.deterministic, "mixed": tested.mixed,
+        "seeds_needed": verdict.seeds_needed, "digest_a": a.digest, "digest_b": b.digest, "notes": list(tested.notes),
+        "tuning": verdict.tuning,
+    }  # fmt: skip
+
+
+def ask(a: Entry, b: Entry, question: Question, *, resamples: int = significance.RESAMPLES) -> Pair:
     """Test one pair; `decide` then says what it means. Raises SettingError if the runs cannot answer the question."""
     metric = metric_of(question, a.run, b.run)
     at = common_checkpoint(question, metric, a.run, b.run)
     paired, why = pairing(a.run, b.run)
     shared = min(run.settings["n_seeds"] for run in (a.run, b.run)) if paired else None
-    x, y = samples(question, metric, at, a.run, b.run, shared)
-    used = (x.used & y.used, x.used & y.used) if paired else (x.used, y.used)
-    p, q = x.values[used[0]], y.values[used[1]]
-    notes = _notes(question, at, a, b, x, y)
+    of_a, of_b = seed_values(question, metric, at, a.run, b.run, shared)
+    used = (of_a.used & of_b.used, of_a.used & of_b.used) if paired else (of_a.used, of_b.used)
+    x, y = of_a.values[used[0]], of_b.values[used[1]]
+    notes = _notes(question, at, a, b, of_a, of_b)
     if paired and question.summary != "time":
         # Rules that are one and the same differ by rounding: that is no difference.
         scale = max(float(np.abs(run.curves[metric][:, 0]).max()) for run in (a.run, b.run))
-        rounding = np.abs(p - q) <= 1e-12 * scale
-        q = np.where(rounding, p, q)
-    if paired and len(p) and not np.any(p - q):
+        y = np.where(np.abs(x - y) <= 1e-12 * scale, x, y)
+    if paired and len(x) and not np.any(x - y):
         notes.append("the same value in every seed, up to rounding")
     constant = [is_deterministic(entry.run, metric) for entry in (a, b)]
-    deterministic, some = all(constant), bool(len(p) and len(q))
-    if any(constant) and not deterministic:
+    if any(constant) and not all(constant):
         notes.append(f"{(a if constant[0] else b).label} is deterministic: its seed has no effect")
-    effect, test = Estimate(math.nan, math.nan, math.nan, 0), significance.Test(math.nan, math.nan, "none")
-    size, p_t = math.nan, math.nan
-    if some:
-        level = 1 - question.level
-        effect = difference_interval(p, q, paired=paired, method=question.interval, level=level)
-    if some and deterministic:
-        effect = effect._replace(low=math.nan, high=math.nan)
-    elif some:
-        if paired:
-            test = significance.sign_flip(p - q, resamples=resamples)
-        else:
-            test = significance.permutation(p, q, resamples=resamples)
-        size, p_t = significance.effect_size(p, q, paired=paired), significance.t_test(p, q, paired=paired)
+    finite = [int(values.finite.sum()) for values in (of_a, of_b)]
+    centres = (of_a.centre, of_b.centre) if question.is_ratio else (_mean(x), _mean(y))
+    sides = [
+        Side(entry.label, entry.run.digest, centre, n, len(values.finite))
+        for entry, centre, n, values in zip((a, b), centres, finite, (of_a, of_b), strict=True)
+    ]
+    return Pair(
+        *sides,
+        group=a.block if a.block == b.block else f"mixed: {a.block} | {b.block}",
+        question=question,
+        metric=metric,
+        at=at,
+        effect=_effect(question, x, y, paired, all(constant)),
+        evidence=_evidence(x, y, paired, why, all(constant), resamples),
+        n_finite=int((of_a.finite & of_b.finite).sum()) if paired else min(finite),
+        deterministic=all(constant),
+        mixed=a.block != b.block,
+        notes=tuple(notes),
+    )
+
+
+def _effect(question: Question, x: np.ndarray, y: np.ndarray, paired: bool, deterministic: bool) -> Effect:
+    found = Estimate(math.nan, math.nan, math.nan, 0)
+    if len(x) and len(y):
+        found = difference_interval(x, y, paired=paired, method=question.interval, level=1 - question.level)
+    value, low, high = (float(end) for end in found[:3])
+    if deterministic:
+        low = high = math.nan
     if question.is_ratio:
-        effect = Estimate(math.exp(effect.value), math.exp(effect.low), math.exp(effect.high), effect.n_finite)
-    counts = [int(sample.finite.sum()) for sample in (x, y)]
-    centres = (x.centre, y.centre) if question.is_ratio else (_mean(p), _mean(q))
-    return Verdict(
-        a=a.label, b=b.label, group=a.block if a.block == b.block else f"mixed: {a.block} | {b.block}",
-        summary=question.summary, metric=metric, at=at, epsilon=question.epsilon, verdict="", reason="",
-        effect=float(effect.value), low=float(effect.low), high=float(effect.high),
-        effect_kind="ratio of geometric mean times, a / b" if question.is_ratio else "difference of means, a - b",
-        interval=_interval_words(question, paired, len(p), len(q), deterministic),
-        p=test.p, p_corrected=math.nan, correction="", p_smallest=test.smallest, p_t=p_t, test=test.method,
-        level=question.level, effect_size=size,
-        effect_size_kind="d_z, paired: mean(a - b)/sd(a - b)" if paired else "Hedges' g, unpaired: by the pooled sd",
-        paired=paired, pairing=why, n_finite=int((x.finite & y.finite).sum()) if paired else min(counts),
-        n_used=len(p) if paired else len(p) + len(q), n_finite_a=counts[0], n_seeds_a=len(x.finite),
-        n_finite_b=counts[1], n_seeds_b=len(y.finite), value_a=centres[0], value_b=centres[1],
-        diverged=question.diverged, deterministic=deterministic, mixed=a.block != b.block, seeds_needed=None,
-        digest_a=a.run.digest, digest_b=b.run.digest, notes=notes, tested=(p, q),
-    )  # fmt: skip
+        value, low, high = math.exp(value), math.exp(low), math.exp(high)
+    kind = "ratio of geometric mean times, a / b" if question.is_ratio else "difference of means, a - b"
+    return Effect(value, low, high, kind, _interval_words(question, paired, len(x), len(y), deterministic))
 
 
-def decide(verdicts: Sequence[Verdict], *, resamples: int = significance.RESAMPLES) -> list[Verdict]:
-    """Correct a family of answers by Holm's method, and give each its verdict; they are changed in place.
+def _evidence(x: np.ndarray, y: np.ndarray, paired: bool, why: str, deterministic: bool, resamples: int) -> Evidence:
+    test, p_t, size = significance.Test(math.nan, math.nan, "none"), math.nan, math.nan
+    if len(x) and len(y) and not deterministic:
+        if paired:
+            test = significance.sign_flip(x - y, resamples=resamples)
+        else:
+            test = significance.permutation(x, y, resamples=resamples)
+        p_t, size = significance.t_test(x, y, paired=paired), significance.effect_size(x, y, paired=paired)
+    kind = "d_z, paired: mean(a - b)/sd(a - b)" if paired else "Hedges' g, unpaired: by the pooled sd"
+    return Evidence(x, y, test, p_t, size, kind, paired, why)
+
+
+def decide(pairs: Sequence[Pair], *, resamples: int = significance.RESAMPLES) -> list[Verdict]:
+    """Correct a family of tested pairs by Holm's method, and give each its verdict.
 
     `impossible`: even if every pair of the family reached its smallest p, this one would not reach the level.
     """
-    corrected = significance.holm([v.p for v in verdicts])
-    at_best = significance.holm([v.p_smallest for v in verdicts])
-    family = sum(not math.isnan(v.p) for v in verdicts)
-    for v, p, best in zip(verdicts, corrected, at_best, strict=True):
-        v.p_corrected, v.correction = float(p), f"Holm over {family} comparison{'s' * (family != 1)}"
-        less = v.effect < (1 if v.summary == "time" else 0)
-        better = "a_better" if less == (v.summary != "return") else "b_better"
-        if v.deterministic and not math.isnan(v.effect):
-            differs = np.any(v.tested[0][:1] != v.tested[1][:1])
-            v.verdict = better if differs else "no_difference"
-            exact = "the difference is exact and needs no test" if differs else "the values are equal"
-            v.reason = f"deterministic: every seed gives the same curve, the seed has no effect; {exact}"
-        elif math.isnan(v.p):
-            v.verdict, v.reason = "impossible", "there are no finite seeds to compare"
-        elif p <= v.level:
-            v.verdict, v.reason = better, f"corrected p at most {v.level:g}"
-        else:
-            v.seeds_needed = power.seeds_needed(*v.tested, paired=v.paired, level=v.level / family, resamples=resamples)
-            v.verdict, v.reason = "no_difference", f"corrected p above {v.level:g}: no difference shown"
-            if best > v.level:
-                v.verdict, v.reason = "impossible", _impossible(v, family, float(best), resamples)
-    return list(verdicts)
+    corrected = significance.holm([pair.evidence.test.p for pair in pairs])
+    at_best = significance.holm([pair.evidence.test.smallest for pair in pairs])
+    family = sum(not math.isnan(pair.evidence.test.p) for pair in pairs)
+    return [
+        _decided(pair, float(p), float(best), family, resamples)
+        for pair, p, best in zip(pairs, corrected, at_best, strict=True)
+    ]
+
+
+def _decided(pair: Pair, p: float, best: float, family: int, resamples: int) -> Verdict:
+    question, evidence, level = pair.question, pair.evidence, pair.question.level
+    less = pair.effect.value < (1 if question.is_ratio else 0)
+    better = "a_better" if less == question.less_is_better else "b_better"
+    needed = None
+    if pair.deterministic and not math.isnan(pair.effect.value):
+        differs = bool(np.any(evidence.a[:1] != evidence.b[:1]))
+        said = better if differs else "no_difference"
+        exact = "the difference is exact and needs no test" if differs else "the values are equal"
+        reason = f"deterministic: every seed gives the same curve, the seed has no effect; {exact}"
+    elif math.isnan(evidence.test.p):
+        said, reason = "impossible", "there are no finite seeds to compare"
+    elif p <= level:
+        said, reason = better, f"corrected p at most {level:g}"
+    else:
+        x, y = evidence.a, evidence.b
+        needed = power.seeds_needed(x, y, paired=evidence.paired, level=level / family, resamples=resamples)
+        said, reason = "no_difference", f"corrected p above {level:g}: no difference shown"
+        if best > level:
+            said, reason = "impossible", _impossible(pair, family, best, resamples)
+    return Verdict(pair, said, reason, p, f"Holm over {family} comparison{'s' * (family != 1)}", needed)
 
 
 def resamples_for(family: int, level: float) -> int:
@@ -167,16 +233,17 @@ def _mean(values: np.ndarray) -> float:
     return float(values.mean()) if len(values) else math.nan
 
 
-def _impossible(v: Verdict, family: int, best: float, resamples: int) -> str:
-    n, m = map(len, v.tested)
-    seeds = f"{n} pair{'s' * (n != 1)} of seeds" if v.paired else f"{n} against {m} seeds"
-    text = f"with {seeds} no outcome gives a p below {v.p_smallest:.3g}"
+def _impossible(pair: Pair, family: int, best: float, resamples: int) -> str:
+    n, m, paired = len(pair.evidence.a), len(pair.evidence.b), pair.evidence.paired
+    level, smallest = pair.question.level, pair.evidence.test.smallest
+    seeds = f"{n} pair{'s' * (n != 1)} of seeds" if paired else f"{n} against {m} seeds"
+    text = f"with {seeds} no outcome gives a p below {smallest:.3g}"
     if min(n, m) == 1:
         text = f"{'one seed' if n == m else seeds}: the spread between seeds is unknown, so no interval; {text}"
-    if v.p_smallest <= v.level:
+    if smallest <= level:
         text += f", which is {best:.3g} after correction for {family} comparisons (ask fewer with against=)"
-    fewest = power.seeds_to_reach(v.level / family, paired=v.paired, resamples=resamples)
-    each = "pairs" if v.paired else "seeds of each rule"
+    fewest = power.seeds_to_reach(level / family, paired=paired, resamples=resamples)
+    each = "pairs" if paired else "seeds of each rule"
     return text if fewest is None else f"{text}; possible from {fewest} {each} on"
 
 
@@ -184,15 +251,20 @@ def _interval_words(question: Question, paired: bool, n: int, m: int, determinis
     if deterministic or min(n, m) < (2 if paired else 1) or n + m < 4:
         why = "deterministic" if deterministic else "one seed" if min(n, m) == 1 else "too few seeds"
         return f"none ({why})"
-    kinds = {"bca": "BCa bootstrap", "percentile": "percentile bootstrap", "t": "t" if paired else "Welch t"}
+    method, level = method_for(question.interval, min(n, m)), 1 - question.level
+    name = "Welch's t" if method == "t" and not paired else METHOD_NAMES[method]
     unit = f"{n} pairs of seeds" if paired else f"{n} against {m} seeds"
-    return f"{100 * (1 - question.level):g} % {kinds[question.interval]}, {unit}, not corrected"
+    return f"{100 * level:g} % {name}, {unit}, not corrected{coverage_words(method, min(n, m), level)}"
 
 
 def pairing(a: Run, b: Run) -> tuple[bool, str]:
     """Whether seed i of both runs met the same random numbers, and why, by their records."""
     seeds, counts = [run.settings["seed"] for run in (a, b)], [run.settings["n_seeds"] for run in (a, b)]
-    if len({identity.streams_key(run.settings, run.summary.get("numerics_version")) for run in (a, b)}) > 1:
+    if _streams(a) != _streams(b):
+        if _same_chain(a, b):
+            text = f"common random numbers (seed={seeds[0]}): the chain of a seed is the same in both"
+            what = "; replay draws from it" if "Replay" in (_target(a), _target(b)) else ""
+            return True, text + what + _common_seeds(counts)
         if seeds[0] != seeds[1]:
             return False, f"independent seeds (seed={seeds[0]} and seed={seeds[1]})"
         if a.summary.get("numerics_version") != b.summary.get("numerics_version"):
@@ -201,25 +273,58 @@ def pairing(a: Run, b: Run) -> tuple[bool, str]:
     text = f"common random numbers (seed={seeds[0]}, the same samples)"
     if a.settings["sampling"].get("behaviour") == "epsilon_greedy":
         text = f"common random numbers (seed={seeds[0]}): the uniform numbers are common, the trajectories are not"
-    if counts[0] != counts[1]:
-        text += f"; the first {min(counts)} seeds, which both have, of {counts[0]} and {counts[1]}"
-    return True, text
+    return True, text + _common_seeds(counts)
 
 
-def _notes(question: Question, at: int, a: Entry, b: Entry, x: Sample, y: Sample) -> list[str]:
+def _common_seeds(counts: Sequence[int]) -> str:
+    if counts[0] == counts[1]:
+        return ""
+    return f"; the first {min(counts)} seeds, which both have, of {counts[0]} and {counts[1]}"
+
+
+# What the chain of a seed depends on; how the samples are used (a buffer, a clock, rounds) is not among it.
+_CHAIN = ("behaviour", "start", "restart_probability", "time_limit")
+
+
+def _same_chain(a: Run, b: Run) -> bool:
+    """Whether every seed of both runs follows one trajectory, though the sampling of the runs differs.
+
+    It does not if the behaviour sees what is learned, or if a buffer is filled before iteration 0 or seldom.
+    """
+    for run in (a, b):
+        sampling = run.settings["sampling"]
+        own_pace = sampling.get("warm_up", 0) == 0 and sampling.get("draws", 1) == 1
+        if _target(run) not in ("Markovian", "Replay") or sampling.get("behaviour") == "epsilon_greedy" or not own_pace:
+            return False
+    return _streams(a, chain_only=True) == _streams(b, chain_only=True)
+
+
+def _streams(run: Run, *, chain_only: bool = False) -> str:
+    """What decides the random numbers of a seed, as a text; the sampling as its chain alone, if so asked."""
+    settings = run.settings
+    if chain_only:
+        settings = {**settings, "sampling": {name: settings["sampling"].get(name) for name in _CHAIN}}
+    return identity.streams_key(settings, run.summary.get("numerics_version"))
+
+
+def _target(run: Run) -> str:
+    return str(run.settings["sampling"].get("_target_")).rpartition(".")[2]
+
+
+def _notes(question: Question, at: int, a: Entry, b: Entry, x: SeedValues, y: SeedValues) -> list[str]:
     notes = []
     if question.at is not None and at != question.at:
         notes.append(f"k = {at} is the last checkpoint up to {question.at} that both have")
-    for entry, sample in ((a, x), (b, y)):
-        n, finite = len(sample.finite), int(sample.finite.sum())
+    for entry, values in ((a, x), (b, y)):
+        n, finite = len(values.finite), int(values.finite.sum())
         if finite < n:
             how = {"worst": "counted as the worst value", "censored": "counted by their last finite value"}
             if question.summary == "time":
                 how = {"worst": "counted as never arriving", "censored": "censored there, and left out of the test"}
             treated = how.get(question.diverged, "left out")
             notes.append(f"{entry.label}: {finite} of {n} seeds finite, the others {treated}")
-        if sample.times is not None:
-            arrived = int(sample.times.observed.sum())
+        if values.times is not None:
+            arrived = int(values.times.observed.sum())
             if arrived < n:
                 notes.append(
                     f"{entry.label}: {arrived} of {n} seeds arrived by k = {at}; the others count at {at} in the ratio"

@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
-from mqlearn.analysis.comparison.selection import EXTENT, SILENT, flat, shown, text_of
+from mqlearn.analysis.comparison.selection import EXTENT, SILENT, shown
 from mqlearn.experiments.settings import identity
+from mqlearn.experiments.settings.recipes import flat, text_of
+from mqlearn.paths import CONF
 from mqlearn.storage.runs import Run
 
 
@@ -30,14 +32,14 @@ class Entry:
         return str(node.get("name", node["_target_"]))
 
 
-class Curve(NamedTuple):
+class CurveName(NamedTuple):
     """What an experiment yaml calls a rule; panel: what its panel says of the rule, if panels differ in that."""
 
     label: str
     panel: str = ""
 
 
-def entries(found: Iterable[Run], summary: str = "error", curves: Mapping[str, Curve] | None = None) -> list[Entry]:
+def entries(found: Iterable[Run], summary: str = "error", curves: Mapping[str, CurveName] | None = None) -> list[Entry]:
     """The runs with the text of their block and with labels, in the order of `curves` (see `planned`) or sorted.
 
     A block is what rivals must share: model, discount, reward, Q_0, features and sampling (evaluation too, for a
@@ -50,20 +52,35 @@ def entries(found: Iterable[Run], summary: str = "error", curves: Mapping[str, C
     texts = _block_texts(runs_found, keys)
     blocks: dict[str, list[Run]] = {}
     for run, key in zip(runs_found, keys, strict=True):
-        panel = curves.get(identity.rule_key(run.settings), Curve("")).panel
+        panel = curves.get(identity.rule_key(run.settings), CurveName("")).panel
         blocks.setdefault(f"{texts[key]}, {panel}" if panel else texts[key], []).append(run)
     labels = {signature: curve.label for signature, curve in curves.items()}
     return [entry for text, members in blocks.items() for entry in _labelled(members, text, labels)]
 
 
-def planned(name: str, config_dir: str | None = None) -> dict[str, Curve]:
+def plain_settings(name: str, config_dir: str | None = None) -> dict[str, Any]:
+    """Seed and extent as an experiment yaml has them, but for what its panels or curves set; empty without a yaml."""
+    from mqlearn.experiments.settings import compose
+
+    if not _has_yaml(name, config_dir):
+        return {}
+    settings = compose.compose([f"experiment={name}"], config_dir)
+    spec = settings.get("figure") or {}
+    own = json.dumps([spec.get("grid"), spec.get("curves")])
+    return {key: settings[key] for key in ("seed", *EXTENT) if f'"{key}=' not in own} if spec.get("curves") else {}
+
+
+def _has_yaml(name: str, config_dir: str | None) -> bool:
+    folders = [CONF / "experiment", *([Path(config_dir) / "experiment"] if config_dir else [])]
+    return any((folder / f"{name}.yaml").is_file() for folder in folders)
+
+
+def planned(name: str, config_dir: str | None = None) -> dict[str, CurveName]:
     """Rule signature -> curve of an experiment yaml, labels without TeX's $; empty if there is no such yaml."""
     from mqlearn.experiments.plan import expand
     from mqlearn.experiments.settings import compose
-    from mqlearn.paths import CONF
 
-    folders = [CONF / "experiment", *([Path(config_dir) / "experiment"] if config_dir else [])]
-    if not any((folder / f"{name}.yaml").is_file() for folder in folders):
+    if not _has_yaml(name, config_dir):
         return {}
     spec = compose.compose([f"experiment={name}"], config_dir).get("figure") or {}
     if not spec.get("curves"):
@@ -79,7 +96,7 @@ def planned(name: str, config_dir: str | None = None) -> dict[str, Curve]:
     composed = compose.compose_all([one for _, _, one in places], config_dir)
     several = len(panels) > 1
     return {
-        identity.rule_key(one): Curve(plain_label(label), words if several else "")
+        identity.rule_key(one): CurveName(plain_label(label), words if several else "")
         for one, (words, label, _) in zip(composed, places, strict=True)
     }
 

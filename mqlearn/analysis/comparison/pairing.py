@@ -8,12 +8,49 @@ from mqlearn.errors import SettingError, nearest
 
 
 def answers(wanted: Sequence[tuple[Any, Any]], question: Any) -> list[Any]:
-    """The verdicts of some pairs of entries, corrected together. Raises SettingError."""
+    """The verdicts of some pairs of entries. Raises SettingError.
+
+    Corrected together are the pairs of one block, so that runs of another block (a variant of a figure) do not change
+    the answer; pairs across blocks are a family of their own.
+    """
     from mqlearn.analysis.comparison import comparison
 
-    resamples = comparison.resamples_for(len(wanted), question.level)
-    asked = [comparison.ask(a, b, question, resamples=resamples) for a, b in wanted]
-    return comparison.decide(asked, resamples=resamples)
+    families: dict[str, list[int]] = {}
+    for number, (a, b) in enumerate(wanted):
+        families.setdefault(a.block if a.block == b.block else "across blocks", []).append(number)
+    verdicts: dict[int, Any] = {}
+    for members in families.values():
+        resamples = comparison.resamples_for(len(members), question.level)
+        asked = [comparison.ask(*wanted[number], question, resamples=resamples) for number in members]
+        verdicts |= zip(members, comparison.decide(asked, resamples=resamples), strict=True)
+    return [verdicts[number] for number in range(len(wanted))]
+
+
+def with_best_and_baseline(made: Sequence[Any], question: Any) -> tuple[list[tuple[Any, Any]], str]:
+    """In each block every entry with the best one and with the baseline, and a sentence on which these are.
+
+    For more runs than can be compared each with each. The best has the best mean by the question; the baseline is the
+    first run of vanilla Q-learning, else the first run. Raises SettingError if the runs cannot answer the question.
+    """
+    from mqlearn.analysis.comparison import seed_values
+
+    wanted, told = [], []
+    for block, group in itertools.groupby(made, lambda entry: entry.block):
+        members = list(group)
+        runs = [entry.run for entry in members]
+        metric = seed_values.metric_of(question, *runs)
+        at = seed_values.common_checkpoint(question, metric, *runs)
+        means = [seed_values.mean_of(question, metric, at, run) for run in runs]
+        best = members[min(range(len(members)), key=means.__getitem__)]
+        baseline = next((entry for entry in members if entry.rule == "q_learning"), members[0])
+        rivals = [best] if best is baseline else [best, baseline]
+        wanted += [(a, b) for b in rivals for a in members if a is not b and not (a is best and b is baseline)]
+        told.append(f"[{block}] the best is {best.label}, the baseline {baseline.label}")
+    if not wanted:
+        raise SettingError("selection", f"{len(made)} runs", "has no two runs in one block")
+    head = "So many runs are compared with the best and with the baseline of their block only. "
+    head += "The best was chosen by the same numbers, so that it looks better than it is."
+    return wanted, "\n".join([head, *told])
 
 
 def pairs(made: Sequence[Any], against: str | None = None, *, mixed: bool = False) -> list[tuple[Any, Any]]:

@@ -4,14 +4,16 @@ import contextlib
 import json
 import re
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from mqlearn.analysis.comparison.making import note_on, told_apart
 from mqlearn.errors import SettingError, nearest
 from mqlearn.experiments.settings import identity
 from mqlearn.experiments.settings.identity import canonical
+from mqlearn.experiments.settings.recipes import flat, text_of
 from mqlearn.storage import runs
 from mqlearn.storage.runs import Run
 
@@ -94,7 +96,7 @@ def select(found: Sequence[Run], overrides: Sequence[str], others: Sequence[str]
     """
     wanted = [(key, _alternatives(text)) for key, _, text in (o.lstrip("+").partition("=") for o in overrides)]
     both = [settings for run in found for settings in (run.settings, identity.resolved(run.settings))]
-    known = {key for key in {*_GROUPS}.union(*map(flat, both)) if key.split(".")[0] not in SILENT}
+    known = {key for key in {*_GROUPS}.union(*map(flat, both)) if key.split(".")[0] not in SILENT} | {"digest"}
     for key, values in wanted:
         if key not in known:
             text = ",".join(map(str, values))
@@ -109,9 +111,13 @@ def select(found: Sequence[Run], overrides: Sequence[str], others: Sequence[str]
     far: dict[str, float] = {}
     for count, run in matched:
         if count == best:
-            words = " ".join(f"{key}={shown(value_of(run.settings, key))}" for key, _ in wanted)
+            words = " ".join(
+                f"{key}={shown(value_of(run.settings | {'digest': run.digest[:16]}, key))}" for key, _ in wanted
+            )
             close[words] += 1
-            far[words] = sum(_distance(value_of(run.settings, key), values) for key, values in wanted)
+            far[words] = sum(
+                _distance(value_of(run.settings | {"digest": run.digest[:16]}, key), values) for key, values in wanted
+            )
     nearest_first = sorted(close, key=lambda words: (far[words], words))
     listed = [f"  {words}  ({close[words]} run{'s' * (close[words] > 1)})" for words in nearest_first[:6]]
     more = [f"  and {len(close) - 6} more"] if len(close) > 6 else []
@@ -119,26 +125,50 @@ def select(found: Sequence[Run], overrides: Sequence[str], others: Sequence[str]
     raise SettingError("selection", text, "\n".join(["no run matches; the nearest that exist:", *listed, *more]))
 
 
+def of_the_plan(found: Sequence[Run], plain: Mapping[str, Any], summary: str = "error") -> Found:
+    """The runs without the variants of an experiment yaml, which make another question.
+
+    plain: seed, length and seeds as the yaml has them. Where a block has runs with these, its runs with others do not
+    count, unless they are selected.
+    """
+    wanted = {key: text_of(value) for key, value in plain.items()}
+
+    def is_plain(run: Run) -> bool:
+        return all(text_of(run.settings.get(key)) == text for key, text in wanted.items())
+
+    problems = {run: identity.problem_key(run.settings, summary) for run in found}
+    with_plain = {problems[run] for run in found if is_plain(run)}
+    kept = [run for run in found if is_plain(run) or problems[run] not in with_plain]
+    left = len(found) - len(kept)
+    words = ", ".join(f"{key}={shown(value)}" for key, value in plain.items())
+    note = f"{left} run{'s' * (left != 1)} of variants left out: not {words} of the yaml (select by these)"
+    return Found(tuple(kept), (note,) * bool(left))
+
+
 def standing(found: Sequence[Run], summary: str = "error") -> Found:
     """One run for each rule, block and seed, where several differ only in their seeds, length or checkpoints.
 
-    It is the one whose extent most of its block has, so that checkpoints coincide; then the one with most seeds, then
-    the longest.
+    Runs that differ in source, model or numerics stay apart (see `making`). It is the one whose extent most of its
+    block has, so that checkpoints coincide; then the one with most seeds, then the longest.
     """
     problems = {run: identity.problem_key(run.settings, summary) for run in found}
     extents = Counter((problems[run], extent(run)) for run in found)
     alike: dict[str, list[Run]] = {}
     for run in found:
         rest = {key: value for key, value in identity.resolved(run.settings).items() if key not in EXTENT}
-        key = [problems[run], rest, run.summary.get("numerics_version")]
+        key = [problems[run], rest]
         alike.setdefault(json.dumps(key, sort_keys=True), []).append(run)
 
     def rank(run: Run) -> tuple:
         return extents[problems[run], extent(run)], *extent(run), run.summary.get("ended") or ""
 
-    kept = [max(members, key=rank) for members in alike.values()]
-    notes = []
-    for run, members in zip(kept, alike.values(), strict=True):
+    groups, notes = [], []
+    for members in alike.values():
+        apart = told_apart(members, [extent(run) for run in members])
+        groups += apart
+        notes += [note_on(apart)] if len(apart) > 1 else []
+    kept = [max(members, key=rank) for members in groups]
+    for run, members in zip(kept, groups, strict=True):
         if len(members) > 1:
             which = f"one with {run.settings['n_seeds']} seeds, {run.settings['iterations']} iterations counts"
             text = f"runs differ only in seeds or length; the {which} (select by n_seeds= and iterations=)"
@@ -156,15 +186,6 @@ def extent(run: Run) -> tuple:
 # --- settings as texts --------------------------------------------------------------------------------------------
 
 
-def flat(node: dict[str, Any], above: str = "") -> dict[str, Any]:
-    """Leaves of nested settings by their dotted names."""
-    leaves: dict[str, Any] = {}
-    for key, value in node.items():
-        name = f"{above}{key}"
-        leaves |= flat(value, f"{name}.") if isinstance(value, dict) else {name: value}
-    return leaves
-
-
 def value_of(settings: dict[str, Any], key: str) -> Any:
     value: Any = settings
     for part in key.split("."):
@@ -174,6 +195,8 @@ def value_of(settings: dict[str, Any], key: str) -> Any:
 
 def _matches(run: Run, key: str, values: Collection[Any]) -> bool:
     """Whether a setting has one of these values, as it was written or as it was meant (m=null is m=2)."""
+    if key == "digest":
+        return any(run.digest.startswith(str(value)) for value in values)
     told = {text_of(value_of(settings, key)) for settings in (run.settings, identity.resolved(run.settings))}
     return not told.isdisjoint(map(text_of, values))
 
@@ -202,10 +225,6 @@ def _read(text: str) -> Any:
         return float(text) if re.fullmatch(r"[-+]?[0-9.]+e[-+]?[0-9]+", text, re.IGNORECASE) else yaml.safe_load(text)
     except (ValueError, yaml.YAMLError):
         return text
-
-
-def text_of(value: Any) -> str:
-    return json.dumps(canonical(value), sort_keys=True, default=str)
 
 
 def shown(value: Any) -> str:

@@ -1,10 +1,9 @@
 """Fair tuning: every algorithm the same number of settings on the tuning seeds, the verdict on other seeds."""
 
 import math
-import shlex
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -12,12 +11,12 @@ import numpy as np
 from mqlearn.analysis.comparison.comparison import Verdict
 from mqlearn.analysis.comparison.labels import Entry, differences, entries
 from mqlearn.analysis.comparison.pairing import answers, pairs
-from mqlearn.analysis.comparison.recipes import command_of
-from mqlearn.analysis.comparison.samples import Question, common_checkpoint, gone_by, metric_of, summarise
+from mqlearn.analysis.comparison.seed_values import Question, common_checkpoint, gone_by, metric_of, summarise
 from mqlearn.analysis.comparison.selection import EXTENT, SILENT, extent, standing
 from mqlearn.analysis.statistics.intervals import Estimate, bootstrap_interval
 from mqlearn.errors import SettingError
 from mqlearn.experiments.settings import identity
+from mqlearn.experiments.settings.recipes import command, command_of, overrides_of
 from mqlearn.storage.runs import Run
 
 VANILLA = "q_learning"
@@ -25,7 +24,7 @@ REPORTING_SEEDS = 20
 
 
 @dataclass(frozen=True, eq=False)
-class Setting:
+class TriedSetting:
     """One setting of an algorithm on the tuning seeds: its words, and one number a seed, infinite if it diverged."""
 
     run: Run
@@ -39,13 +38,13 @@ class Tuned:
     """An algorithm after tuning. settings: all that were tried, best first to last in `order`; maybe: could be best."""
 
     algorithm: str
-    settings: tuple[Setting, ...]
-    best: Setting
-    maybe: tuple[Setting, ...]
+    settings: tuple[TriedSetting, ...]
+    best: TriedSetting
+    maybe: tuple[TriedSetting, ...]
 
 
 @dataclass
-class Answer:
+class TuningAnswer:
     """Verdicts on the reporting seeds, the tables of the tuning, and what must be said."""
 
     verdicts: list[Verdict] = field(default_factory=list)
@@ -53,7 +52,13 @@ class Answer:
     notes: list[str] = field(default_factory=list)
 
 
-def tuned(chosen: Sequence[Run], everything: Sequence[Run], question: Question, own: dict[str, Any]) -> Answer:
+def tuned(
+    chosen: Sequence[Run],
+    everything: Sequence[Run],
+    question: Question,
+    own: dict[str, Any],
+    config_dir: str | None = None,
+) -> TuningAnswer:
     """Choose the setting of every algorithm in each block of `chosen`, then compare runs of `everything` with them.
 
     Only runs whose seeds are disjoint from those of the tuning report; streams of different `seed` are. Raises
@@ -66,12 +71,12 @@ def tuned(chosen: Sequence[Run], everything: Sequence[Run], question: Question, 
     if not searched.runs:
         seeds = sorted({run.settings["seed"] for run in chosen})
         raise SettingError("tuning_seed", seed, f"must be the `seed` of some of the runs: {', '.join(map(str, seeds))}")
-    answer, missing, reporting = Answer(notes=list(searched.notes)), [], []
+    answer, missing, reporting = TuningAnswer(notes=list(searched.notes)), [], []
     blocks: dict[str, list[Run]] = {}
     for entry in entries(searched.runs, question.summary):
         blocks.setdefault(entry.block, []).append(entry.run)
     for block, members in blocks.items():
-        found, notes = tune(members, question)
+        found, notes = tune(members, question, config_dir)
         answer.notes += notes
         answer.heads[block] = _text(found, question, seed)
         key = identity.problem_key(members[0].settings, question.summary)
@@ -86,7 +91,7 @@ def tuned(chosen: Sequence[Run], everything: Sequence[Run], question: Question, 
                 continue
             settings = {**one.best.run.settings, "seed": reporting_seed, "n_seeds": REPORTING_SEEDS}
             seeds = [f"seed={reporting_seed}", f"n_seeds={REPORTING_SEEDS}"]
-            missing.append((one.algorithm, f"  {command_of(settings, more=seeds)}"))
+            missing.append((one.algorithm, f"  {command_of(settings, config_dir, more=seeds)}"))
     commands = "\n".join(command for _, command in missing)
     if len(reporting) < 2 or VANILLA in {algorithm for algorithm, _ in missing}:
         which = f"{VANILLA} must be among the rivals, but has no finished run"
@@ -100,8 +105,10 @@ def tuned(chosen: Sequence[Run], everything: Sequence[Run], question: Question, 
     made = [entry for entry, _ in reporting]
     answer.verdicts = answers(pairs(made, own.get("against")), question)
     about = {(entry.block, entry.label): one for entry, one in reporting}
-    for verdict in answer.verdicts:
-        verdict.tuning = {s: _plain(about[verdict.group, getattr(verdict, s)], seed) for s in ("a", "b")}
+    for i, verdict in enumerate(answer.verdicts):
+        group, sides = verdict.tested.group, {"a": verdict.tested.a, "b": verdict.tested.b}
+        tuning = {name: _plain(about[group, side.label], seed) for name, side in sides.items()}
+        answer.verdicts[i] = replace(verdict, tuning=tuning)
     seeds = sorted({entry.run.settings["seed"] for entry in made})
     answer.notes.append(f"settings chosen on seed={seed}; verdicts on seed={', '.join(map(str, seeds))} alone")
     return answer
@@ -114,7 +121,7 @@ def _report(one: Tuned, candidates: Sequence[Run]) -> Run | None:
     return max(usable, key=lambda run: (run.settings["iterations"] == length, *extent(run)), default=None)
 
 
-def tune(members: Sequence[Run], question: Question) -> tuple[list[Tuned], list[str]]:
+def tune(members: Sequence[Run], question: Question, config_dir: str | None = None) -> tuple[list[Tuned], list[str]]:
     """The best setting of each algorithm of one block, each with the same number of settings and of seeds.
 
     Algorithms with more settings keep those that finished first. Raises SettingError without vanilla Q-learning.
@@ -124,13 +131,13 @@ def tune(members: Sequence[Run], question: Question) -> tuple[list[Tuned], list[
         by_algorithm.setdefault(str(run.settings["algorithm"].get("name")), []).append(run)
     if VANILLA not in by_algorithm:
         settings = members[0].settings
-        same = {"env": settings["env"].get("name"), "experiment.name": settings["experiment"]["name"]}
-        same |= {key: settings[key] for key in ("discount", "iterations", "n_seeds", "seed")}
-        words = [f"algorithm={VANILLA}", "step_size.offset=0,1,2,5,10,20,50"]
-        words += [f"{key}={value}" for key, value in same.items()]
+        rule = ("algorithm", "step_size")
+        words = [text for text in overrides_of(settings, config_dir) if not text.lstrip("+~").startswith(rule)]
+        words += [f"algorithm={VANILLA}", "step_size=harmonic", "step_size.offset=0,1,2,5,10,20,50"]
+        words.append(f"experiment.name={settings['experiment']['name']}")
         expected = (
             f"{VANILLA} with its own best step size must be among the rivals of {', '.join(by_algorithm)}; tune it, "
-            f"for example by\n  {shlex.join(['mqlearn', 'run', '-m', *words])}"
+            f"for example by\n  {command('run', ['-m', *words], config_dir)}"
         )
         raise SettingError("tuned", True, expected)
     budget = min(map(len, by_algorithm.values()))
@@ -153,16 +160,16 @@ def tune(members: Sequence[Run], question: Question) -> tuple[list[Tuned], list[
     return found, notes
 
 
-def _setting(run: Run, tried: Sequence[Run], question: Question, metric: str, at: int, n_seeds: int) -> Setting:
+def _setting(run: Run, tried: Sequence[Run], question: Question, metric: str, at: int, n_seeds: int) -> TriedSetting:
     values = summarise(question, run.curves["iteration"], run.curves[metric], at)[:n_seeds]
     lost = gone_by(run, at)[:n_seeds] | ~np.isfinite(values)
     interval = bootstrap_interval(np.where(lost, np.nan, values), "mean", "t", 1 - question.level)
     worst = math.inf if question.less_is_better else -math.inf
     words = ", ".join(differences(run, tried, (*SILENT, *EXTENT)))
-    return Setting(run, words, np.where(lost, worst, values), interval)
+    return TriedSetting(run, words, np.where(lost, worst, values), interval)
 
 
-def _could_be_best(settings: Sequence[Setting], sign: int, level: float) -> list[Setting]:
+def _could_be_best(settings: Sequence[TriedSetting], sign: int, level: float) -> list[TriedSetting]:
     """Settings that no other one beats: the best one is among them with probability 1 - level at least.
 
     A setting is out if another is better by a paired one-sided t test at level / (number of settings - 1); union bound.
@@ -229,7 +236,7 @@ def _text(found: Sequence[Tuned], question: Question, seed: int) -> str:
     return "\n".join(lines)
 
 
-def _interval(setting: Setting, question: Question) -> str:
+def _interval(setting: TriedSetting, question: Question) -> str:
     value, low, high, n = setting.interval
     convert = math.exp if question.is_ratio else float
     text = f"{convert(value):.4g}" if n else "-"

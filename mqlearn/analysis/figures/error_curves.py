@@ -9,6 +9,7 @@ import numpy as np
 from mqlearn.analysis.figures import parts, style
 from mqlearn.analysis.statistics.intervals import Band, Interval, mean_interval
 from mqlearn.errors import SettingError
+from mqlearn.learning.metric_kinds import kind_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -92,9 +93,11 @@ def draw(
     *,
     band: Band = "ci95",
     xlabel: str = "iteration $k$",
-    ylabel: str = r"error $\Vert Q_k-Q^*\Vert_\infty$",
+    metric: str = "q_error",
 ) -> "Figure":
     """Mean over the seeds with a named band, one panel a map, all on one scale, with one legend.
+
+    metric: what the values are; it brings the label and the scale of its axis.
 
     Iteration 0, which has no place on a logarithmic axis, is the dotted line "start" (a tick of each curve at
     the left edge if they do not start from the same error). A mean is over the finite seeds; where a seed
@@ -104,6 +107,7 @@ def draw(
     curves = [curve for panel in panels for curve in panel.curves]
     if not curves:
         raise SettingError("curves", "[]", "at least one curve")
+    kind = kind_of(metric)
     families = {curve.label: curve.family or curve.label for curve in curves}
     looks = style.looks(families)
     intervals = {id(curve): mean_interval(curve.values, band) for curve in curves}
@@ -112,14 +116,14 @@ def draw(
             style.check_text("curves", text)
         columns = min(len(panels), 2)
         figure, axes = parts.sheet(-(-len(panels) // columns), columns)
-        xlim, ylim = _limits(curves, intervals)
+        xlim, ylim = _limits(curves, intervals, kind.scale)
         zero = False
         for i, (panel, one) in enumerate(zip(panels, axes.flat, strict=False)):
-            one.set(xscale="log", yscale="log", xlim=xlim, ylim=ylim, xlabel=xlabel)
+            one.set(xscale="log", yscale=kind.scale, xlim=xlim, ylim=ylim, xlabel=xlabel)
             one.set_title(f"({'abcdefgh'[i % 8]})  {panel.title}" if len(panels) > 1 else panel.title)
             zero |= _fill(one, panel, looks, intervals)
         for one in axes[:, 0]:
-            one.set_ylabel(ylabel)
+            one.set_ylabel(kind.axis)
         for one in axes.flat[len(panels) :]:
             one.set_visible(False)
         notes, marked = divergence(panels)
@@ -138,20 +142,26 @@ def draw(
 
 
 def _limits(
-    curves: Sequence[Curve], intervals: Mapping[int, Interval]
+    curves: Sequence[Curve], intervals: Mapping[int, Interval], scale: str
 ) -> tuple[tuple[float, float], tuple[float, float]]:
-    """Limits of k and of the error; curves with diverged seeds count only if there are no others.
+    """Limits of k and of the metric; curves with diverged seeds count only if there are no others.
 
-    Nothing beyond 10^-200 and 10^200, since tick marks further out must be numbers too.
+    Of a linear scale, 0 included. Of a logarithmic one nothing beyond 10^-200 and 10^200, since tick marks further out
+    must be numbers too.
     """
     steady = [curve for curve in curves if not curve.diverged] or curves
     x = np.concatenate([curve.iteration for curve in curves])
     shown = [np.stack([intervals[id(c)].mean, intervals[id(c)].high]) for c in steady]
     y = np.concatenate([rows.ravel() for rows in shown])
+    xlim = (1.0, max(10.0, x.max()))
+    if scale == "linear":
+        y = np.concatenate([[0.0], y[np.abs(y) < 1e100]])
+        span = float(np.ptp(y)) or 1.0
+        return xlim, (float(y.min()) - 0.04 * span, float(y.max()) + 0.08 * span)
     y = y[np.isfinite(y) & (y > 0)]
     low, high = np.log10([y.min(), y.max()]).clip(-200, 200) if y.size else (-3.0, 0.0)
     margin = max(0.04 * (high - low), 0.3 - 0.5 * (high - low))
-    return (1.0, max(10.0, x.max())), (10.0 ** (low - margin), 10.0 ** (high + margin))
+    return xlim, (10.0 ** (low - margin), 10.0 ** (high + margin))
 
 
 def _fill(axes: "Axes", panel: Panel, looks: Mapping[str, style.Look], intervals: Mapping[int, Interval]) -> bool:
@@ -161,7 +171,7 @@ def _fill(axes: "Axes", panel: Panel, looks: Mapping[str, style.Look], intervals
     for i, curve in enumerate(panel.curves):
         look, interval = looks[curve.label], intervals[id(curve)]
         later = curve.iteration > 0
-        if not later[0] and interval.mean[0] > 0:
+        if not later[0] and (interval.mean[0] > 0 or axes.get_yscale() == "linear"):
             starts[curve.label] = float(interval.mean[0])
         zero |= parts.curve(
             axes,
@@ -220,4 +230,4 @@ def from_runs(
         )
         panels.setdefault(one.panel, []).append(curve)
     ordered = [Panel(title, curves) for title, curves in panels.items()]
-    return draw(ordered, band=band), data(ordered, band)
+    return draw(ordered, band=band, metric=spec["metric"]), data(ordered, band)

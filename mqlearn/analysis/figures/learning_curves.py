@@ -39,7 +39,7 @@ _OF_CELL = ("env", "discount", "features", "theta0", "evaluation")
 
 
 @dataclass(frozen=True, eq=False)
-class Setting:
+class Column:
     """A column of panels: its curves by metric, and the reference lines that all of them share."""
 
     title: str
@@ -47,7 +47,7 @@ class Setting:
     lines: Lines = field(default_factory=dict)
 
 
-def data(settings: Sequence[Setting], band: Band = "ci95") -> dict[str, np.ndarray]:
+def data(settings: Sequence[Column], band: Band = "ci95") -> dict[str, np.ndarray]:
     """The numbers that `draw` shows, for digests and comparisons with a reference.
 
     Keys are ``title | metric | label | name`` with the names of `error_curves.data`, and
@@ -61,7 +61,7 @@ def data(settings: Sequence[Setting], band: Band = "ci95") -> dict[str, np.ndarr
     return numbers
 
 
-def draw(settings: Sequence[Setting], *, band: Band = "ci95", notes: Sequence[str] = ()) -> "Figure":
+def draw(settings: Sequence[Column], *, band: Band = "ci95", notes: Sequence[str] = ()) -> "Figure":
     """Mean over the seeds with a named band, a column of panels a setting, each row on one scale.
 
     A mean is over the finite seeds; where a seed diverges the curve has a cross, the legend a dagger and a note the
@@ -117,11 +117,11 @@ def draw(settings: Sequence[Setting], *, band: Band = "ci95", notes: Sequence[st
     return figure
 
 
-def _curves(metric: str, settings: Sequence[Setting]) -> list[Curve]:
+def _curves(metric: str, settings: Sequence[Column]) -> list[Curve]:
     return [curve for one in settings for curve in one.curves.get(metric, ())]
 
 
-def _limits(metric: str, settings: Sequence[Setting], intervals: Mapping[int, Interval]) -> tuple[float, float]:
+def _limits(metric: str, settings: Sequence[Column], intervals: Mapping[int, Interval]) -> tuple[float, float]:
     """Common limits of a row, zero included; curves with diverged seeds count only if there are no others."""
     curves = _curves(metric, settings)
     steady = [curve for curve in curves if not curve.diverged] or curves
@@ -215,7 +215,7 @@ def from_runs(
     captions = [_caption(one.cell) for one in planned]
     notes = ["; ".join(piece for piece in captions[0] if all(piece in other for other in captions)) + "."]
     notes += dict.fromkeys(note for _, found in exact.values() for note in found)
-    columns = [Setting(title, metrics, lines[title]) for title, metrics in curves.items()]
+    columns = [Column(title, metrics, lines[title]) for title, metrics in curves.items()]
     return draw(columns, band=band, notes=notes), data(columns, band)
 
 

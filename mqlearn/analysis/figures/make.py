@@ -11,12 +11,15 @@ from typing import TYPE_CHECKING, Any
 from mqlearn.analysis.figures import reference, style
 from mqlearn.analysis.statistics.intervals import BANDS
 from mqlearn.checks import choice
+from mqlearn.errors import SettingError, nearest
+from mqlearn.experiments.settings.cell import measured_by
 from mqlearn.paths import PACKAGE, outputs_folder
 
 if TYPE_CHECKING:
     from mqlearn.experiments.plan import Plan
     from mqlearn.storage.runs import Run
 
+_KINDS = ("error_curves", "learning_curves")
 REFERENCE = PACKAGE.parent / "outputs" / "paper"
 
 
@@ -94,12 +97,33 @@ def drawing(planned: "Plan", command: str, band: str | None = None) -> Drawing:
     suffix = f"_band={band}" if band != own else ""
     stem = outputs_folder() / "figures" / f"{planned.stem}{suffix}"
     module = module_of(planned.spec)
+    check_metric(planned)
     return Drawing(planned, module, band, stem, command + (f" band={band}" if suffix else ""))
 
 
 def module_of(spec: Mapping[str, Any]) -> ModuleType:
-    """The module that draws a figure."""
-    return importlib.import_module(spec["module"])
+    """The module that draws a figure, by the name in its yaml. Raises SettingError."""
+    name, ours = str(spec.get("module")), ", ".join(f"mqlearn.analysis.figures.{kind}" for kind in _KINDS)
+    try:
+        module = importlib.import_module(name)
+    except ImportError as error:
+        expected = f"cannot be imported ({error}); ours are {ours}{nearest(name.rpartition('.')[2], _KINDS)}"
+        raise SettingError("figure.module", name, expected) from None
+    if not callable(getattr(module, "from_runs", None)):
+        raise SettingError("figure.module", name, f"draws no figure: it has no function from_runs; ours are {ours}")
+    return module
+
+
+def check_metric(planned: "Plan") -> None:
+    """Raise SettingError if the metric of a figure is not what all its runs will record: before they are run."""
+    metric = planned.spec.get("metric")
+    if metric is None and not str(planned.spec["module"]).endswith(".error_curves"):
+        return
+    for one in planned.cells:
+        known = measured_by(one.cell)
+        if metric not in known:
+            expected = f"is not recorded by {one.panel or planned.name}, {one.label}; recorded are {', '.join(known)}"
+            raise SettingError("figure.metric", metric, expected + nearest(str(metric), known))
 
 
 def _common(planned: "Plan") -> dict[str, Any]:

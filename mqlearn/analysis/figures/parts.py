@@ -146,15 +146,11 @@ def end_labels(axes: "Axes", ends: Mapping[str, float], entries: Mapping[str, Lo
 
 def _spread(places: np.ndarray, step: float) -> np.ndarray:
     """The places in [0,1] nearest to the increasing `places` and `step` apart, by isotonic regression."""
+    from scipy.optimize import isotonic_regression
+
     n = len(places)
     step = min(step, 1 / max(n - 1, 1))
-    blocks: list[tuple[float, int]] = []
-    for value in places - step * np.arange(n):
-        blocks.append((value, 1))
-        while len(blocks) > 1 and blocks[-2][0] > blocks[-1][0]:
-            (b, m), (a, k) = blocks.pop(), blocks.pop()
-            blocks.append(((a * k + b * m) / (k + m), k + m))
-    merged = np.repeat([value for value, _ in blocks], [count for _, count in blocks])
+    merged = isotonic_regression(places - step * np.arange(n)).x if n else places
     return merged.clip(0, 1 - (n - 1) * step) + step * np.arange(n)
 
 

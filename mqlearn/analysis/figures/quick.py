@@ -10,6 +10,7 @@ import numpy as np
 from mqlearn.analysis.figures import style
 from mqlearn.analysis.statistics.intervals import mean_interval
 from mqlearn.errors import SettingError, nearest
+from mqlearn.learning.metric_kinds import kind_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -27,26 +28,26 @@ def plot(iteration: np.ndarray, curves: Mapping[str, np.ndarray], metric: str | 
     if metric not in curves:
         raise SettingError("metric", metric, f"must be one of {', '.join(curves)}{nearest(metric, curves)}")
     values = curves[metric]
-    measured = np.isfinite(values).any(axis=0)
+    kind, measured = kind_of(metric), np.isfinite(values).any(axis=0)
     x, (mean, low, high, n_finite) = iteration[measured], mean_interval(values[:, measured])
     with style.context():
-        figure = _kind()(figsize=_INCHES, layout="constrained")
+        figure = _shown()(figsize=_INCHES, layout="constrained")
         axes = figure.add_subplot()
         axes.fill_between(x, low, high, alpha=0.25, linewidth=0)
         axes.plot(x, mean, marker="o" if len(x) < 4 else "")
         axes.set_xscale("symlog" if x[0] == 0 else "log")
-        if "error" in metric and (mean > 0).all():
+        if kind.scale == "log" and (mean > 0).all():
             axes.set_yscale("log")
         axes.grid(True, color=style.GRID, linewidth=0.6)
         axes.set_xlabel("iteration $k$")
         seeds = f"{n_finite.min()} to {len(values)}" if n_finite.min() < len(values) else f"{len(values)}"
-        axes.set_ylabel(metric)
+        axes.set_ylabel(kind.axis)
         axes.set_title(f"{title or metric}\nmean and 95 % interval of the mean, {seeds} seeds", fontsize=8)
     return figure
 
 
 @functools.cache
-def _kind() -> Any:
+def _shown() -> Any:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 

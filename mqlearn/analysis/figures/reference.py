@@ -39,7 +39,7 @@ def write_reference(path: Path, data: Mapping[str, np.ndarray]) -> None:
     write_whole(path, buffer.getvalue())
 
 
-def compare(current: Mapping[str, np.ndarray], path: Path, *, part: bool = False) -> Comparison:
+def against_reference(current: Mapping[str, np.ndarray], path: Path, *, part: bool = False) -> Comparison:
     """Compare with the reference that `write_reference` stored, within RELATIVE.
 
     part: `current` is a part of the figure, and what else the reference holds is passed over. Raises SettingError if

@@ -10,10 +10,11 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from markupsafe import Markup
 
-from mqlearn.analysis.figures import error_curves, make, style
+from mqlearn.analysis.figures import error_curves, heat_map, make, style
 from mqlearn.analysis.figures.error_curves import Curve, Panel
-from mqlearn.analysis.report.markup import Markup, details, number, plain, section, table, tag
+from mqlearn.analysis.report.markup import number, plain, render
 from mqlearn.analysis.report.subjects import Subject, by_panel
 from mqlearn.analysis.statistics.intervals import mean_interval
 from mqlearn.experiments.plan import Plan, PlannedCell
@@ -21,14 +22,9 @@ from mqlearn.experiments.settings import identity
 from mqlearn.experiments.settings.cell import Cell
 from mqlearn.storage.runs import Run
 
-AXES = {
-    "q_error": r"error $\Vert Q_k-Q^*\Vert_\infty$",
-    "theta_error": r"$\Vert\theta_k-\theta^{*}\Vert\,/\,\Vert\theta^{*}\Vert$",
-    "return_start": "return from the start",
-    "return_uniform": "return from uniform states",
-}
+_FIRST = ("q_error", "theta_error", "return_start", "return_uniform")  # the first of these that a run has is drawn
 _COLUMNS = 6  # checkpoints in the table of a figure
-_CURVES = 42  # beyond, looks repeat
+_CURVES = 14  # of a panel: beyond, they are a map of colours, a row each
 
 
 def of(some: Sequence[Subject], plan: Plan | None = None) -> tuple[Markup, dict[str, np.ndarray]]:
@@ -44,19 +40,21 @@ def of(some: Sequence[Subject], plan: Plan | None = None) -> tuple[Markup, dict[
         finished = [one.run for _, one in planned]
         drawing = module.from_runs([cell for cell, _ in planned], finished, plan.spec, "ci95")
         todo.append((metric, [one for _, one in planned], drawing))
-    todo += [(metric, members, _drawn(metric, members[:_CURVES])) for metric, members in chosen.items()]
+    todo += [(metric, members, _drawn(metric, members)) for metric, members in chosen.items()]
     for i, (metric, members, (drawn, data)) in enumerate(todo):
         numbers |= {f"{i} | {metric} | {name}": array for name, array in data.items()}
         shown = list(dict.fromkeys(_rows(metric, members)))
         title = " and ".join(shown) if metric else ", ".join(shown)
-        some_left = len(members) > _CURVES and not (planned and i == 0)
-        left = [tag("p", f"Drawn are {_CURVES} of {len(members)} runs.")] if some_left else []
-        picture = tag("div", Markup(_svg(drawn, f"f{i}-")), class_="paper scroll", tabindex=0, role="group")
-        caption = tag("figcaption", f"Figure {i + 1}. {title}: " + "; ".join(by_panel(members)) + ".")
-        figures.append(tag("figure", picture, caption, left, [_table(name, members) for name in shown]))
-    if not figures:
-        figures = [tag("p", "No run has a curve to draw.")]
-    return section("figures", "Figures", figures), numbers
+        drawn_runs = min(len(members), heat_map.MOST)
+        figures.append(
+            {
+                "picture": Markup(_svg(drawn, f"f{i}-")),
+                "caption": f"Figure {i + 1}. {title}: " + "; ".join(by_panel(members)) + ".",
+                "left": f"Drawn are {drawn_runs} of {len(members)} runs." if drawn_runs < len(members) else "",
+                "numbers": [_numbers(name, members) for name in shown],
+            }
+        )
+    return render("figures.html", figures=figures), numbers
 
 
 def _planned(some: Sequence[Subject], plan: Plan) -> list[tuple[PlannedCell, Subject]]:
@@ -79,8 +77,8 @@ def finals(some: Sequence[Subject]) -> Markup:
         caption = (
             f"{panel}: mean and 95 % interval of the mean over the finite seeds, at k = {', '.join(map(number, ks))}"
         )
-        blocks.append(table(("run", "seeds finite", *names), rows, caption=caption, class_="numbers"))
-    return section("results", "Last values", blocks)
+        blocks.append({"head": ("run", "seeds finite", *names), "rows": rows, "caption": caption})
+    return render("results.html", blocks=blocks)
 
 
 def _seeds(run: Run) -> str:
@@ -91,13 +89,19 @@ def _seeds(run: Run) -> str:
 def _final(run: Run, name: str) -> str:
     if name not in run.curves:
         return "–"
-    return _interval(mean_interval(run.curves[name][:, -1:]), 0)
+    return _interval(mean_interval(run.curves[name][:, -1:]), 0, run.settings["n_seeds"])
 
 
-def _interval(interval: Any, column: int) -> Any:
+_INTERVAL = Markup("{}<small>[{}, {}]</small>")
+
+
+def _interval(interval: Any, column: int, n_seeds: int) -> Any:
+    """Mean and interval, and how many seeds are in them, where these are not all."""
     mean, low, high = (float(row[column]) for row in interval[:3])
     text = number(mean)
-    return [text, tag("small", f"[{number(low)}, {number(high)}]")] if np.isfinite(low) and low < high else text
+    if 0 < interval.n_finite[column] < n_seeds:
+        text += f" ({interval.n_finite[column]} of {n_seeds} seeds)"
+    return _INTERVAL.format(text, number(low), number(high)) if np.isfinite(low) and low < high else text
 
 
 def _chosen(some: Sequence[Subject]) -> dict[str, list[Subject]]:
@@ -108,7 +112,7 @@ def _chosen(some: Sequence[Subject]) -> dict[str, list[Subject]]:
         if one.run.settings["sampling"]["name"] != "synchronous" and "return_uniform" in known and one.mdp is not None:
             chosen.setdefault("", []).append(one)
         else:
-            metric = next((name for name in [*AXES, *known] if name in known and name != "iteration"), None)
+            metric = next((name for name in [*_FIRST, *known] if name in known and name != "iteration"), None)
             if metric:
                 chosen.setdefault(metric, []).append(one)
     return chosen
@@ -132,10 +136,11 @@ def _drawn(metric: str, members: Sequence[Subject]) -> tuple[Any, dict[str, np.n
             return module.from_runs(planned, [one.run for one in members], {}, "ci95")
         panels = [
             Panel(_typeset(panel), [_curve(one, metric) for one in rivals])
-            for panel, rivals in by_panel(members).items()
+            for panel, rivals in by_panel(members[: heat_map.MOST]).items()
         ]
-        drawn = error_curves.draw(panels, ylabel=AXES.get(metric) or _typeset(metric))
-        return drawn, error_curves.data(panels)
+        if max(len(panel.curves) for panel in panels) > _CURVES:
+            return heat_map.draw(panels, metric=metric), error_curves.data(panels)
+        return error_curves.draw(panels, metric=metric), error_curves.data(panels)
 
 
 def _cell(one: Subject) -> Cell:
@@ -175,7 +180,7 @@ def _svg(figure: Any, prefix: str) -> str:
     return re.sub(r"<svg ", '<svg aria-hidden="true" focusable="false" ', text, count=1)
 
 
-def _table(metric: str, members: Sequence[Subject]) -> Markup:
+def _numbers(metric: str, members: Sequence[Subject]) -> dict[str, Any]:
     """The figure's numbers at a few checkpoints, and a file of all of them."""
     blocks = []
     for panel, rivals in by_panel([one for one in members if metric in one.run.curves]).items():
@@ -184,12 +189,11 @@ def _table(metric: str, members: Sequence[Subject]) -> Markup:
         for one in rivals:
             interval = mean_interval(one.run.curves[metric])
             where = {int(k): i for i, k in enumerate(one.run.curves["iteration"])}
-            cells = [_interval(interval, where[k]) if k in where else "–" for k in ks]
+            cells = [_interval(interval, where[k], one.run.settings["n_seeds"]) if k in where else "–" for k in ks]
             rows.append([one.label, *cells])
         head = ("run", *[f"k = {number(k)}" for k in ks])
-        blocks.append(table(head, rows, caption=f"{metric}, {panel}", class_="numbers"))
-    file = tag("a", f"all checkpoints of {metric} (CSV)", href=_csv(metric, members), download=f"{plain(metric)}.csv")
-    return details(f"Numbers: {metric}", blocks, tag("p", file, class_="screen"))
+        blocks.append({"head": head, "rows": rows, "caption": f"{metric}, {panel}"})
+    return {"metric": metric, "blocks": blocks, "file": _csv(metric, members), "name": f"{plain(metric)}.csv"}
 
 
 def _few(iteration: np.ndarray) -> list[int]:

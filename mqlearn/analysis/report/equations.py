@@ -4,8 +4,10 @@ import inspect
 from collections.abc import Sequence
 from typing import Any
 
+from markupsafe import Markup
+
 from mqlearn.algorithms import Rule
-from mqlearn.analysis.report.markup import Markup, facts, join, number, section, table, tag
+from mqlearn.analysis.report.markup import number, render
 from mqlearn.analysis.report.subjects import Subject, scientific
 
 CONVENTIONS = (
@@ -22,34 +24,27 @@ def of(some: Sequence[Subject]) -> Markup:
         rule = one.cell.run_arguments["rule"] if one.cell is not None else None
         groups.setdefault(type(rule) if rule is not None else one.run.settings["algorithm"]["_target_"], []).append(one)
     cards = [_card(kind, members) for kind, members in groups.items()]
-    return section("equations", "Equations", tag("p", CONVENTIONS), tag("div", cards, class_="cards"))
+    return render("equations.html", conventions=CONVENTIONS, cards=cards)
 
 
-def _card(kind: Any, members: Sequence[Subject]) -> Markup:
+def _card(kind: Any, members: Sequence[Subject]) -> dict[str, Any]:
     labels = list(dict.fromkeys(one.label for one in members))
-    head = tag("h3", kind.__name__ if isinstance(kind, type) else kind)
-    used = tag("p", "Used by: " + "; ".join(labels) + ".", class_="quiet")
+    used = "Used by: " + "; ".join(labels) + "."
     if not isinstance(kind, type):
-        reason = f"Its source is not available here: {members[0].why}."
-        return tag("article", head, used, tag("p", reason), class_="card")
-    codes = [source(getattr(kind, name)) for name in _METHODS if _own(kind, name)]
-    changed = [one.label for one in members if not one.same_code]
-    warning = None
-    if changed:
-        text = f"The code or the numerics version has changed since these runs: {'; '.join(dict.fromkeys(changed))}."
-        warning = tag("p", f"⚠ {text}", class_="warning")
-    return tag(
-        "article",
-        head,
-        facts([("from", f"{kind.__module__}.{kind.__qualname__}"), ("source", _doc(inspect.getmodule(kind)))]),
-        [tag("p", " ".join(part.split())) for part in _doc(kind).split("\n\n")],
-        [tag("pre", tag("code", code), tabindex=0) for code in codes],
-        _numbers(members),
-        _steps(members),
-        warning,
-        used,
-        class_="card",
-    )
+        return {"name": kind, "used": used, "reason": f"Its source is not available here: {members[0].why}."}
+    changed = dict.fromkeys(one.label for one in members if not one.same_code)
+    warning = f"The code or the numerics version has changed since these runs: {'; '.join(changed)}."
+    return {
+        "name": kind.__name__,
+        "used": used,
+        "reason": "",
+        "facts": [("from", f"{kind.__module__}.{kind.__qualname__}"), ("source", _doc(inspect.getmodule(kind)))],
+        "texts": [" ".join(part.split()) for part in _doc(kind).split("\n\n")],
+        "code": [source(getattr(kind, name)) for name in _METHODS if _own(kind, name)],
+        "numbers": _numbers(members),
+        "steps": _steps(members),
+        "warning": warning if changed else "",
+    }
 
 
 def source(thing: Any) -> str:
@@ -70,7 +65,7 @@ def _doc(thing: Any) -> str:
     return inspect.cleandoc(thing.__doc__ or "not given")
 
 
-def _numbers(members: Sequence[Subject]) -> Markup | None:
+def _numbers(members: Sequence[Subject]) -> dict[str, Any] | None:
     """The four numbers of each variant at some k, computed by the update itself."""
     rows, seen = [], set()
     for one in members:
@@ -85,12 +80,10 @@ def _numbers(members: Sequence[Subject]) -> Markup | None:
                 rows.append([one.label, number(k), *[number(x) for x in weights]])
     head = ("run", "k", "p (Q_k)", "q (Q_k−1)", "s (T_k Q_k)", "t (T_k Q_k−1)")
     caption = "Q_{k+1} = p Q_k + q Q_{k-1} + s T_k Q_k + t T_k Q_{k-1}, evaluated from the code above"
-    return tag(
-        "details", tag("summary", "The four numbers at some k"), table(head, rows, caption=caption, class_="numbers")
-    )
+    return {"head": head, "rows": rows, "caption": caption}
 
 
-def _steps(members: Sequence[Subject]) -> Markup:
+def _steps(members: Sequence[Subject]) -> list[tuple[str, str]]:
     """Source of the step sizes in use, each with its settings."""
     shown: dict[Any, list[str]] = {}
     for one in members:
@@ -101,8 +94,4 @@ def _steps(members: Sequence[Subject]) -> Markup:
             f"{key.removeprefix('step_size.')} {value}" for key, value in names.items() if value != "null"
         )
         shown.setdefault(type(step), []).append(words)
-    parts = [
-        join([tag("p", "; ".join(dict.fromkeys(words))), tag("pre", tag("code", source(kind)), tabindex=0)])
-        for kind, words in shown.items()
-    ]
-    return tag("details", tag("summary", "Step sizes alpha_k = self.step_size(k)"), parts)
+    return [("; ".join(dict.fromkeys(words)), source(kind)) for kind, words in shown.items()]

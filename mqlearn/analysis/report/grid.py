@@ -1,13 +1,15 @@
-"""Maps as pictures: tiles, values of states, values of actions in triangles; large maps as small PNG images."""
+"""Maps as pictures: tiles, values of states, values of actions in triangles; large maps as small PNG images.
+
+A map is plain data that the template `macros.html` draws: its label, and shapes on tiles of SIDE units, or an image.
+"""
 
 import base64
-import struct
-import zlib
+import io
 from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from mqlearn.analysis.report.markup import Markup, tag
 from mqlearn.problems.mdp import FiniteMDP
 
 LARGE = 256  # states: beyond, a map is a PNG with a pixel a state, and actions are not told apart
@@ -20,6 +22,15 @@ _ARROWS = {"left": "←", "down": "↓", "right": "→", "up": "↑"}
 # Corners of the triangle of each direction, in tiles from the upper left corner.
 _TRIANGLES = {"left": "0,0 .5,.5 0,1", "down": "0,1 .5,.5 1,1", "right": "1,0 .5,.5 1,1", "up": "0,0 .5,.5 1,0"}
 LEVELS = 32
+
+
+class Shape(NamedTuple):
+    """An element of an SVG: rect, polygon or text; the title is what a pointer over it shows."""
+
+    element: str
+    attributes: dict[str, Any]
+    text: str = ""
+    title: str = ""
 
 
 def _ramp() -> list[str]:
@@ -49,7 +60,7 @@ def directions(mdp: FiniteMDP) -> tuple[str, ...]:
     return tuple(names) if len(set(names)) == 4 else ()
 
 
-def tiles(mdp: FiniteMDP) -> Markup | None:
+def tiles(mdp: FiniteMDP) -> dict[str, Any] | None:
     """The map itself; None for an environment without one."""
     if mdp.layout is None:
         return None
@@ -62,28 +73,26 @@ def tiles(mdp: FiniteMDP) -> Markup | None:
         shades = {"S": 1, "F": 0, "H": 2, "C": 2, "W": 2, "G": 3}
         pixels = np.array([[shades.get(tile, 0) for tile in row] for row in mdp.layout], np.uint8)
         return picture(pixels, ["#e4edf3", "#f0b429", "#2b2b2b", "#2f8f4e"], label)
-    cells = []
+    shapes = []
     for x, tile in enumerate("".join(mdp.layout)):
-        top, left = divmod(x, columns)
-        cells.append(
-            tag("rect", x=left * SIDE, y=top * SIDE, width=SIDE, height=SIDE, class_=f"tile {_TILES.get(tile, 'ice')}")
-        )
+        kind = _TILES.get(tile, "ice")
+        shapes.append(Shape("rect", _square(x, columns) | {"class": f"tile {kind}"}))
         if tile != "F":
-            cells.append(
-                tag(
-                    "text",
-                    tile,
-                    x=left * SIDE + SIDE / 2,
-                    y=top * SIDE + SIDE / 2,
-                    class_=f"letter {_TILES.get(tile, 'ice')}",
-                )
-            )
-    return svg(cells, columns, rows, label)
+            shapes.append(Shape("text", _middle(x, columns) | {"class": f"letter {kind}"}, tile))
+    return drawing(shapes, columns, rows, label)
 
 
-def svg(cells: Sequence[Markup], columns: int, rows: int, label: str, **more: object) -> Markup:
-    box = f"-1 -1 {columns * SIDE + 2} {rows * SIDE + 2}"
-    return tag("svg", list(cells), viewBox=box, role="img", aria_label=label, class_="map", **more)
+def _square(x: int, columns: int) -> dict[str, Any]:
+    return {"x": x % columns * SIDE, "y": x // columns * SIDE, "width": SIDE, "height": SIDE}
+
+
+def _middle(x: int, columns: int, height: float = 0.5) -> dict[str, Any]:
+    return {"x": x % columns * SIDE + SIDE / 2, "y": x // columns * SIDE + SIDE * height}
+
+
+def drawing(shapes: Sequence[Shape], columns: int, rows: int, label: str) -> dict[str, Any]:
+    """A map of shapes."""
+    return {"image": "", "shapes": shapes, "box": f"-1 -1 {columns * SIDE + 2} {rows * SIDE + 2}", "label": label}
 
 
 def levels(values: np.ndarray, low: float, high: float, *, log: bool) -> np.ndarray:
@@ -101,49 +110,38 @@ def text_color(level: int) -> str:
     return "on-dark" if level > LEVELS // 2 else "on-light"
 
 
-def cells(mdp: FiniteMDP, values: np.ndarray, place: np.ndarray, texts: Sequence[str]) -> list[Markup]:
+def cells(mdp: FiniteMDP, values: np.ndarray, place: np.ndarray, texts: Sequence[str]) -> list[Shape]:
     """Tiles (values (S,)) or triangles ((S, 4)) in the colour of their places; texts are the tooltips, in that order.
 
     Terminal states, and states that are never reached, have no value: they are drawn as such.
     """
     assert mdp.layout is not None
     columns = len(mdp.layout[0])
-    names = directions(mdp)
     drawn = []
     for x, tile in enumerate("".join(mdp.layout)):
-        top, left = divmod(x, columns)
-        corner = {"x": left * SIDE, "y": top * SIDE, "width": SIDE, "height": SIDE}
         if not mdp.counted[x].any():
-            drawn.append(
-                tag(
-                    "rect",
-                    tag("title", f"{_where(x, columns)}: {_TILES.get(tile, tile)}, no value"),
-                    **corner,
-                    class_="void",
-                )
-            )
+            title = f"{_where(x, columns)}: {_TILES.get(tile, tile)}, no value"
+            drawn.append(Shape("rect", _square(x, columns) | {"class": "void"}, title=title))
             if tile != "F" and columns <= 10:
-                drawn.append(tag("text", tile, x=left * SIDE + SIDE / 2, y=top * SIDE + SIDE / 2, class_="letter void"))
-            continue
-        if values.ndim == 1:
-            title = tag("title", f"{_where(x, columns)}: {texts[x]}")
-            drawn.append(tag("rect", title, **corner, fill=_fill(place[x]), data_i=x))
+                drawn.append(Shape("text", _middle(x, columns) | {"class": "letter void"}, tile))
+        elif values.ndim == 1:
+            title = f"{_where(x, columns)}: {texts[x]}"
+            drawn.append(Shape("rect", _square(x, columns) | {"fill": _fill(place[x]), "data-i": x}, title=title))
             if columns <= 6:
-                at = {"x": left * SIDE + SIDE / 2, "y": top * SIDE + SIDE / 2}
-                drawn.append(tag("text", texts[x], **at, class_=f"value {text_color(int(place[x]))}", data_i=x))
+                look = {"class": f"value {text_color(int(place[x]))}", "data-i": x}
+                drawn.append(Shape("text", _middle(x, columns) | look, texts[x]))
         else:
-            for u, name in enumerate(names):
-                i = x * 4 + u
-                points = " ".join(
-                    ",".join(
-                        f"{o + float(c) * SIDE:g}"
-                        for o, c in zip((left * SIDE, top * SIDE), point.split(","), strict=True)
-                    )
-                    for point in _TRIANGLES[name].split()
-                )
-                title = tag("title", f"{_where(x, columns)}, {name}: {texts[i]}")
-                drawn.append(tag("polygon", title, points=points, fill=_fill(place[x, u]), data_i=i))
+            drawn += [_triangle(x, u, name, columns, place, texts) for u, name in enumerate(directions(mdp))]
     return drawn
+
+
+def _triangle(x: int, u: int, name: str, columns: int, place: np.ndarray, texts: Sequence[str]) -> Shape:
+    top, left = divmod(x, columns)
+    corners = [corner.split(",") for corner in _TRIANGLES[name].split()]
+    points = " ".join(f"{(left + float(dx)) * SIDE:g},{(top + float(dy)) * SIDE:g}" for dx, dy in corners)
+    i = x * 4 + u
+    attributes = {"points": points, "fill": _fill(place[x, u]), "data-i": i}
+    return Shape("polygon", attributes, title=f"{_where(x, columns)}, {name}: {texts[i]}")
 
 
 def _where(x: int, columns: int) -> str:
@@ -154,40 +152,32 @@ def _fill(level: int) -> str:
     return RAMP[level] if level >= 0 else "none"
 
 
-def arrows(mdp: FiniteMDP, best: np.ndarray, place: np.ndarray) -> list[Markup]:
+def arrows(mdp: FiniteMDP, best: np.ndarray, place: np.ndarray) -> list[Shape]:
     """The best actions of each state (S, A) bool as arrows, in a colour that is seen on the levels `place` (S,)."""
     assert mdp.layout is not None
     columns, names = len(mdp.layout[0]), directions(mdp)
     return [
-        tag(
+        Shape(
             "text",
+            _middle(x, columns, 0.8) | {"class": f"arrow {text_color(int(place[x]))}"},
             "".join(_ARROWS[name] for u, name in enumerate(names) if best[x, u]),
-            x=x % columns * SIDE + SIDE / 2,
-            y=x // columns * SIDE + SIDE * 0.8,
-            class_=f"arrow {text_color(int(place[x]))}",
         )
         for x in np.flatnonzero(mdp.counted.any(axis=1)).tolist()
         if names
     ]
 
 
-def picture(pixels: np.ndarray, colors: Sequence[str], label: str, **more: object) -> Markup:
-    """Pixels (rows, columns) of palette entries as an image within the page."""
-    return tag("img", src=data_uri(pixels, colors), alt=label, class_="map raster", **more)
+def picture(pixels: np.ndarray, colors: Sequence[str], label: str) -> dict[str, Any]:
+    """A map of pixels (rows, columns), entries of a palette."""
+    return {"image": data_uri(pixels, colors), "label": label}
 
 
 def data_uri(pixels: np.ndarray, colors: Sequence[str]) -> str:
     """A PNG with a palette as a data: address; the same pixels give the same bytes."""
-    rows, columns = pixels.shape
+    from PIL import Image
 
-    def chunk(kind: bytes, body: bytes) -> bytes:
-        return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
-
-    lines = np.concatenate([np.zeros((rows, 1), np.uint8), pixels.astype(np.uint8)], axis=1)  # each line: no filter
-    content = (
-        chunk(b"IHDR", struct.pack(">IIBBBBB", columns, rows, 8, 3, 0, 0, 0))
-        + chunk(b"PLTE", b"".join(bytes.fromhex(color[1:]) for color in colors))
-        + chunk(b"IDAT", zlib.compress(lines.tobytes(), 9))
-        + chunk(b"IEND", b"")
-    )
-    return "data:image/png;base64," + base64.b64encode(b"\x89PNG\r\n\x1a\n" + content).decode()
+    image = Image.fromarray(pixels.astype(np.uint8), "P")
+    image.putpalette(bytes.fromhex("".join(color[1:] for color in colors)))
+    content = io.BytesIO()
+    image.save(content, "PNG", optimize=True)
+    return "data:image/png;base64," + base64.b64encode(content.getvalue()).decode()

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from markupsafe import Markup
 
 from mqlearn.analysis.report import grid
-from mqlearn.analysis.report.markup import Markup, details, facts, join, number, section, table, tag
+from mqlearn.analysis.report.markup import number, render
 from mqlearn.analysis.report.subjects import Subject
 from mqlearn.problems import prospects
 from mqlearn.problems.mdp import FiniteMDP
@@ -17,34 +18,30 @@ from mqlearn.problems.solvers import optimal
 BUDGET = 4_000_000  # characters that the maps over the checkpoints may take in the page
 _CARDS, _VISITS = 12, 24  # environments with Q* drawn, and maps of visits, at most
 _FLOOR = 1e-6  # of the largest error: the ramp ends there
-_NO_MAP = "This environment has no map, so nothing is drawn."
 
 
 def environments(some: Sequence[Subject]) -> Markup:
     """A card for each model: map, counts, certified error, what can be reached, Q*."""
     cards = [_card(members, drawn=i < _CARDS) for i, members in enumerate(_by_model(some))]
-    return section("environments", "Environments", cards)
+    return render("environments.html", cards=cards)
 
 
 def errors(some: Sequence[Subject]) -> Markup:
     """|Q_k - Q*| on the map with a slider over the checkpoints: one figure for runs with common checkpoints."""
-    parts, spent = [], 0
     groups: dict[tuple, list[Subject]] = {}
     for members in _by_model(some):
         for one in members:
             if one.mdp is not None and one.mdp.layout is not None and "error_tables" in one.run.tables:
                 key = (one.panel, one.mdp.digest(), tuple(one.run.tables["error_iteration"].tolist()))
                 groups.setdefault(key, []).append(one)
-    for number_, (key, members) in enumerate(groups.items()):
-        built, size = _slider(members, f"m{number_}", BUDGET // len(groups))
-        parts.append(join([tag("h3", key[0]), built]))
-        spent += size
+    sliders = [
+        _slider(members, f"m{i}", BUDGET // len(groups)) | {"title": key[0]}
+        for i, (key, members) in enumerate(groups.items())
+    ]
     lacking = [f"{one.panel}: {one.label}" for one in some if not any(one in members for members in groups.values())]
-    if lacking:
-        reason = "no map, no exact model, or no error tables"
-        parts.append(tag("p", f"Not drawn ({reason}): {'; '.join(dict.fromkeys(lacking))}.", class_="quiet"))
-    about = "Mean over the seeds of |Q_k − Q*|, on a logarithmic ramp that all maps of a figure share."
-    return section("errors", "Where the error is", tag("p", about), parts)
+    reason = "no map, no exact model, or no error tables"
+    said = f"Not drawn ({reason}): {'; '.join(dict.fromkeys(lacking))}." if lacking else ""
+    return render("errors.html", sliders=sliders, lacking=said)
 
 
 def visits(some: Sequence[Subject]) -> Markup:
@@ -54,18 +51,18 @@ def visits(some: Sequence[Subject]) -> Markup:
         if "visits" in one.run.tables:
             drawn.setdefault((one.panel, one.run.tables["visits"].tobytes()), []).append(one)
     maps = [_visited(members) for members in [*drawn.values()][:_VISITS]]
-    parts: list[Any] = [tag("div", [one for one in maps if one is not None], class_="maps")]
+    notes = []
     if len(drawn) > _VISITS:
-        parts.append(tag("p", f"Drawn are {_VISITS} of {len(drawn)} different maps of visits.", class_="quiet"))
+        notes.append(f"Drawn are {_VISITS} of {len(drawn)} different maps of visits.")
     without = [one for one in some if "visits" not in one.run.tables]
     if without:
         synchronous = all(one.run.settings["sampling"]["name"] == "synchronous" for one in without)
         every = "every pair is updated in every iteration" if synchronous else "the record holds none"
         who = "" if len(without) == len(some) else f" of {'; '.join(dict.fromkeys(one.label for one in without))}"
-        parts.append(tag("p", f"There are no counts of visits{who}: {every}.", class_="quiet"))
+        notes.append(f"There are no counts of visits{who}: {every}.")
     if any(one is None for one in maps):
-        parts.append(tag("p", "Visits of environments without a map are not drawn.", class_="quiet"))
-    return section("visits", "Visits", parts)
+        notes.append("Visits of environments without a map are not drawn.")
+    return render("visits.html", figures=[one for one in maps if one is not None], notes=notes)
 
 
 def _by_model(some: Sequence[Subject]) -> list[list[Subject]]:
@@ -77,23 +74,25 @@ def _by_model(some: Sequence[Subject]) -> list[list[Subject]]:
     return list(groups.values())
 
 
-def _card(members: Sequence[Subject], *, drawn: bool = True) -> Markup:
+def _card(members: Sequence[Subject], *, drawn: bool = True) -> dict[str, Any]:
     one = members[0]
     if one.mdp is None:
         env = one.run.settings["env"]
         reason = one.why or "It has no exact model: its optimum, and errors against it, are not available."
-        return tag("article", tag("h3", env.get("name", env["_target_"])), tag("p", reason), class_="card")
+        return {"name": env.get("name", env["_target_"]), "reason": reason}
     mdp = one.mdp
     known, warned = prospects.report(mdp)
     hidden = {"environment"}
-    rows = [(name.replace("_", " "), _fact(name, value)) for name, value in known.items() if name not in hidden]
-    picture = grid.tiles(mdp)
-    left = tag("div", picture, class_="maps") if picture else tag("p", _NO_MAP, class_="quiet")
-    warnings = [tag("p", f"⚠ {text}", class_="warning") for text in warned]
-    head = tag("h3", f"{mdp.name}, discount {mdp.discount:g}")
-    small = tag("p", f"Q* is drawn for the first {_CARDS} environments, so that this file stays small.", class_="quiet")
-    below = _optimum(mdp) if drawn else small
-    return tag("article", head, tag("div", left, facts(rows), class_="beside"), warnings, below, class_="card")
+    small = f"Q* is drawn for the first {_CARDS} environments, so that this file stays small."
+    return {
+        "name": f"{mdp.name}, discount {mdp.discount:g}",
+        "reason": "",
+        "map": grid.tiles(mdp),
+        "facts": [(name.replace("_", " "), _fact(name, value)) for name, value in known.items() if name not in hidden],
+        "warnings": warned,
+        "optimum": _optimum(mdp) if drawn else None,
+        "left": "" if drawn else small,
+    }
 
 
 def _fact(name: str, value: Any) -> str:
@@ -102,7 +101,7 @@ def _fact(name: str, value: Any) -> str:
     return number(value, 3 if name == "certified_error" else 8)
 
 
-def _optimum(mdp: FiniteMDP) -> Markup | None:
+def _optimum(mdp: FiniteMDP) -> dict[str, Any] | None:
     """V* and Q* on the map, and a table where it is small."""
     if mdp.layout is None:
         return None
@@ -118,43 +117,38 @@ def _optimum(mdp: FiniteMDP) -> Markup | None:
         figures.append(
             _figure(mdp, q, grid.levels(q, low, high, log=log), "Q*, the value of each action: its triangle")
         )
-    parts: list[Any] = [tag("div", figures, class_="maps"), _ramp(low, high, log=log, floor=log)]
-    if mdp.n_states <= grid.LARGE:
-        head = ("state", "V*", *(names or range(mdp.n_actions)))
-        rows = [
-            [
-                str(x),
-                number(float(best.v[x]), 6),
-                *[number(float(q), 6) if ok else "–" for q, ok in zip(*row, strict=True)],
-            ]
-            for x, row in enumerate(zip(best.q, mdp.counted, strict=True))
-            if mdp.counted[x].any()
-        ]
-        parts.append(
-            details("Numbers: Q*", table(head, rows, caption="V* and Q* of the states that count", class_="numbers"))
-        )
-    return join(parts)
+    rows = [
+        [str(x), number(float(best.v[x]), 6), *[number(float(q), 6) if ok else "–" for q, ok in zip(*row, strict=True)]]
+        for x, row in enumerate(zip(best.q, mdp.counted, strict=True))
+        if mdp.counted[x].any()
+    ]
+    return {
+        "figures": figures,
+        "ramp": _ramp(low, high, log=log, floor=log),
+        "head": ("state", "V*", *(names or range(mdp.n_actions))),
+        "rows": rows if mdp.n_states <= grid.LARGE else [],
+    }
 
 
 def _figure(
     mdp: FiniteMDP, values: np.ndarray, place: np.ndarray, caption: str, *, arrows: np.ndarray | None = None
-) -> Markup:
-    """One map with its caption: an SVG, or an image of pixels where it is large."""
+) -> dict[str, Any]:
+    """One map with its caption: shapes, or an image of pixels where it is large."""
     drawn = _map(mdp, values, place, caption)
     if arrows is not None and mdp.n_states <= grid.LARGE and grid.directions(mdp):
         near = np.where(mdp.counted, arrows, -np.inf)
         best = mdp.counted & (near >= near.max(axis=1, keepdims=True) * (1 - 1e-9))
-        drawn = Markup(drawn.replace("</svg>", join(grid.arrows(mdp, best, place)) + "</svg>"))
-    return tag("figure", drawn, tag("figcaption", caption), class_="one")
+        drawn["shapes"] += grid.arrows(mdp, best, place)
+    return {"map": drawn, "caption": caption, "ramp": None}
 
 
-def _map(mdp: FiniteMDP, values: np.ndarray, place: np.ndarray, label: str, **more: Any) -> Markup:
+def _map(mdp: FiniteMDP, values: np.ndarray, place: np.ndarray, label: str) -> dict[str, Any]:
     assert mdp.layout is not None
     rows, columns = len(mdp.layout), len(mdp.layout[0])
     if mdp.n_states > grid.LARGE:
-        return grid.picture(_pixels(mdp, place), _PALETTE, label, **more)
+        return grid.picture(_pixels(mdp, place), _PALETTE, label)
     texts = [_short(float(value)) for value in values.ravel()]
-    return grid.svg(grid.cells(mdp, values, place, texts), columns, rows, label, **more)
+    return grid.drawing(grid.cells(mdp, values, place, texts), columns, rows, label)
 
 
 _PALETTE = [*grid.RAMP, "#8a8a8a"]
@@ -174,18 +168,19 @@ def _short(value: float) -> str:
     return text.replace("0.", ".", 1) if text.startswith(("0.", "-0.")) and len(text) > 3 else text
 
 
-def _ramp(low: float, high: float, *, log: bool = False, floor: bool = False) -> Markup:
-    colors = ", ".join(grid.RAMP[:: len(grid.RAMP) // 8] + grid.RAMP[-1:])
-    bar = tag("span", class_="bar", style=f"background: linear-gradient(to right, {colors})", aria_hidden="true")
-    start = f"{'≤ ' if floor else ''}{number(low, 3)}"
-    words = "logarithmic" if log else "linear"
-    return tag("p", tag("span", start), bar, tag("span", number(high, 3)), tag("span", f" ({words})"), class_="ramp")
+def _ramp(low: float, high: float, *, log: bool = False, floor: bool = False) -> dict[str, str]:
+    return {
+        "low": f"{'≤ ' if floor else ''}{number(low, 3)}",
+        "high": number(high, 3),
+        "colors": ", ".join(grid.RAMP[:: len(grid.RAMP) // 8] + grid.RAMP[-1:]),
+        "words": "logarithmic" if log else "linear",
+    }
 
 
 # --- over the checkpoints -----------------------------------------------------------------------------------------
 
 
-def _slider(members: Sequence[Subject], key: str, budget: int) -> tuple[Markup, int]:
+def _slider(members: Sequence[Subject], key: str, budget: int) -> dict[str, Any]:
     """Maps of all runs at one checkpoint, and a slider that moves all of them; the last checkpoint is shown first."""
     mdp = members[0].mdp
     assert mdp is not None
@@ -198,60 +193,61 @@ def _slider(members: Sequence[Subject], key: str, budget: int) -> tuple[Markup, 
     if names and not large and len(members) * each * 5 <= budget:
         kinds["actions"] = tables
     kept = min(len(members), max(1, budget // each))
-    left = members[kept:]
-    members = members[:kept]
-    # The ramp is of the runs that stayed finite, if any did: one that diverges would take all of it.
-    steady = [t for t, one in zip(tables, members, strict=False) if not one.run.diverged] or tables[:kept]
-    finite = np.concatenate([t[np.isfinite(t)].ravel() for t in steady])
-    high = float(finite.max(initial=0.0)) or 1.0
-    positive = finite[finite > 0]
-    low = max(high * _FLOOR, float(positive.min())) if positive.size else high * _FLOOR
-    record: dict[str, Any] = {"iteration": iteration, "ramp": grid.RAMP, "runs": []}
-    figures = []
-    for i, one in enumerate(members):
-        entry: dict[str, Any] = {}
-        for kind, values in kinds.items():
-            place = grid.levels(values[i], low, high, log=True)
-            if large:
-                entry[kind] = [grid.data_uri(_pixels(mdp, row), _PALETTE) for row in place]
-            else:
-                entry[kind] = [_encoded(v, p) for v, p in zip(values[i], place, strict=True)]
-        record["runs"].append(entry)
-        last = len(iteration) - 1
-        value = kinds["states"][i][last]
-        label = f"Error of {one.label}"
-        drawn = [
-            tag("div", _map(mdp, row, grid.levels(row, low, high, log=True), f"{label}, {kind}"), class_=f"view {kind}")
-            for kind, row in ((kind, values[i][last]) for kind, values in kinds.items())
-        ]
-        largest = tag("output", _largest_text(value), class_="largest")
-        figures.append(
-            tag("figure", drawn, tag("figcaption", one.label, " ", tag("span", "largest ", largest)), class_="one run")
-        )
-    record["largest"] = [[_largest_text(row) for row in values] for values in kinds["states"][:kept]]
-    data = Markup(f'<script type="application/json" class="data">{script_json(record)}</script>')
-    parts: list[Any] = [_controls(key, iteration, actions="actions" in kinds), _ramp(low, high, log=True, floor=True)]
-    parts += [tag("div", figures, class_="maps small"), data]
+    left, members = members[kept:], members[:kept]
+    low, high = _range(tables[:kept], [not one.run.diverged for one in members])
+
+    def level(values: np.ndarray) -> np.ndarray:
+        return grid.levels(values, low, high, log=True)
+
+    states = kinds["states"][:kept]
+    record = {
+        "iteration": iteration,
+        "ramp": grid.RAMP,
+        "runs": [
+            {kind: _moving(mdp, values[i], level(values[i]), large) for kind, values in kinds.items()}
+            for i in range(kept)
+        ],
+        "largest": [[_largest_text(row) for row in values] for values in states],
+    }
+    figures = [
+        {
+            "label": one.label,
+            "largest": _largest_text(states[i][-1]),
+            "views": [
+                (kind, _map(mdp, values[i][-1], level(values[i][-1]), f"Error of {one.label}, {kind}"))
+                for kind, values in kinds.items()
+            ],
+        }
+        for i, one in enumerate(members)
+    ]
+    about = "Largest error over the actions of a state." if "actions" not in kinds else ""
+    rows = [
+        [str(x), *[_short(float(values[-1][x])) for values in states]]
+        for x in np.flatnonzero(mdp.counted.any(axis=1)).tolist()
+    ]
+    return {
+        "key": key, "k": number(iteration[-1]), "last": len(iteration) - 1, "actions": "actions" in kinds,
+        "ramp": _ramp(low, high, log=True, floor=True), "figures": figures, "data": Markup(script_json(record)),
+        "about": "One pixel a state, largest error over its actions; grey: no value." if large else about,
+        "head": ("state", *[one.label for one in members]), "rows": [] if large else rows,
+        "left": f"Left out, so that this file stays small: {'; '.join(one.label for one in left)}." if left else "",
+    }  # fmt: skip
+
+
+def _range(tables: Sequence[np.ndarray], finite: Sequence[bool]) -> tuple[float, float]:
+    """Ends of the ramp: of the runs that stayed finite, if any did; one that diverges would take all of it."""
+    steady = [table for table, ok in zip(tables, finite, strict=True) if ok] or tables
+    known = np.concatenate([table[np.isfinite(table)].ravel() for table in steady])
+    high = float(known.max(initial=0.0)) or 1.0
+    positive = known[known > 0]
+    return (max(high * _FLOOR, float(positive.min())) if positive.size else high * _FLOOR), high
+
+
+def _moving(mdp: FiniteMDP, values: np.ndarray, place: np.ndarray, large: bool) -> list[Any]:
+    """What the page's script shows at each checkpoint: an image, or places and texts."""
     if large:
-        parts.append(tag("p", "One pixel a state, largest error over its actions; grey: no value.", class_="quiet"))
-    elif "actions" not in kinds:
-        parts.append(tag("p", "Largest error over the actions of a state.", class_="quiet"))
-    if not large:
-        head = ("state", *[one.label for one in members])
-        rows = [
-            [str(x), *[_short(float(values[-1][x])) for values in kinds["states"][:kept]]]
-            for x in np.flatnonzero(mdp.counted.any(axis=1)).tolist()
-        ]
-        caption = tag(
-            "span",
-            "Largest error over the actions of a state at k = ",
-            tag("output", number(iteration[-1]), class_="k"),
-        )
-        parts.append(details("Numbers at this checkpoint", table(head, rows, caption=caption, class_="numbers states")))
-    if left:
-        names_left = "; ".join(one.label for one in left)
-        parts.append(tag("p", f"Left out, so that this file stays small: {names_left}.", class_="quiet"))
-    return tag("div", parts, class_="checkpoints", id=key), len(data)
+        return [grid.data_uri(_pixels(mdp, row), _PALETTE) for row in place]
+    return [_encoded(v, p) for v, p in zip(values, place, strict=True)]
 
 
 def _largest(table_: np.ndarray) -> np.ndarray:
@@ -270,34 +266,7 @@ def _encoded(values: np.ndarray, place: np.ndarray) -> list[str]:
     return [letters, " ".join(_short(float(value)) for value in flat)]
 
 
-def _controls(key: str, iteration: Sequence[int], *, actions: bool) -> Markup:
-    last = len(iteration) - 1
-    slider = tag(
-        "input", type="range", min=0, max=last, step=1, value=last, id=f"{key}-k",
-        aria_valuetext=f"k = {number(iteration[last])}", aria_describedby=f"{key}-help",
-    )  # fmt: skip
-    shown = tag("output", number(iteration[last]), class_="k", for_=f"{key}-k")
-    step = [
-        tag("button", text, type="button", aria_label=label, class_=class_)
-        for text, label, class_ in (("◀", "previous checkpoint", "back"), ("▶", "next checkpoint", "on"))
-    ]
-    choice = None
-    if actions:
-        radios = [
-            tag(
-                "label",
-                tag("input", type="radio", name=f"{key}-view", value=kind, checked=kind == "states"),
-                f" {text}",
-            )
-            for kind, text in (("states", "states (largest over actions)"), ("actions", "actions (triangles)"))
-        ]
-        choice = tag("fieldset", tag("legend", "show"), radios)
-    label = tag("label", "checkpoint k = ", shown, for_=f"{key}-k")
-    hint = tag("span", f"{len(iteration)} recorded checkpoints; arrow keys move", id=f"{key}-help", class_="quiet")
-    return tag("div", tag("div", label, step, slider, hint, class_="track"), choice, class_="controls")
-
-
-def _visited(members: Sequence[Subject]) -> Markup | None:
+def _visited(members: Sequence[Subject]) -> dict[str, Any] | None:
     mdp = members[0].mdp
     if mdp is None or mdp.layout is None:
         return None
@@ -308,7 +277,7 @@ def _visited(members: Sequence[Subject]) -> Markup | None:
     who = "; ".join(dict.fromkeys(one.label for one in members))
     caption = f"{members[0].panel}: {who}"
     drawn = _map(mdp, count, place, f"Visits of each state, {caption}")
-    return tag("figure", drawn, tag("figcaption", caption), _ramp(1.0, high, log=True, floor=True), class_="one")
+    return {"map": drawn, "caption": caption, "ramp": _ramp(1.0, high, log=True, floor=True)}
 
 
 def script_json(value: Any) -> str:

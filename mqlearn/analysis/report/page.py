@@ -6,16 +6,23 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from markupsafe import Markup
+
 from mqlearn.analysis.figures import reference
 from mqlearn.analysis.report import curves, equations, maps, verdicts
-from mqlearn.analysis.report.markup import Markup, details, join, number, section, table, tag
-from mqlearn.analysis.report.subjects import Subject, by_panel, differing
+from mqlearn.analysis.report.markup import number, render
+from mqlearn.analysis.report.subjects import Subject, by_panel, differing, scientific
 from mqlearn.experiments.plan import Plan
 from mqlearn.experiments.settings import identity
 from mqlearn.storage.runs import Run
 
 PROVENANCE = "mqlearn-provenance"  # id of the script element that holds it
 _HERE = Path(__file__).resolve().parent
+_PLACES = (
+    ("verdict", "Verdict"), ("figures", "Figures"), ("results", "Last values"), ("troubles", "Diverged and failed"),
+    ("settings", "Settings"), ("environments", "Environments"), ("errors", "Error maps"), ("visits", "Visits"),
+    ("equations", "Equations"), ("versions", "Versions"), ("reproduce", "Reproduce"),
+)  # fmt: skip
 
 
 def build(
@@ -59,37 +66,21 @@ def build(
         _versions(some),
         _commands(name, some, command),
     ]
-    places = (
-        ("verdict", "Verdict"), ("figures", "Figures"), ("results", "Last values"), ("troubles", "Diverged and failed"),
-        ("settings", "Settings"), ("environments", "Environments"), ("errors", "Error maps"), ("visits", "Visits"),
-        ("equations", "Equations"), ("versions", "Versions"), ("reproduce", "Reproduce"),
-    )  # fmt: skip
-    links = tag(
-        "nav", tag("ul", [tag("li", tag("a", text, href=f"#{key}")) for key, text in places]), aria_label="Sections"
-    )
-    header = tag("header", tag("h1", f"Report: {name}"), tag("p", _lead(some), class_="lead"), links)
-    foot = tag(
-        "footer",
-        f"mqlearn {versions.get('mqlearn', '')}. Digest of the figures' data: ",
-        tag("code", record["data_digest"]),
-    )
     script, css = ((_HERE / file).read_text(encoding="utf-8") for file in ("script.js", "style.css"))
-    allowed = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    # Nothing may be loaded, and no script runs but the one of this page, whatever a name in it says.
-    policy = f"default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'sha256-{allowed}'"
-    head = [
-        tag("meta", charset="utf-8"),
-        tag("meta", http_equiv="Content-Security-Policy", content=policy),
-        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        tag("title", f"{name}: mqlearn report"),
-        Markup(f"<style>{css}</style>"),
-        Markup(f'<script type="application/json" id="{PROVENANCE}">{maps.script_json(record)}</script>'),
-    ]
-    body = [
-        tag("a", "To the verdict", href="#verdict", class_="skip"), header, tag("main", sections), foot,
-        Markup(f"<script>{script}</script>"),
-    ]  # fmt: skip
-    return f"<!DOCTYPE html>\n{tag('html', tag('head', head), tag('body', body), lang='en')}\n"
+    return render(
+        "page.html",
+        name=name,
+        lead=_lead(some),
+        places=_PLACES,
+        sections=sections,
+        version=versions.get("mqlearn", ""),
+        data_digest=record["data_digest"],
+        provenance_id=PROVENANCE,
+        provenance=Markup(maps.script_json(record)),
+        script=Markup(script),
+        script_digest=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+        style=Markup(css),
+    )
 
 
 def _lead(some: Sequence[Subject]) -> str:
@@ -115,31 +106,16 @@ def _troubles(some: Sequence[Subject], failed: Sequence[Run], notes: Sequence[st
     for one in some:
         for text in one.run.summary.get("warnings") or []:
             warned.setdefault(str(text), []).append(f"{one.panel}: {one.label}")
-    parts: list[Any] = []
-    if rows:
-        parts.append(table(("run", "what happened", "where"), rows))
-        parts.append(tag("p", "A mean is over the finite seeds; the counts say how many these are.", class_="quiet"))
-    else:
-        parts.append(tag("p", f"None: all {len(some)} runs finished with every seed finite."))
-    if warned:
-        listed = [[text, "; ".join(labels)] for text, labels in warned.items()]
-        parts.append(table(("warning of a run", "runs"), listed))
-    parts += [tag("p", note, class_="quiet") for note in notes]
-    return section("troubles", "Diverged and failed runs", parts)
+    listed = [[text, "; ".join(labels)] for text, labels in warned.items()]
+    return render("troubles.html", rows=rows, warned=listed, notes=notes, count=len(some))
 
 
 def _settings(some: Sequence[Subject], varied: Sequence[str], shared: Mapping[str, str]) -> Markup:
-    from mqlearn.analysis.report.subjects import scientific
-
     flats = [(one, scientific(one.run.settings)) for one in some]
     several = len(by_panel(some)) > 1
     rows = [[one.label, *[one.panel] * several, *[flat.get(name, "–") for name in varied]] for one, flat in flats]
-    head = ("run", *["block"] * several, *[name.removesuffix(".name") for name in varied])
-    parts = [table(head, rows)] if varied else [tag("p", "No setting differs between these runs.")]
-    common = details(
-        f"The {len(shared)} settings that all runs that have them share", table(("setting", "value"), shared.items())
-    )
-    return section("settings", "Settings that differ", parts, common)
+    head = ("run", *["block"] * several, *[name.removesuffix(".name") for name in varied]) if varied else ()
+    return render("settings.html", head=head, rows=rows, shared=list(shared.items()))
 
 
 def _versions(some: Sequence[Subject]) -> Markup:
@@ -152,14 +128,10 @@ def _versions(some: Sequence[Subject]) -> Markup:
         }
         kinds.setdefault(tuple(content.items()), []).append(f"{one.panel}: {one.label}")
     names = list(dict.fromkeys(name for kind in kinds for name, _ in kind))
-    if len(kinds) == 1:
-        head: Sequence[Any] = ("", "all runs")
-        about = None
-    else:
-        head = ("", *[f"set {i}" for i in range(1, len(kinds) + 1)])
-        about = [tag("p", f"Set {i}: {'; '.join(runs)}.", class_="quiet") for i, runs in enumerate(kinds.values(), 1)]
+    head = ("", "all runs") if len(kinds) == 1 else ("", *[f"set {i}" for i in range(1, len(kinds) + 1)])
+    about = [f"Set {i}: {'; '.join(members)}." for i, members in enumerate(kinds.values(), 1)] if len(kinds) > 1 else []
     rows = [[name, *[str(dict(kind).get(name) or "not recorded") for kind in kinds]] for name in names]
-    return section("versions", "Versions", about, table(head, rows))
+    return render("versions.html", about=about, head=head, rows=rows)
 
 
 def _commands(name: str, some: Sequence[Subject], command: str) -> Markup:
@@ -169,11 +141,5 @@ def _commands(name: str, some: Sequence[Subject], command: str) -> Markup:
         if line:
             commands[line] = commands.get(line, 0) + 1
     made = [f"{line}    # {count} run{'s' * (count != 1)}" for line, count in commands.items()]
-    lines = join(["\n".join([*made, command])])
-    rows = [[f"{one.panel}: {one.label}", tag("code", one.run.digest)] for one in some]
-    each = "Each run again, from its record alone: mqlearn rerun FOLDER, "
-    each += "with the folder that the first 16 signs of its digest name."
-    return section(
-        "reproduce", "Reproduce", tag("pre", tag("code", lines), tabindex=0), tag("p", each, class_="quiet"),
-        details(f"Digests of the {len(some)} runs", table(("run", "digest"), rows)),
-    )  # fmt: skip
+    digests = [(f"{one.panel}: {one.label}", one.run.digest) for one in some]
+    return render("commands.html", lines="\n".join([*made, command]), digests=digests)

@@ -70,9 +70,21 @@ def _t_quantile(n: np.ndarray) -> np.ndarray:
 
 Centre = Literal["mean", "median", "iqm"]
 CENTRES: tuple[Centre, ...] = ("mean", "median", "iqm")
-Method = Literal["bca", "percentile", "t"]
-METHODS: tuple[Method, ...] = ("bca", "percentile", "t")
+Method = Literal["auto", "bca", "percentile", "t"]
+METHODS: tuple[Method, ...] = ("auto", "bca", "percentile", "t")
+METHOD_NAMES = {"bca": "BCa bootstrap", "percentile": "percentile bootstrap", "t": "Student's t"}
+FEW = 15  # seeds: below, the bootstrap covers too little, and "auto" is t
 RESAMPLES = 9999
+# Method -> seeds -> how often a 95 % interval of a mean covers it: of normal data, and of lognormal data with sigma 1
+# (skewness 6.2), from 3000 samples each. A test draws them anew.
+COVERAGE: dict[str, dict[int, tuple[float, float]]] = {
+    "t": {3: (0.95, 0.84), 5: (0.95, 0.81), 10: (0.95, 0.84), 15: (0.95, 0.86), 20: (0.95, 0.86), 30: (0.95, 0.88),
+          50: (0.95, 0.89), 100: (0.95, 0.92)},
+    "bca": {3: (0.71, 0.63), 5: (0.84, 0.74), 10: (0.90, 0.83), 15: (0.91, 0.86), 20: (0.93, 0.86), 30: (0.93, 0.89),
+            50: (0.94, 0.89), 100: (0.94, 0.92)},
+    "percentile": {3: (0.75, 0.65), 5: (0.83, 0.73), 10: (0.91, 0.82), 15: (0.92, 0.84), 20: (0.93, 0.85),
+                   30: (0.94, 0.88), 50: (0.94, 0.90), 100: (0.94, 0.91)},
+}  # fmt: skip
 
 
 class Estimate(NamedTuple):
@@ -90,6 +102,20 @@ def generator(*words: object) -> np.random.Generator:
     return np.random.Generator(np.random.Philox(key=int.from_bytes(code[:16], "little")))
 
 
+def method_for(method: Method, n: int) -> Method:
+    """What "auto" stands for with n seeds (the smaller number, of two samples): t below FEW, BCa from there on."""
+    return method if method != "auto" else "t" if n < FEW else "bca"
+
+
+def coverage_words(method: str, n: int, level: float = LEVEL) -> str:
+    """How often the interval of a mean covers it with about n seeds, in words; empty where that is not known."""
+    known = [size for size in COVERAGE[method] if size <= n]
+    if not known or abs(level - LEVEL) > 1e-12:
+        return ""
+    normal, skewed = COVERAGE[method][max(known)]
+    return f" (with {max(known)} seeds it covers {normal:.2f} of the time on normal, {skewed:.2f} on lognormal data)"
+
+
 def centre_of(x: np.ndarray, centre: Centre, axis: int = 0) -> np.ndarray:
     """Mean, median or interquartile mean (floor(n/4) values cut off at each end) along an axis."""
     if centre == "mean":
@@ -103,13 +129,14 @@ def centre_of(x: np.ndarray, centre: Centre, axis: int = 0) -> np.ndarray:
 
 
 def bootstrap_interval(
-    x: np.ndarray, centre: Centre = "mean", method: Method = "bca", level: float = LEVEL, resamples: int = RESAMPLES
+    x: np.ndarray, centre: Centre = "mean", method: Method = "auto", level: float = LEVEL, resamples: int = RESAMPLES
 ) -> Estimate:
-    """Mean, median or interquartile mean over the seeds of `x` (n_seeds,) or (n_seeds, C), with a bootstrap interval.
+    """Mean, median or interquartile mean over the seeds of `x` (n_seeds,) or (n_seeds, C), with an interval.
 
-    Whole seeds are resampled, the same ones in all columns. ``percentile`` or ``bca`` (bias-corrected and accelerated,
-    Efron 1987; percentile where it is undefined); ``t`` is Student's interval, of the mean only. Only finite values
-    count, n_finite says how many. One finite value: no interval (NaN). All equal: an interval of length 0.
+    For ``percentile`` and ``bca`` (bias-corrected and accelerated, Efron 1987; percentile where it is undefined) whole
+    seeds are resampled, the same ones in all columns; ``t`` is Student's interval, of the mean only; ``auto`` is t for
+    a mean of less than FEW finite values, where the bootstrap covers too seldom, else bca (see COVERAGE). Only finite
+    values count, n_finite says how many. One finite value: no interval (NaN). All equal: an interval of length 0.
 
     Raises SettingError for another centre or method.
     """
@@ -118,7 +145,7 @@ def bootstrap_interval(
     if columns.ndim != 2 or len(columns) == 0:
         raise SettingError("x", f"array of shape {x.shape}", "(n_seeds,) or (n_seeds, columns), at least one seed")
     if method not in METHODS or (method == "t" and centre != "mean"):
-        expected = f"must be bca or percentile, or t for a mean{nearest(str(method), METHODS)}"
+        expected = f"must be auto, bca or percentile, or t for a mean{nearest(str(method), METHODS)}"
         raise SettingError("interval", method, expected)
     value, low, high = (np.full(columns.shape[1], np.nan) for _ in range(3))
     finite = np.isfinite(columns)
@@ -129,7 +156,8 @@ def bootstrap_interval(
             some = columns[used][:, place]
             exponent = np.frexp(np.abs(some).max(axis=0))[1]
             scaled = np.ldexp(some, -exponent)  # so that products neither overflow nor vanish: exact
-            ends = _ends((scaled,), lambda y, axis=0: centre_of(y, centre, axis), method, level, resamples)
+            kind = method_for(method, int(used.sum())) if centre == "mean" or method != "auto" else "bca"
+            ends = _ends((scaled,), lambda y, axis=0: centre_of(y, centre, axis), kind, level, resamples)
             parts = (centre_of(scaled, centre), *ends)
             value[place], low[place], high[place] = (np.ldexp(part, exponent) for part in parts)
     n_finite = finite.sum(axis=0)
@@ -139,7 +167,7 @@ def bootstrap_interval(
 
 
 def difference_interval(
-    a: np.ndarray, b: np.ndarray, *, paired: bool, method: Method = "bca", level: float = LEVEL
+    a: np.ndarray, b: np.ndarray, *, paired: bool, method: Method = "auto", level: float = LEVEL
 ) -> Estimate:
     """Mean of a minus mean of b with its interval; a (n,), b (m,) finite. Paired: of the differences, n = m.
 
@@ -154,7 +182,8 @@ def difference_interval(
     def statistic(x: np.ndarray, y: np.ndarray, axis: int = 0) -> np.ndarray:
         return np.mean(x, axis=axis) - np.mean(y, axis=axis)
 
-    low, high = _ends((a[:, None], b[:, None]), statistic, method, level, RESAMPLES)
+    kind = method_for(method, min(len(a), len(b)))
+    low, high = _ends((a[:, None], b[:, None]), statistic, kind, level, RESAMPLES)
     value, low, high = (float(np.ldexp(end, exponent)) for end in (statistic(a, b), low[0], high[0]))
     return Estimate(value, low, high, len(a) + len(b))
 

@@ -1,6 +1,7 @@
 """When a curve arrives, how much error it has on the way, and how fast it falls. Arrays only; the unit is the seed."""
 
 import math
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -57,7 +58,7 @@ def log_times(times: Times, horizon: float) -> np.ndarray:
 
 
 def ratio_of_times(
-    a: Times, b: Times, horizon: float, *, paired: bool, method: Method = "bca", level: float = LEVEL
+    a: Times, b: Times, horizon: float, *, paired: bool, method: Method = "auto", level: float = LEVEL
 ) -> Estimate:
     """Geometric mean time of a over that of b, with its interval; below 1: a arrives earlier.
 
@@ -121,3 +122,49 @@ def rate(
         slopes = np.log(chosen @ used / n) @ weights
     low, high = np.quantile(slopes, [(1 - level) / 2, (1 + level) / 2])
     return Estimate(slope, float(low), float(high), n)
+
+
+def exponential_against_power(
+    iteration: np.ndarray,
+    curves: np.ndarray,
+    window: Sequence[float],
+    level: float = LEVEL,
+    resamples: int = RESAMPLES,
+) -> Estimate:
+    """Which law the mean of `curves` (n_seeds, C) follows on `window` = (first, last): c exp(-r k), or c k^-r.
+
+    log of the residual sum of squares of log mean on log k, over that on k, with its percentile interval over resampled
+    seeds: above 0 the exponential fits better, below 0 the power. Seeds that are not finite in the window are left out,
+    and not counted in n_finite. Raises SettingError for a window with fewer than three checkpoints, or a mean of 0.
+    """
+    iteration, curves = np.asarray(iteration, dtype=np.float64), np.asarray(curves, dtype=np.float64)
+    inside = (iteration >= window[0]) & (iteration <= window[1]) & (iteration > 0)
+    used = curves[:, inside]
+    used = used[np.isfinite(used).all(axis=1)]
+    n = len(used)
+    if inside.sum() < 3:
+        raise SettingError("window", tuple(window), "must hold three checkpoints, to tell two laws apart")
+    if n == 0:
+        return Estimate(math.nan, math.nan, math.nan, 0)
+    if (used.mean(axis=0) <= 0).any():
+        raise SettingError("window", tuple(window), "holds an error of 0, which has no logarithm")
+    k = iteration[inside]
+
+    def log_ratio(means: np.ndarray) -> np.ndarray:
+        return np.log(_residual(np.log(k), np.log(means)) / _residual(k, np.log(means)))
+
+    value = float(log_ratio(used.mean(axis=0)[None])[0])
+    if n == 1:
+        return Estimate(value, math.nan, math.nan, 1)
+    chosen = generator("shape", n).multinomial(n, np.full(n, 1 / n), size=resamples)
+    with np.errstate(divide="ignore", invalid="ignore"):  # a resample of seeds that are all 0 somewhere
+        ratios = log_ratio(chosen @ used / n)
+    low, high = np.nanquantile(ratios, [(1 - level) / 2, (1 + level) / 2])
+    return Estimate(value, float(low), float(high), n)
+
+
+def _residual(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Residual sums of squares of the rows of y (m, C) on x (C,), by straight lines; never 0."""
+    x, y = x - x.mean(), y - y.mean(axis=1, keepdims=True)
+    slope = y @ x / (x**2).sum()
+    return np.maximum(((y - slope[:, None] * x) ** 2).sum(axis=1), 1e-300)

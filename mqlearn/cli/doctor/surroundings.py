@@ -128,7 +128,7 @@ def of_figure(name: str, outputs: Path, folder: Path) -> Outcome:
     number, outcomes = len(planned.cells), []
     if sum(one.seconds for one in some) <= _AFFORDABLE:
         made = [execute.perform(one.cell, folder / name / one.digest, execute.UNTRACKED, quiet=True) for one in some]
-        compared = compare(replace(planned, cells=tuple(some)), made)
+        compared = figure_against_reference(replace(planned, cells=tuple(some)), made)
         outcomes.append(_told(compared, f"{len(some)} of {number} curves, computed now"))
     digests = [one.digest for one in planned.cells]
     done = lookup.finished(
@@ -136,7 +136,9 @@ def of_figure(name: str, outputs: Path, folder: Path) -> Outcome:
     )
     if len(done) == len({*digests}):
         made = [done[digest] for digest in digests]
-        outcomes.append(_told(compare(planned, made), f"all {number} curves, finished runs{_by_others(made)}"))
+        outcomes.append(
+            _told(figure_against_reference(planned, made), f"all {number} curves, finished runs{_by_others(made)}")
+        )
     if not outcomes:
         seconds = sum(one.seconds for one in planned.cells)
         reason = f"its runs are not finished here (about {duration(seconds)} of one core, {COMPILING})"
@@ -146,11 +148,11 @@ def of_figure(name: str, outputs: Path, folder: Path) -> Outcome:
     return Outcome(worst.verdict, "; ".join(one.detail for one in outcomes))
 
 
-def compare(planned: Plan, made: Sequence[runs.Run]) -> reference.Comparison:
+def figure_against_reference(planned: Plan, made: Sequence[runs.Run]) -> reference.Comparison:
     """The numbers of a figure, or of a part of it, from its runs, with the reference data."""
     module, band = make.module_of(planned.spec), planned.spec.get("band", "ci95")
     _, numbers = module.from_runs(planned.cells, made, planned.spec, band)
-    return reference.compare(numbers, make.REFERENCE / f"{planned.name}.npz", part=True)
+    return reference.against_reference(numbers, make.REFERENCE / f"{planned.name}.npz", part=True)
 
 
 def _told(compared: reference.Comparison, what: str) -> Outcome:

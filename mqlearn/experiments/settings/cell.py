@@ -41,6 +41,13 @@ class Cell:
         return identity.samples_key(self.settings, self.mdp)
 
     @property
+    def made_of(self) -> dict[str, Any]:
+        """What its settings do not say, for its record: digests of the model and of the user's modules in use."""
+        modules = user_modules.load(self.settings["plugins"])
+        sources = {name: user_modules.source_digest(module) for name, module in sorted(modules.items())}
+        return {"model": self.mdp.digest(), "sources": sources}
+
+    @property
     def subfolder(self) -> Path:
         """Where the run folder lies under the folder of all runs: experiment, then digest."""
         from mqlearn.storage.runs import slug
@@ -132,6 +139,16 @@ def _build(text: str) -> Cell:
         **{name: settings[name] for name in _PLAIN},
     }
     return Cell(settings, identity.digest(settings, mdp, plugins), _name(settings, plugins), mdp, arguments)
+
+
+def measured_by(cell: Cell) -> list[str]:
+    """Names of the metrics that the run of a cell can record."""
+    from mqlearn.learning.loop import default_episodes, resolve_evaluation
+    from mqlearn.learning.metrics import recorded
+
+    arguments = cell.run_arguments
+    evaluation = resolve_evaluation(arguments["evaluation"], default_episodes(cell.mdp, arguments["sampling"]))
+    return recorded(cell.mdp, arguments["features"], evaluation, arguments["metrics"])
 
 
 def build_environment(settings: Mapping[str, Any]) -> Any:

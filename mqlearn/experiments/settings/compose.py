@@ -160,6 +160,8 @@ def _composed(compose_one: Compose, overrides: Sequence[str]) -> tuple[Any, dict
     try:
         config = compose_one(overrides)
         return config, plain(config)
+    except SettingError:  # our own word on a yaml
+        raise
     except refusals() as error:  # of the first thing that Hydra does not like
         raise diagnose(compose_one, _validate, overrides, error) from None
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from mqlearn.errors import SettingError
 from mqlearn.paths import CONF
 
 
@@ -70,10 +71,20 @@ def _read_once(repository: Any, read: dict[str, bytes]) -> Any:
 
         def load_config(self, config_path: str) -> Any:
             if config_path not in self.read:
-                self.read[config_path] = pickle.dumps(super().load_config(config_path))
+                loaded = super().load_config(config_path)
+                _check_package(config_path, loaded)
+                self.read[config_path] = pickle.dumps(loaded)
             return pickle.loads(self.read[config_path])  # compositions change what they get
 
     return ReadOnce(repository.sources, read)
+
+
+def _check_package(config_path: str, loaded: Any) -> None:
+    """Raise SettingError for the yaml of an experiment without the line that makes its settings those of a run."""
+    group, _, name = config_path.rpartition("/")
+    if group == "experiment" and loaded is not None and loaded.header.get("package") != "_global_":
+        expected = f"{name}.yaml must begin with the line `# @package _global_`, or Hydra puts its settings elsewhere"
+        raise SettingError("experiment", name, expected)
 
 
 @functools.lru_cache(maxsize=1)

@@ -1,7 +1,6 @@
 """A sweep: its cells, which of them are done, and what is recorded of it."""
 
 import os
-import shlex
 import socket
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -10,6 +9,7 @@ from typing import Any
 
 from mqlearn.experiments.plan import PlannedCell
 from mqlearn.experiments.settings import identity
+from mqlearn.experiments.settings.recipes import command
 from mqlearn.experiments.sweep import journal
 from mqlearn.paths import outputs_folder
 from mqlearn.storage import runs
@@ -52,8 +52,7 @@ class Sweep:
     def rerun(self, one: PlannedCell) -> str:
         """The command line that runs just this cell."""
         own = [text for text in one.overrides if not _is_hydra(text)]
-        where = ["--config-dir", self.config_dir] if self.config_dir else []
-        return shlex.join(["mqlearn", "run", *where, *map(shown, own)])
+        return command("run", list(map(shown, own)), self.config_dir)
 
     def record(self, one: PlannedCell) -> dict[str, Any]:
         """What plan.json holds of a cell: nothing secret."""

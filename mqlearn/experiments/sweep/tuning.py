@@ -5,7 +5,6 @@ Tuning and reporting never share a seed: the streams of runs with different `see
 
 import json
 import os
-import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,12 +15,13 @@ from mqlearn.errors import SettingError, nearest
 from mqlearn.experiments.jobs import OBJECTIVE, hydra_main
 from mqlearn.experiments.settings import compose
 from mqlearn.experiments.settings.cell import build
+from mqlearn.experiments.settings.recipes import command_of
 from mqlearn.paths import outputs_folder
 
 
 def run(settings: dict[str, Any], overrides: Sequence[str], config_dir: str | None) -> int:
     """Tune; print the best settings of each algorithm, and the command of the run that reports it."""
-    from mqlearn.learning.metrics import BUILT_IN, MORE_IS_BETTER
+    from mqlearn.learning.metric_kinds import BUILT_IN, MORE_IS_BETTER
 
     tuning = settings["tuning"]
     if settings["seed"] == tuning["reporting_seed"]:
@@ -47,15 +47,22 @@ def run(settings: dict[str, Any], overrides: Sequence[str], config_dir: str | No
             results[algorithm] = _result(outputs_folder() / "runs" / "optimization_results.yaml")
     finally:
         del os.environ[OBJECTIVE]
-    reporting = [text for text in overrides if not text.startswith(("experiment=", "tuning.", "seed=", "iterations="))]
     lines = []
     for algorithm, (best, value) in results.items():
-        own = [f"algorithm={algorithm}", *(f"{key}={number}" for key, number in best.items())]
-        lines.append(f"{algorithm}: {tuning['metric']} {value:.4g} with {' '.join(own[1:])}")
-        report = [*own, *reporting, f"seed={tuning['reporting_seed']}", f"iterations={settings['iterations']}"]
-        lines.append(f"  report: {shlex.join(['mqlearn', 'run', *report])}")
+        own = [f"{key}={number}" for key, number in best.items()]
+        lines.append(f"{algorithm}: {tuning['metric']} {value:.4g} with {' '.join(own)}")
+        lines.append(f"  report: {report_of([*overrides, f'algorithm={algorithm}', *own], config_dir)}")
     print("\n".join(lines))
     return 0
+
+
+def report_of(overrides: Sequence[str], config_dir: str | None) -> str:
+    """The command of the run that reports a tuned setting: on the reporting seed, with as many seeds as a plain run."""
+    settings = compose.compose(overrides, config_dir)
+    given = any(text.startswith("n_seeds=") for text in overrides)
+    n_seeds = settings["n_seeds"] if given else compose.compose([])["n_seeds"]
+    settings = build(settings).settings | {"seed": settings["tuning"]["reporting_seed"], "n_seeds": n_seeds}
+    return command_of(settings, config_dir, more=[f"seed={settings['seed']}"])
 
 
 def _result(path: Path) -> tuple[dict[str, Any], float]:

@@ -1,4 +1,4 @@
-"""What a finished run says to a question: one number a seed, and what becomes of seeds that have diverged."""
+"""One number a seed: what a finished run answers to a question, and what becomes of seeds that have diverged."""
 
 import math
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from mqlearn.analysis.statistics import survival
 from mqlearn.analysis.statistics.intervals import LEVEL, METHODS, Method
 from mqlearn.checks import choice
 from mqlearn.errors import SettingError, nearest
-from mqlearn.learning.metrics import BUILT_IN, MORE_IS_BETTER
+from mqlearn.learning.metric_kinds import BUILT_IN, MORE_IS_BETTER
 from mqlearn.storage.runs import Run
 
 SUMMARIES = ("error", "area", "time", "return")
@@ -24,9 +24,10 @@ class Question:
     an error of at most `epsilon`, up to `at`; "return" at `at`, where more is better.   metric: of the curve, None is
     theta_error for linear features and q_error otherwise, for a return return_uniform, return_start or policy_value,
     the first that both have.   at: None is the last iteration that both have.   level: of the tests, family-wise.
-    interval: bca, percentile or t, at 1 - level, not corrected.   diverged: how a seed that has diverged by then
-    enters; "worst": as the worst finite value of the pair, or the initial one if that is worse, a time as never
-    arrived; "censored": as its last finite value, a time as censored there and left out of the test; "excluded": not.
+    interval: auto (t below 15 seeds, else bca), bca, percentile or t, at 1 - level, not corrected.   diverged: how a
+    seed that has diverged by then enters; "worst": as the worst finite value of the pair, or the initial one if that is
+    worse, a time as never arrived; "censored": as its last finite value, a time as censored there and left out of the
+    test; "excluded": not.
     """
 
     summary: str = "error"
@@ -35,7 +36,7 @@ class Question:
     epsilon: float | None = None
     diverged: str = "worst"
     level: float = round(1 - LEVEL, 12)
-    interval: Method = "bca"
+    interval: Method = "auto"
 
     def __post_init__(self) -> None:
         choices = (("summary", SUMMARIES), ("diverged", TREATMENTS), ("interval", METHODS))
@@ -69,8 +70,8 @@ class Question:
 
 
 @dataclass(frozen=True, eq=False)
-class Sample:
-    """One number a seed: values (n,) f8, as treated; finite (n,): not diverged, and measured; used (n,): in the test.
+class SeedValues:
+    """Of one run: values (n,) f8, as treated; finite (n,): not diverged, and measured; used (n,): in the test.
 
     centre: mean of the used values; for times the Kaplan-Meier median. For times `values` are logarithms.
     """
@@ -152,7 +153,17 @@ def summarise(question: Question, iteration: np.ndarray, curves: np.ndarray, at:
     return curves[:, np.flatnonzero(upto)[-1]].astype(np.float64)
 
 
-def samples(question: Question, metric: str, at: int, a: Run, b: Run, n: int | None = None) -> tuple[Sample, Sample]:
+def mean_of(question: Question, metric: str, at: int, run: Run) -> float:
+    """The mean over the seeds of one run, less being better: turned for a return, infinite if a seed has diverged."""
+    values = summarise(question, run.curves["iteration"], run.curves[metric], at)
+    values = np.where(gone_by(run, at), math.nan, values)
+    mean = float(values.mean()) if question.less_is_better else -float(values.mean())
+    return mean if math.isfinite(mean) else math.inf
+
+
+def seed_values(
+    question: Question, metric: str, at: int, a: Run, b: Run, n: int | None = None
+) -> tuple[SeedValues, SeedValues]:
     """The numbers of both runs up to iteration `at`, of the first n seeds, with diverged seeds treated as asked."""
     curves = [(run.curves["iteration"], run.curves[metric][:n], gone_by(run, at)[:n]) for run in (a, b)]
     if question.summary == "time":
@@ -176,11 +187,11 @@ def samples(question: Question, metric: str, at: int, a: Run, b: Run, n: int | N
                     summarise(question, iteration, own, int(iteration[last[-1]]))[0] if len(last) else np.nan
                 )
         used = np.isfinite(treated) & (len(pooled) > 0)  # never a test of nothing but stand-ins
-        made.append(Sample(treated, ok, used, float(treated[used].mean()) if used.any() else math.nan))
+        made.append(SeedValues(treated, ok, used, float(treated[used].mean()) if used.any() else math.nan))
     return made[0], made[1]
 
 
-def _times(question: Question, iteration: np.ndarray, curves: np.ndarray, gone: np.ndarray, at: int) -> Sample:
+def _times(question: Question, iteration: np.ndarray, curves: np.ndarray, gone: np.ndarray, at: int) -> SeedValues:
     upto = iteration <= at
     times = survival.times_to(iteration[upto], curves[:, upto], question.epsilon or 0)
     if question.diverged == "worst":
@@ -190,4 +201,4 @@ def _times(question: Question, iteration: np.ndarray, curves: np.ndarray, gone: 
     else:
         used = ~gone | (times.observed & (question.diverged == "censored"))
         counted = times if question.diverged == "censored" else survival.Times(times.time[used], times.observed[used])
-    return Sample(survival.log_times(times, at), ~gone, used, survival.median_time(counted), times)
+    return SeedValues(survival.log_times(times, at), ~gone, used, survival.median_time(counted), times)

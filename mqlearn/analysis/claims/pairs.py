@@ -1,0 +1,206 @@
+"""Checks that compare two runs: of two rules, of one rule under two conditions, or of a run with itself earlier."""
+
+import itertools
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mqlearn.analysis.claims.checks import FAILS, HOLDS, LEVEL, OPEN, ClaimCheck, Look, Seen, quantity
+from mqlearn.analysis.comparison import comparison
+from mqlearn.analysis.comparison.labels import Entry
+from mqlearn.analysis.comparison.seed_values import Question, common_checkpoint, metric_of
+from mqlearn.analysis.statistics.intervals import generator
+from mqlearn.errors import SettingError, nearest
+from mqlearn.storage.runs import Run
+
+MEASURES = ("error", "peak", "overshoot", "spread")
+ITSELF = "itself"  # as a rival: the same rule under the conditions b_in
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """One pair to test: conditions, both entries, the question, and what the claim expects (a_better | b_better)."""
+
+    conditions: dict[str, str]
+    a: Entry
+    b: Entry
+    question: Question
+    expect: str
+    margin: float = 1.0  # b is multiplied by it
+    aside: bool = False
+    extra: Callable[[comparison.Pair], dict[str, Any]] | None = None
+
+
+def places_of(spec: Mapping[str, Any], places: Sequence[Mapping[str, str]]) -> list[dict[str, str]]:
+    """The conditions of a `pairs` check: without the factors that a_in and b_in fix."""
+    fixed = {*(spec.get("a_in") or {}), *(spec.get("b_in") or {})}
+    left = {tuple((name, level) for name, level in place.items() if name not in fixed): None for place in places}
+    return [dict(place) for place in left]
+
+
+def n_pairs(spec: Mapping[str, Any], places: Sequence[Mapping[str, str]]) -> int:
+    """How many pairs a `pairs` check tests."""
+    rest = len(spec["a"]) * len(spec["b"]) * len(spec.get("summary", ["error"])) * len(spec.get("at", [1]))
+    return len(places_of(spec, places)) * rest
+
+
+def wanted_pairs(spec: Mapping[str, Any], places: Sequence[Mapping[str, str]], look: Look) -> list[Wanted]:
+    """The pairs of a `pairs` check, at each of `places` (conditions), each a and b, summary and share of T."""
+    made = []
+    for here in places_of(spec, places):
+        for a_label, rival in itertools.product(spec["a"], spec["b"]):
+            for summary, share in itertools.product(spec.get("summary", ["error"]), spec.get("at", [1])):
+                made.append(_wanted(spec, here, str(a_label), rival, str(summary), float(share), look))
+    return made
+
+
+def _wanted(
+    spec: Mapping[str, Any], here: dict[str, str], a_label: str, rival: Any, summary: str, share: float, look: Look
+) -> Wanted:
+    a_in, b_in = (dict(spec.get(f"{side}_in") or {}) for side in "ab")
+    a = look(here | a_in, a_label)
+    at = round(share * a.cell.settings["iterations"])
+    metric = metric_of(Question(summary=summary, metric=spec.get("metric")), a.run)
+    question = Question(summary=summary, metric=metric, at=at, level=LEVEL)
+    first = a.run
+    if isinstance(rival, Mapping) and "best_of" in rival:
+        candidates = [look(here | b_in, label) for label in rival["best_of"]]
+        first, second, b_label = _tuned(first, candidates, question, at)
+    elif isinstance(rival, Mapping):
+        second, b_label = frozen(first, metric, round(rival["itself"] * at)), _rival_words(rival)
+    else:
+        b_label = a_label if rival == ITSELF else str(rival)
+        second = look(here | b_in, b_label).run
+    measure, margin = spec.get("measure", "error"), float(spec.get("margin", 1))
+    margin = margin if question.less_is_better else 1 / margin
+    said = {**here, **quantity(spec), "rule": a_label}
+    said |= {} if rival == ITSELF else {"rival": _rival_words(rival)}
+    # The checkpoint that is looked at, as the tables of runs name it: of 1000 iterations it may be 955.
+    said |= {"measured by": metric, "k": str(common_checkpoint(question, metric, first, second))}
+    return Wanted(
+        said,
+        Entry(measured(first, metric, measure), a_label, _words(here | a_in)),
+        Entry(measured(second, metric, measure, margin), b_label, _words(here | b_in)),
+        question,
+        spec.get("expect", "a_better"),
+        margin,
+        bool(spec.get("aside")),
+        spreads if measure == "spread" else medians,
+    )
+
+
+def _words(place: Mapping[str, str]) -> str:
+    return ", ".join(f"{name} {level}" for name, level in place.items())
+
+
+def decide(wanted: Sequence[Wanted]) -> list[ClaimCheck]:
+    """All pairs of a claim tested, corrected together by Holm's method. Raises SettingError for too few seeds."""
+    resamples = comparison.resamples_for(len(wanted), LEVEL)
+    asked = [comparison.ask(one.a, one.b, one.question, resamples=resamples) for one in wanted]
+    checks = []
+    for one, decided in zip(wanted, comparison.decide(asked, resamples=resamples), strict=True):
+        found = comparison.row(decided)
+        if decided.verdict == "impossible":
+            n_seeds = one.a.run.settings["n_seeds"]
+            raise SettingError("n_seeds", n_seeds, f"are too few to test {len(wanted)} pairs: {decided.reason}")
+        outcome = HOLDS if decided.verdict == one.expect else OPEN if decided.verdict == "no_difference" else FAILS
+        evidence = {name: found[name] for name in _KEPT} | (one.extra(decided.tested) if one.extra else {})
+        ratio = one.margin * found["value_a"] / found["value_b"] if found["value_b"] else math.nan
+        evidence |= {"expected": one.expect, "ratio": ratio, "margin": one.margin}
+        evidence |= {"notes": found["notes"]} if found["notes"] else {}
+        evidence |= {"digests": list(dict.fromkeys([found["digest_a"], found["digest_b"]]))}
+        checks.append(ClaimCheck(one.conditions, outcome, evidence, one.aside))
+    return checks
+
+
+_KEPT = (
+    "a", "b", "metric", "at", "verdict", "value_a", "value_b", "effect", "low", "high", "p", "p_corrected", "paired",
+    "n_finite", "n_finite_a", "n_finite_b", "seeds_needed", "test",
+)  # fmt: skip
+
+
+def _rival_words(rival: Any) -> str:
+    if not isinstance(rival, Mapping):
+        return str(rival)
+    if "best_of" in rival:
+        return f"best of {', '.join(rival['best_of'])}"
+    return "its initial error" if rival["itself"] == 0 else f"itself at {rival['itself']:g} k"
+
+
+def measured(run: Run, metric: str, measure: str, margin: float = 1.0) -> Run:
+    """The run with `metric` (n, C) replaced, times `margin`.
+
+    error: as it is.   peak: the largest error of the checkpoints 1 to k, over the initial one.   overshoot: what
+    of the peak is above 1.   spread: distance of a seed from the median of the finite seeds. Raises SettingError.
+    """
+    curve = run.curves[metric]
+    if measure not in MEASURES:
+        raise SettingError("measure", measure, f"must be one of {', '.join(MEASURES)}{nearest(measure, MEASURES)}")
+    if measure in ("peak", "overshoot"):
+        later = np.maximum.accumulate(curve[:, 1:], axis=1)
+        curve = np.concatenate([curve[:, :1], later], axis=1) / curve[:, :1]
+        curve = curve if measure == "peak" else np.maximum(curve - 1, 0)
+    elif measure == "spread":
+        curve = np.abs(curve - np.array([np.median(c[np.isfinite(c)]) if np.isfinite(c).any() else 0 for c in curve.T]))
+    return _view(run, {"iteration": run.curves["iteration"], metric: margin * curve})
+
+
+def frozen(run: Run, metric: str, at: int) -> Run:
+    """The run as if its curve had stayed where it was at the last checkpoint up to `at`."""
+    iteration = run.curves["iteration"]
+    place = np.flatnonzero(iteration <= at)[-1]
+    curve = np.broadcast_to(run.curves[metric][:, place, None], run.curves[metric].shape)
+    return _view(run, {"iteration": iteration, metric: curve})
+
+
+def half(run: Run, *, second: bool) -> Run:
+    """The run with its first or its second half of the seeds."""
+    n = run.settings["n_seeds"]
+    chosen = range(n // 2, n) if second else range(n // 2)
+    curves = {name: c if name == "iteration" else c[chosen.start : chosen.stop] for name, c in run.curves.items()}
+    diverged = {str(seed - chosen.start): step for seed, step in run.diverged.items() if seed in chosen}
+    return _view(run, curves, {"n_seeds": len(chosen)}, diverged)
+
+
+def _view(
+    run: Run, curves: dict[str, np.ndarray], changes: Mapping[str, Any] | None = None, diverged: Any = None
+) -> Run:
+    made = Run(run.folder, run.summary if diverged is None else run.summary | {"diverged": diverged})
+    # What the cached properties would read from disk.
+    made.__dict__.update(curves=curves, settings={**run.settings, **(changes or {})})
+    return made
+
+
+def _tuned(run: Run, candidates: Sequence[Seen], question: Question, at: int) -> tuple[Run, Run, str]:
+    """The run and the candidate with the best mean on the first half of the seeds, both on the second half."""
+    metric = question.metric or ""
+
+    def mean(one: Seen) -> float:
+        iteration = one.run.curves["iteration"]
+        values = half(one.run, second=False).curves[metric][:, np.flatnonzero(iteration <= at)[-1]]
+        mean = values.mean() if question.less_is_better else -values.mean()
+        return float(mean) if math.isfinite(mean) else math.inf
+
+    best = min(candidates, key=mean)
+    return half(run, second=True), half(best.run, second=True), f"{best.label} (chosen on the other half of the seeds)"
+
+
+def medians(found: comparison.Pair) -> dict[str, Any]:
+    """What a few seeds cannot move: medians of a and of margin b, and in how many of the pairs a is the smaller one."""
+    a, b = found.evidence.a, found.evidence.b
+    told: dict[str, Any] = {"median_a": float(np.median(a)), "median_b": float(np.median(b))} if len(a) * len(b) else {}
+    return told | ({"pairs_with_a_below": int((a < b).sum())} if found.evidence.paired else {})
+
+
+def spreads(found: comparison.Pair) -> dict[str, Any]:
+    """Root mean square of what was tested, deviations from the median, a over b, with its paired bootstrap interval."""
+    squares = np.column_stack((found.evidence.a, found.evidence.b)) ** 2
+    drawn = generator("spreads", len(squares)).multinomial(len(squares), np.full(len(squares), 1 / len(squares)), 9999)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratios = np.sqrt((drawn @ squares[:, 0]) / (drawn @ squares[:, 1]))
+        value = float(np.sqrt(squares[:, 0].sum() / squares[:, 1].sum()))
+    low, high = np.quantile(ratios, [0.025, 0.975])
+    return {"ratio_of_spreads": value, "ratio_low": float(low), "ratio_high": float(high)}

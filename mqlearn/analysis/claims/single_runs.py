@@ -1,0 +1,173 @@
+"""Checks of one run: the speed and the shape of its curve, and the bound of Theorem 3."""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from mqlearn.analysis.claims.checks import FAILS, HOLDS, LEVEL, OPEN, ClaimCheck, Look, Seen, quantity
+from mqlearn.analysis.comparison.seed_values import Question, metric_of
+from mqlearn.analysis.statistics import survival
+from mqlearn.analysis.statistics.intervals import Estimate
+from mqlearn.errors import SettingError
+
+ABOVE_FLOOR = 10.0  # times the size of the neighbourhood: there the transient ends
+FEWEST = 5  # checkpoints of a transient
+
+
+def rates(spec: Mapping[str, Any], places: Sequence[Mapping[str, str]], look: Look) -> list[ClaimCheck]:
+    """Slopes of log mean error^power on log k, or on k if the claim is of a speed, on a window.
+
+    window: shares of T, or "transient" (see `transient`).   exponent: the theorem's, on log k; "contraction":
+    log(1 - 2 alpha delta) an iteration, of Theorem 1. Holds if the interval of the slope lies below it (faster), or
+    contains it and is narrower than `resolution` times its size. The intervals of one check hold together (Bonferroni).
+    """
+    checks = []
+    level = 1 - LEVEL / (len(places) * len(spec["of"]))
+    for said, seen in _looked_at(spec, places, look):
+        metric, iteration, curves, window = _curves(spec, seen)
+        if not window:
+            checks.append(_without_window(said, seen, metric))
+            continue
+        power = spec.get("power", 1)
+        if spec["exponent"] == "contraction":
+            exponent = math.log1p(-2 * seen.cell.settings["step_size"]["alpha"] * contraction_of(seen.cell))
+            # The slope on k by that on log of exp(k / T), which is what `rate` knows.
+            end = seen.cell.settings["iterations"]
+            found = _rate(np.exp(iteration / end), curves, tuple(math.exp(k / end) for k in window), level)
+            found = found._replace(value=found.value / end, low=found.low / end, high=found.high / end)
+            unit = "log E error^2 an iteration"
+        else:
+            exponent, found = float(spec["exponent"]), _rate(iteration, curves, window, level)
+            unit = f"log mean {metric}^{power} on log k"
+        outcome = rate_outcome(found.low, found.high, exponent, spec.get("resolution", 0.5))
+        evidence = {
+            "slope": found.value, "low": found.low, "high": found.high, "level": level,
+            "exponent": exponent, "unit": unit, "window": list(window), "n_finite": found.n_finite,
+            "metric": metric, "digests": [seen.run.digest],
+        }  # fmt: skip
+        checks.append(ClaimCheck(said, outcome, evidence, bool(spec.get("aside"))))
+    return checks
+
+
+def shapes(spec: Mapping[str, Any], places: Sequence[Mapping[str, str]], look: Look) -> list[ClaimCheck]:
+    """Whether a curve falls exponentially rather than by a power of k, on a window as in `rates`.
+
+    Both laws are straight lines of log mean error^power, on k and on log k, fitted by least squares. Holds if the line
+    on k leaves less, in the interval over resampled seeds of the logarithm of the ratio of the residual sums; fails if
+    the line on log k does. The intervals of one check hold together (Bonferroni).
+    """
+    checks = []
+    level = 1 - LEVEL / (len(places) * len(spec["of"]))
+    for said, seen in _looked_at(spec, places, look):
+        metric, iteration, curves, window = _curves(spec, seen)
+        if not window:
+            checks.append(_without_window(said, seen, metric))
+            continue
+        found = survival.exponential_against_power(iteration, curves, window, level)
+        outcome = HOLDS if found.low > 0 else FAILS if found.high < 0 else OPEN
+        evidence = {
+            "log_residual_ratio": found.value, "low": found.low, "high": found.high, "level": level,
+            "window": list(window), "n_finite": found.n_finite, "metric": metric, "digests": [seen.run.digest],
+        }  # fmt: skip
+        checks.append(ClaimCheck(said, outcome, evidence, bool(spec.get("aside"))))
+    return checks
+
+
+def transient(iteration: np.ndarray, mean: np.ndarray) -> tuple[float, ...]:
+    """(first, last) iteration at which `mean` (C,) falls towards its neighbourhood; empty if there is no such time.
+
+    From the first checkpoint below half of the initial value, to the last before it first comes within ABOVE_FLOOR
+    times the size of the neighbourhood, which is the mean over the second half of all iterations: what follows is
+    noise about it. Fewer than FEWEST checkpoints between are none.
+    """
+    floor = float(mean[iteration >= iteration[-1] / 2].mean())
+    low, near = mean <= mean[0] / 2, mean <= ABOVE_FLOOR * floor
+    first = int(low.argmax()) if low.any() else len(mean)
+    last = int(near.argmax()) if near.any() else len(mean)
+    return (float(iteration[first]), float(iteration[last - 1])) if last - first >= FEWEST else ()
+
+
+def _without_window(said: dict[str, str], seen: Seen, metric: str) -> ClaimCheck:
+    why = f"fewer than {FEWEST} checkpoints between half of the initial value and {ABOVE_FLOOR:g} times the floor"
+    n_finite = int(np.isfinite(seen.run.curves[metric]).all(axis=1).sum())
+    evidence = {"reason": why, "n_finite": n_finite, "metric": metric, "digests": [seen.run.digest]}
+    return ClaimCheck(said, OPEN, evidence)
+
+
+def _looked_at(
+    spec: Mapping[str, Any], places: Sequence[Mapping[str, str]], look: Look
+) -> list[tuple[dict[str, str], Seen]]:
+    """Conditions and run of each check."""
+    of = [(dict(place), str(label)) for place in places for label in spec["of"]]
+    return [({**here, **quantity(spec), "rule": label}, look(here, label)) for here, label in of]
+
+
+def _curves(spec: Mapping[str, Any], seen: Seen) -> tuple[str, np.ndarray, np.ndarray, tuple[float, ...]]:
+    """Metric, iterations, curves of error^power (n_seeds, C), and the window in iterations, empty if there is none."""
+    metric = metric_of(Question(metric=spec.get("metric")), seen.run)
+    iteration, curves = seen.run.curves["iteration"], seen.run.curves[metric] ** spec.get("power", 1)
+    if spec["window"] == "transient":
+        finite = curves[np.isfinite(curves).all(axis=1)]
+        return metric, iteration, curves, transient(iteration, finite.mean(axis=0)) if len(finite) else ()
+    end = seen.cell.settings["iterations"]
+    return metric, iteration, curves, tuple(share * end for share in spec["window"])
+
+
+def _rate(iteration: np.ndarray, curves: np.ndarray, window: Sequence[float], level: float) -> Estimate:
+    return survival.rate(iteration, curves, (window[0], window[1]), level)
+
+
+def contraction_of(cell: Any) -> float:
+    """The delta of Assumption 2 for a cell. Raises SettingError where it is not known to hold."""
+    from mqlearn.learning.sampling import stationary
+    from mqlearn.theory.bounds import contraction
+
+    settings = cell.settings
+    if settings["features"].get("name") != "one_hot" or settings["sampling"].get("behaviour") != "uniform":
+        raise SettingError("features", settings["features"].get("name"), "must be one_hot, under a uniform behaviour")
+    mu = stationary(cell.run_arguments["sampling"], cell.mdp)
+    assert mu is not None  # a uniform behaviour has a stationary chain
+    return contraction(cell.mdp, mu)
+
+
+def rate_outcome(low: float, high: float, exponent: float, resolution: float) -> str:
+    """holds: [low, high] lies below the exponent, or contains it and is narrow; fails: above; open: else, or none."""
+    if low > exponent:
+        return FAILS
+    return HOLDS if high <= exponent or high - low <= resolution * abs(exponent) else OPEN
+
+
+def bounds(spec: Mapping[str, Any], places: Sequence[Mapping[str, str]], look: Look) -> list[ClaimCheck]:
+    """Theorem 3 at every checkpoint T > m: holds if at most a share `delta` of the seeds is ever above the bound."""
+    from mqlearn.problems.solvers import optimal
+    from mqlearn.theory.bounds import theorem_3
+
+    checks = []
+    for said, seen in _looked_at(spec, places, look):
+        mdp, iteration, error = seen.cell.mdp, seen.run.curves["iteration"], seen.run.curves["q_error"]
+        # |Q_k| <= |Q*| + |Q_k - Q*|, at the checkpoints: never less than what was measured there.
+        v_max = float(np.abs(optimal(mdp).q[mdp.counted]).max() + np.nanmax(error))
+        x, u = mdp.pairs.T
+        rewards = mdp.mean_rewards if seen.cell.settings["reward"] == "mean" else mdp.rewards
+        constants = {
+            "m": seen.cell.run_arguments["rule"].order, "discount": mdp.discount, "v_max": v_max,
+            "r_max": float(np.abs(rewards[x, u]).max()), "n_pairs": len(x), "delta": spec["delta"],
+        }  # fmt: skip
+        bound = theorem_3(iteration, **constants, corrected=bool(spec.get("corrected")))
+        start = float(np.nanmax(error[:, 0]))
+        valid = np.isfinite(bound)
+        above = ~(error[:, valid] <= bound[valid])
+        share = float(above.any(axis=1).mean())
+        evidence = {
+            **constants, "share_of_seeds_above": share, "bound_at_T": float(bound[-1]),
+            "largest_error_over_bound": float(np.nanmax(error[:, valid] / bound[valid])),
+            # A bound that is never below the error before the first iteration says nothing of the rule.
+            "smallest_bound_over_initial_error": float(np.nanmin(bound) / start),
+            "vacuous": bool(np.nanmin(bound) >= start),
+            "n_finite": int(np.isfinite(error).all(axis=1).sum()),
+            "metric": "q_error", "digests": [seen.run.digest],
+        }  # fmt: skip
+        checks.append(ClaimCheck(said, HOLDS if share <= spec["delta"] else FAILS, evidence))
+    return checks

@@ -1,0 +1,134 @@
+"""Commands to be typed: from the settings of a run to the overrides that compose to the very same cell."""
+
+import contextlib
+import json
+import re
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from mqlearn.errors import SettingError
+from mqlearn.experiments.settings import compose, identity
+from mqlearn.experiments.settings.cell import build
+from mqlearn.experiments.settings.identity import canonical
+from mqlearn.paths import CONF
+
+_GROUPS = ("env", "algorithm", "step_size", "sampling", "features", "evaluation")
+_DEFAULTS = ("sampling=synchronous", "features=tabular", "evaluation=episodes")  # of conf/config.yaml
+_ELSEWHERE = ("experiment", "tracking", "n_workers", "plugins", "figure", "tuning")  # no number of a cell is theirs
+_WORD = re.compile(r"[A-Za-z_./][A-Za-z0-9_./@-]*")  # what Hydra's grammar takes as a text without quotes
+_NOT_TEXTS = ("null", "true", "false", "nan", "inf", "yes", "no", "on", "off")
+
+
+def command_of(settings: Mapping[str, Any], config_dir: str | None = None, more: Sequence[str] = ()) -> str:
+    """`mqlearn run` with the overrides that make this run, to be typed; `more` are spelled out even if defaults."""
+    overrides = overrides_of(settings, config_dir)
+    return command("run", [*overrides, *(one for one in more if one not in overrides)], config_dir)
+
+
+def command(verb: str, words: Sequence[str], config_dir: str | None = None) -> str:
+    """A command line, quoted for the shell, with the folder of the user's own yamls."""
+    folder = ["--config-dir", config_dir] if config_dir else []
+    return shlex.join(["mqlearn", verb, *folder, *words])
+
+
+def overrides_of(settings: Mapping[str, Any], config_dir: str | None = None) -> list[str]:
+    """Overrides that compose to these settings: the choice of each group, and what differs from its defaults."""
+    choices = [f"{group}={_choice(group, settings[group], config_dir)}" for group in _GROUPS]
+    base = settings["step_size"].get("base")
+    if isinstance(base, dict):
+        choices.append(f"step_size@step_size.base={_choice('step_size', base, config_dir)}")
+    if settings.get("plugins"):
+        choices.append(f"plugins={written(settings['plugins'])}")
+    if settings.get("metrics"):
+        choices.append(f"metrics={written(settings['metrics'])}")
+    own = _leaves(settings)
+    choices += [f"{key}={written(own[key])}" for key in _required(choices, config_dir) if key in own]
+    default = compose.compose(choices, config_dir)
+    with contextlib.suppress(SettingError):  # choices that do not go together without what is changed below
+        default = build(default).settings
+    default = _leaves(default)
+    changed = [
+        f"{'' if key in default else '++'}{key}={written(value)}"
+        for key, value in own.items()
+        if key not in default or text_of(default[key]) != text_of(value)
+    ]
+    left = [f"~{key}" for key in default if not any(name == key or name.startswith(f"{key}.") for name in own)]
+    return [choice for choice in choices if choice not in _DEFAULTS] + changed + left
+
+
+def _leaves(settings: Mapping[str, Any]) -> dict[str, Any]:
+    kept = {key: value for key, value in settings.items() if key not in (*_ELSEWHERE, "metrics")}
+    return flat(kept)
+
+
+def _required(choices: Sequence[str], config_dir: str | None) -> list[str]:
+    """The settings that some choices leave open: they must be given, or nothing composes."""
+    chosen = [text.split("=", 1) for text in choices if text.split("=")[0] in _GROUPS]
+    leaves = [flat(_read(group, choice, config_dir), f"{group}.") for group, choice in chosen]
+    return [key for some in leaves for key, value in some.items() if value == "???"]
+
+
+def _choice(group: str, node: Mapping[str, Any], config_dir: str | None) -> str:
+    """The yaml of a group that a node was made from: of the same target, by its name, or else the most like it."""
+    same, leaves = [], {key: text_of(value) for key, value in flat(dict(node)).items()}
+    for name in _names(group, config_dir):
+        yaml = _read(group, name, config_dir)
+        if identity.public_name(str(yaml.get("_target_"))) == identity.public_name(str(node.get("_target_"))):
+            alike = sum(leaves.get(key) == text_of(value) for key, value in flat(yaml).items())
+            same.append((name == node.get("name"), alike, name))
+    if same:
+        return max(same)[2]
+    return str(node.get("name", next(_names(group, config_dir))))
+
+
+def _names(group: str, config_dir: str | None) -> Iterator[str]:
+    yield from sorted({path.stem for folder in _folders(config_dir) for path in (folder / group).glob("*.yaml")})
+
+
+def _read(group: str, name: str, config_dir: str | None) -> dict[str, Any]:
+    import yaml
+
+    for folder in _folders(config_dir):
+        path = folder / group / f"{name}.yaml"
+        if path.is_file():
+            content = yaml.safe_load(path.read_text(encoding="utf-8"))
+            return content if isinstance(content, dict) else {}
+    return {}
+
+
+def _folders(config_dir: str | None) -> list[Path]:
+    return [*([Path(config_dir).expanduser()] if config_dir else []), CONF]
+
+
+def written(value: Any) -> str:
+    """A value in the grammar of overrides."""
+    if isinstance(value, bool) or value is None:
+        return "null" if value is None else str(value).lower()
+    if isinstance(value, list | tuple):
+        return f"[{','.join(map(written, value))}]"
+    if isinstance(value, Mapping):
+        return f"{{{','.join(f'{key}:{written(entry)}' for key, entry in value.items())}}}"
+    if not isinstance(value, str):
+        return str(value)
+    if _WORD.fullmatch(value) and value.lower() not in _NOT_TEXTS:
+        return value
+    return "'" + value.replace("'", "\\'") + "'"
+
+
+# --- settings as texts --------------------------------------------------------------------------------------------
+
+
+def flat(node: Mapping[str, Any], above: str = "") -> dict[str, Any]:
+    """Leaves of nested settings by their dotted names."""
+    leaves: dict[str, Any] = {}
+    for key, value in node.items():
+        name = f"{above}{key}"
+        leaves |= flat(value, f"{name}.") if isinstance(value, dict) else {name: value}
+    return leaves
+
+
+def text_of(value: Any) -> str:
+    """A value as a text, equal for equal settings."""
+    return json.dumps(canonical(value), sort_keys=True, default=str)

@@ -1,0 +1,48 @@
+"""What a metric is: how its axis is labelled and scaled, its unit, and which way is better."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class MetricKind:
+    """label: of an axis, with Matplotlib's mathematics.   scale: log for errors that may fall to 0, linear for values.
+    unit: empty where the number has none of its own.   more_is_better: as a return is, and an error is not.
+    """
+
+    label: str
+    scale: str = "log"
+    unit: str = ""
+    more_is_better: bool = False
+
+    @property
+    def axis(self) -> str:
+        """The label with the unit, and which way is better where that is up."""
+        about = ", ".join(filter(None, [self.unit, "more is better" * self.more_is_better]))
+        return f"{self.label}\n({about})" if about else self.label
+
+
+def _value(label: str, unit: str) -> MetricKind:
+    return MetricKind(label, "linear", unit, more_is_better=True)
+
+
+KINDS = {
+    "q_error": MetricKind(r"error $\Vert Q_k-Q^*\Vert_\infty$"),
+    "expected_return": _value("expected return from the start", "reward of an episode"),
+    "q_error_l2": MetricKind(r"error $\Vert Q_k-Q^*\Vert_2$"),
+    "bellman_error": MetricKind(r"Bellman error $\Vert TQ_k-Q_k\Vert_\infty$"),
+    "policy_value": _value("exact value of the greedy policy at the start", "discounted reward"),
+    "value_gap": MetricKind("optimal value minus that of the greedy policy", "linear", "discounted reward"),
+    "theta_error": MetricKind(r"$\Vert\theta_k-\theta^{*}\Vert\,/\,\Vert\theta^{*}\Vert$"),
+    "theta_error_average": MetricKind(r"$\Vert\bar\theta_k-\theta^{*}\Vert\,/\,\Vert\theta^{*}\Vert$, mean iterate"),
+    "return_uniform": _value("return from uniform states", "reward of all greedy episodes"),
+    "return_start": _value("return from the start", "reward of all greedy episodes"),
+    "success_probability": _value("probability of success from the start", "probability"),
+    "success_uniform": _value("probability of success from uniform states", "probability"),
+}
+BUILT_IN = tuple(KINDS)
+MORE_IS_BETTER = tuple(name for name, kind in KINDS.items() if kind.more_is_better)
+
+
+def kind_of(name: str) -> MetricKind:
+    """The kind of a metric by its name; one of the user's is an error on a logarithmic axis, labelled by its name."""
+    return KINDS[name] if name in KINDS else MetricKind(name.lstrip("_").replace("$", r"\$").replace("_", " "))
