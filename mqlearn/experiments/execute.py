@@ -248,7 +248,8 @@ def describe(run_done: Any) -> str:
         lines.append(f"  {metric:14} {final['mean']:.6g}  {interval}{fewer}")
     if summary["final"]:
         gone = len(run_done.diverged)
-        seeds = f"the {n_seeds - gone} of {n_seeds} seeds that did not diverge" if gone else f"{n_seeds} seeds"
+        every = f"{n_seeds} seed{'s' * (n_seeds != 1)}"
+        seeds = f"the {n_seeds - gone} of {every} that did not diverge" if gone else every
         lines.append(f"  at k = {run_done.settings['iterations']}: mean, 95 % interval of the mean, {seeds}")
     if "effective_horizon" in summary:
         wanted = 1 / (1 - run_done.settings["discount"])

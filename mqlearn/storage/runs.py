@@ -26,7 +26,8 @@ import numpy as np
 
 from mqlearn.analysis.statistics.intervals import mean_interval
 from mqlearn.errors import SettingError
-from mqlearn.files import write_whole
+from mqlearn.files import is_there, write_whole
+from mqlearn.storage import shapes
 
 CONFIG, CURVES, TABLES, SUMMARY = FILES = ("config.yaml", "curves.npz", "tables.npz", "summary.json")
 TABLE_NAMES = ("q", "theta", "theta_average", "error_iteration", "error_tables", "visits")
@@ -60,19 +61,17 @@ class Run:
 
     @cached_property
     def settings(self) -> dict[str, Any]:
-        from omegaconf import OmegaConf
-
-        return _reading(self.folder / CONFIG, lambda path: OmegaConf.to_container(OmegaConf.load(path)))
+        return _reading(self.folder / CONFIG, _load_settings)
 
     @cached_property
     def curves(self) -> dict[str, np.ndarray]:
         """`iteration` (C,) and each metric (n_seeds, C), read-only; NaN after divergence."""
-        return _reading(self.folder / CURVES, _load_arrays)
+        return _reading(self.folder / CURVES, lambda path: _load_arrays(path, shapes.check_curves))
 
     @cached_property
     def tables(self) -> dict[str, np.ndarray]:
         """`q`, `error_iteration`, `error_tables`, read-only."""
-        return _reading(self.folder / TABLES, _load_arrays)
+        return _reading(self.folder / TABLES, lambda path: _load_arrays(path, shapes.check_tables))
 
 
 def recorded_digest(run: Run) -> str:
@@ -158,12 +157,30 @@ def update_summary(run: Run, **changes: Any) -> Run:
 def load(folder: str | Path) -> Run:
     """The run in `folder`. Raises SettingError, which names the file, if there is none or it is damaged."""
     folder = Path(folder).absolute()
-    if not folder.is_dir():
-        raise SettingError("folder", folder, "is not a folder" if folder.exists() else "no such folder")
-    summary = _reading(folder / SUMMARY, lambda path: json.loads(path.read_text(encoding="utf-8")))
-    if not isinstance(summary, dict) or not {"digest", "name", "status", "diverged"} <= summary.keys():
-        raise SettingError("folder", folder, f"{SUMMARY} is not the summary of a run")
-    return Run(folder, summary)
+    if not is_there(str(folder)) or not folder.is_dir():
+        raise SettingError("folder", folder, "is not a folder" if is_there(str(folder)) else "no such folder")
+    return Run(folder, _reading(folder / SUMMARY, _load_summary))
+
+
+def recorded_settings(run: Run) -> dict[str, Any]:
+    """All settings of a run, each of its type. Raises SettingError, which names folder, file and entry."""
+    settings = run.settings
+    try:
+        shapes.check_complete(settings)
+    except ValueError as error:
+        raise SettingError("folder", run.folder, f"{CONFIG} is no record of a run: {error}") from None
+    return settings
+
+
+def check_readable(run: Run) -> None:
+    """Raise SettingError, which names folder, file and entry, unless a finished run can be compared and drawn."""
+    recorded_settings(run)
+    curves = _reading(run.folder / CURVES, lambda path: _load_arrays(path, shapes.check_curves))  # not kept
+    _reading(run.folder / TABLES, _check_table_heads)
+    seeds = {len(array) for name, array in curves.items() if name != "iteration"}
+    if seeds - {run.settings["n_seeds"]}:
+        expected = f"has {seeds.pop()} seeds, {CONFIG} says {run.settings['n_seeds']}"
+        raise SettingError("folder", run.folder, f"{CURVES} {expected}")
 
 
 def complete(folder: Path, digest: str | None = None, digest_of: DigestOf = recorded_digest) -> Run | None:
@@ -258,7 +275,32 @@ def _save_arrays(path: Path, arrays: Mapping[str, Any]) -> None:
                 np.lib.format.write_array(file, np.asarray(array, order="C"), allow_pickle=False)
 
 
-def _load_arrays(path: Path) -> dict[str, np.ndarray]:
+def _load_summary(path: Path) -> dict[str, Any]:
+    summary = json.loads(path.read_text(encoding="utf-8"))
+    shapes.check_summary(summary)
+    return summary
+
+
+def _load_settings(path: Path) -> dict[str, Any]:
+    """The settings as they stand there: a record is data, in which nothing is resolved."""
+    import yaml
+
+    class Loader(yaml.SafeLoader):
+        def compose_node(self, parent: Any, index: Any) -> Any:
+            if self.check_event(yaml.AliasEvent):  # none is written, and a few of them can stand for gigabytes
+                raise ValueError("it holds an alias")
+            return super().compose_node(parent, index)
+
+    content = yaml.load(path.read_text(encoding="utf-8"), Loader)
+    shapes.check_settings(content)
+    for group in shapes.GROUPS:  # a label that is not given
+        node = content.get(group)
+        if isinstance(node, dict) and isinstance(node.get("_target_"), str):
+            node.setdefault("name", node["_target_"].rpartition(".")[2])
+    return content
+
+
+def _load_arrays(path: Path, check: Callable[[dict[str, np.ndarray]], None]) -> dict[str, np.ndarray]:
     arrays = {}
     with zipfile.ZipFile(path) as archive:
         for member in archive.namelist():
@@ -267,7 +309,20 @@ def _load_arrays(path: Path) -> dict[str, np.ndarray]:
                 file.read()  # to the end, where the checksum is compared
             array.flags.writeable = False
             arrays[member.removesuffix(".npy")] = array
+    check(arrays)
     return arrays
+
+
+def _check_table_heads(path: Path) -> None:
+    """`shapes.check_tables` by what the arrays say of themselves: tables can be large."""
+    heads: dict[str, Any] = {}
+    with zipfile.ZipFile(path) as archive:
+        for member in archive.namelist():
+            with archive.open(member) as file:
+                read = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+                shape, _, dtype = read[np.lib.format.read_magic(file)](file)
+                heads[member.removesuffix(".npy")] = shapes.Head(dtype, shape)
+    shapes.check_tables(heads)
 
 
 def _reading(path: Path, read: Callable[[Path], Any]) -> Any:
@@ -277,7 +332,8 @@ def _reading(path: Path, read: Callable[[Path], Any]) -> Any:
         problem = f"{path.name} is missing: not a complete run folder"
         raise SettingError("folder", path.parent, problem) from None
     except Exception as error:  # a damaged file fails in any of its reader's ways
-        problem = f"{path.name} is damaged or unreadable ({type(error).__name__}: {error})"
+        reason = str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
+        problem = f"{path.name} is damaged or unreadable ({reason})"
         raise SettingError("folder", path.parent, problem) from error
 
 

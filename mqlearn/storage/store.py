@@ -180,7 +180,7 @@ def places(stored: Stored, uri: str, downloads: Path) -> Iterator[Path]:
     elif parts.scheme == "mlflow-artifacts" and database is not None:  # a run logged through `mqlearn ui`
         yield database.parent / "mlartifacts" / unquote(parts.path).lstrip("/")
     else:
-        target = downloads / stored.run_id
+        target = downloads / runs.slug(stored.run_id)  # a server's word, never a path
         if not runs.is_complete(target, stored.digest):
             try:
                 _download(stored, uri, target)

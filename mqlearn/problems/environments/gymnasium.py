@@ -4,6 +4,7 @@ P[state][action] is a list of (probability, next state, reward, terminated), as 
 """
 
 import copy
+import difflib
 import functools
 import json
 import re
@@ -12,7 +13,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from mqlearn.errors import SettingError, nearest, user_code
+from mqlearn.errors import SettingError, user_code
 from mqlearn.problems.environments.agreement import check_interface, check_model, first_states
 from mqlearn.problems.environments.numbered import as_box, estimated, sizes
 from mqlearn.problems.environments.simulator import Simulator
@@ -159,7 +160,9 @@ def _unknown(env_id: str, registered: list[str]) -> str:
     if current:
         newest = max(current, key=lambda name: int(name[len(stem(name)) + 2 :] or 0))
         return f"is not the name of an environment in this Gymnasium; use '{newest}'"
-    return "is not the name of a Gymnasium environment" + nearest(env_id, registered)
+    close = difflib.get_close_matches(env_id, registered, n=1, cutoff=0.8)
+    own = "; if a module of yours registers it, name that: plugins=[my_module]"
+    return "is not the name of a Gymnasium environment" + (f" (did you mean '{close[0]}'?)" if close else own)
 
 
 def _read(env: "gymnasium.Env", name: str, discount: float, start_distribution: Any) -> FiniteMDP:
