@@ -44,7 +44,7 @@ def report(arguments: Sequence[str]) -> int:
     outputs = outputs_folder()
     output = _target(files.get("--output") or outputs / "reports" / f"{runs.slug(name)}.html")
     answers = _given(files["--verdicts"]) if "--verdicts" in files else None
-    found = selection.find(outputs, [name])
+    found = selection.find(outputs, [name], track.uri)
     if not found.runs:
         problem = "\n".join(["has no finished run", *found.notes])
         raise SettingError("experiment.name", name, problem)
@@ -143,7 +143,7 @@ def _failed(outputs: Path, name: str) -> list[runs.Run]:
     """The runs of an experiment that failed or were killed and have not been done since."""
     ended: dict[str, runs.Run] = {}
     done = set()
-    for folder in sorted((outputs / "runs" / runs.slug(name)).iterdir()):
+    for folder in sorted((outputs / "runs" / runs.slug(name)).glob("[!.]*")):
         try:
             run = runs.load(folder)
         except SettingError:

@@ -1,5 +1,6 @@
 """`mqlearn rerun`: repeat a run from its record, with the user's modules named again, and compare the numbers."""
 
+import math
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -16,7 +17,10 @@ from mqlearn.storage import array_comparison, runs, tracking
 
 
 def rerun(arguments: Sequence[str]) -> int:
-    """`mqlearn rerun`: repeat a run from its record; 1 if the numbers differ."""
+    """`mqlearn rerun`: repeat a run from its record; 1 if the numbers differ.
+
+    They must be equal bit for bit, but for the last bits of what `array_comparison.SOLVED` names.
+    """
     options = parse(arguments, values=CONFIG_DIR)
     take_plugins(options)
     if not options.overrides or "=" in options.overrides[0]:
@@ -38,15 +42,18 @@ def rerun(arguments: Sequence[str]) -> int:
         )
     with tempfile.TemporaryDirectory(prefix="mqlearn-") as folder:
         repeated = perform(cell, Path(folder) / "run", tracker(cell.settings))
-        there, measured = array_comparison.of_run(recorded), array_comparison.of_run(repeated)
-        compared = array_comparison.compare(
-            {name: array for name, array in measured.items() if name in there},  # not what is newer than the record
-            there,
-            sides=("the repetition", "the record"),
-            place=array_comparison.place_in(recorded),
-        )
-    if compared.verdict != "same":
+        new, old = array_comparison.of_run(repeated), array_comparison.of_run(recorded)
+        new = {name: array for name, array in new.items() if name in old}  # not what is newer than the record
+        sides, place = ("the repetition", "the record"), array_comparison.place_in(recorded)
+        compared = array_comparison.compare(new, old, sides=sides, place=place)
+    solved_alone = {*compared.names} <= {*array_comparison.SOLVED}
+    apart = array_comparison.solved_apart(new, old) if compared.names and solved_alone else math.inf
+    if compared.names and apart > array_comparison.SOLVED_WITHIN:
         print(f"different: {', '.join(compared.names)} of {recorded.name}\n  first {compared.difference}")
         return 1
     print(f"the same numbers, bit for bit: {recorded.name}")
+    if compared.names:
+        names = ", ".join(name.removeprefix("curve ") for name in compared.names)
+        agree = f"{names} agree to 1e{math.ceil(math.log10(max(apart, 1e-16)))}"
+        print(f"{agree}: they are solved in another order than by the version that recorded them")
     return 0

@@ -56,7 +56,7 @@ def _single(options: Options, existing: str) -> int:
         return 0
     _warn_of_cells(job)
     with processes.ending_promptly(lambda: None):
-        run_one(job)
+        run_one(job, skip=existing == "skip")
     return 0
 
 

@@ -94,6 +94,7 @@ def jobs(
             parts = [str(OmegaConf.select(config, key)) for key in keys]
             for key, part in zip(keys, parts, strict=True):
                 OmegaConf.update(config, key, part)
+        _refuse_strange_files(config)
         folder, root = Path.cwd().joinpath(*parts), Path.cwd() / parts[0]
         return keep(Job(tuple(overrides), cell, folder, root, config, settings.get("figure") or {}))
 
@@ -101,15 +102,42 @@ def jobs(
         return SettingErrors.collect(functools.partial(job, number, one) for number, one in enumerate(lists))
 
 
+def _refuse_strange_files(config: Any) -> None:
+    """Raise SettingError if Hydra would put files of its own into a run folder, which holds the run alone."""
+    from omegaconf import OmegaConf
+
+    if config.hydra.output_subdir is not None:
+        problem = "must be null: Hydra's files have no place in a run folder, whose config.yaml has all settings"
+        raise SettingError("hydra.output_subdir", config.hydra.output_subdir, problem)
+    handlers = OmegaConf.select(config, "hydra.job_logging.handlers") or {}
+    if any("filename" in handler for handler in handlers.values()):
+        problem = "must be none (or stdout): a log file has no place in a run folder"
+        raise SettingError("hydra/job_logging", config.hydra.runtime.choices.get("hydra/job_logging"), problem)
+
+
 def plain(config: Any) -> dict[str, Any]:
     """A composed configuration as resolved plain data."""
     from omegaconf import OmegaConf
 
     content = {key: config[key] for key in config if key != "hydra"}
-    return {
+    settings = {
         key: OmegaConf.to_container(value, resolve=True, throw_on_missing=True) if OmegaConf.is_config(value) else value
         for key, value in content.items()
     }
+    for group, choice in _choices(config).items():  # the yaml of a user's own choice may leave its name out
+        node = settings.get(group)
+        if isinstance(node, dict) and "_target_" in node and "name" not in node:
+            settings[group] = {**node, "name": choice}
+    return settings
+
+
+def _choices(config: Any) -> dict[str, str]:
+    """The file that was chosen of each group; a job's configuration does not tell, but Hydra does."""
+    from hydra.core.hydra_config import HydraConfig
+
+    if "hydra" in config:
+        return dict(config.hydra.runtime.choices)
+    return dict(HydraConfig.get().runtime.choices) if HydraConfig.initialized() else {}
 
 
 def _validate(config: Any) -> None:
