@@ -1,6 +1,30 @@
 """mqlearn: a bench on which Q-learning rules are compared against the exact optimum."""
 
-from mqlearn.algorithms import MomentumQ, MomentumQLinear, NeSA, QLearning, Rule, SpeedyQ
+from mqlearn.algorithms import (
+    PID,
+    Adam,
+    AMSGrad,
+    AveragingQ,
+    DoubleQ,
+    Halpern,
+    HalpernDirect,
+    MomentumQ,
+    MomentumQLinear,
+    MoVI,
+    NeSA,
+    Nesterov,
+    Periodic,
+    Phased,
+    PolSA,
+    QLearning,
+    Residual,
+    RootSA,
+    Rule,
+    SpeedyQ,
+    Stateful,
+    VarianceReduced,
+    Zap,
+)
 from mqlearn.algorithms.step_sizes import Constant, Harmonic, InverseSqrt, Matched, Polynomial, RescaledLinear
 from mqlearn.errors import SettingError
 from mqlearn.experiments.settings import old_names
@@ -8,6 +32,7 @@ from mqlearn.learning.learners import Linear
 from mqlearn.learning.loop import Result, run, run_together
 from mqlearn.learning.metrics import Evaluation
 from mqlearn.learning.sampling import IID, Markovian, Replay, Synchronous
+from mqlearn.linear_solves import solve, times
 from mqlearn.problems.arrays import from_arrays
 from mqlearn.problems.classic import (
     azar_linear,
@@ -49,27 +74,44 @@ old_names.let_import()
 
 __all__ = [
     "IID",
+    "PID",
+    "AMSGrad",
+    "Adam",
+    "AveragingQ",
     "Constant",
+    "DoubleQ",
     "Evaluation",
     "Features",
     "FiniteMDP",
+    "Halpern",
+    "HalpernDirect",
     "Harmonic",
     "InverseSqrt",
     "Linear",
     "Markovian",
     "Matched",
+    "MoVI",
     "MomentumQ",
     "MomentumQLinear",
     "NeSA",
+    "Nesterov",
+    "Periodic",
+    "Phased",
+    "PolSA",
     "Polynomial",
     "QLearning",
     "Replay",
     "RescaledLinear",
+    "Residual",
     "Result",
+    "RootSA",
     "Rule",
     "SettingError",
     "SpeedyQ",
+    "Stateful",
     "Synchronous",
+    "VarianceReduced",
+    "Zap",
     "aggregation",
     "azar_linear",
     "chain_walk",
@@ -104,8 +146,10 @@ __all__ = [
     "run_together",
     "simulator",
     "six_state",
+    "solve",
     "strens_chain",
     "taxi",
     "tile_coding",
+    "times",
     "two_state",
 ]

@@ -32,6 +32,14 @@ def flush(path: Path) -> None:
         os.close(descriptor)
 
 
+def is_there(name: str) -> bool:
+    """Whether a file or a folder has this name; a text that can be no name is none."""
+    try:
+        return Path(name).exists()
+    except (OSError, ValueError):
+        return False
+
+
 def target(flag: str, name: str) -> Path:
     """The file that a flag names. Raises SettingError if it cannot be written, before anything is computed."""
     path = Path(name).expanduser().absolute()

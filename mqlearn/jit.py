@@ -100,6 +100,11 @@ def stamp(folder: Path) -> bytes:
     return code.digest()
 
 
+def cache_folder(source: Path) -> Path | None:
+    """Where the code of a function in this file is kept, as a folder for modules that are generated; None: nowhere."""
+    return _cache_folder(source, None)
+
+
 # --- the cache ------------------------------------------------------------------------------------------------------
 
 

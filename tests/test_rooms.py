@@ -8,7 +8,7 @@ import pytest
 
 from mqlearn.paths import PACKAGE
 
-GROUND = {"errors", "checks", "files", "paths", "jit"}
+GROUND = {"errors", "checks", "files", "paths", "jit", "linear_solves"}
 BELOW = {
     "algorithms": set(),
     "problems": set(),

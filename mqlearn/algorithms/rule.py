@@ -10,7 +10,7 @@ sampling mode runs them all.
 """
 
 import copy
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -18,14 +18,28 @@ from mqlearn.algorithms.step_sizes import Harmonic, StepSize
 from mqlearn.errors import SettingError
 
 
+def changed(rule: Any, **attributes: Any) -> Any:
+    """A copy of a rule with other attributes."""
+    rule = copy.copy(rule)
+    for name, value in attributes.items():
+        object.__setattr__(rule, name, value)
+    return rule
+
+
 class Rule:
-    """Base of all rules. A new one defines `update`, and uses ``self.step_size(k)`` for alpha_k."""
+    """Base of the rules of four numbers. A new one defines `update`, and uses ``self.step_size(k)`` for alpha_k."""
 
     step_size: StepSize = Harmonic()
+    batch: ClassVar[int] = 1
+    averaged: ClassVar[bool] = False
 
     def update(self, k: np.ndarray, q: Any, q_prev: Any, target: Any, target_prev: Any) -> Any:
         """Return Q_{k+1} from Q_k, Q_{k-1}, T_k Q_k and T_k Q_{k-1}; k is an array, so write np.where, not if."""
         raise NotImplementedError
+
+    def own_step_size(self, discount: float) -> StepSize:
+        """The step size of the rule's source at this discount, which `step_size=own` stands for."""
+        return self.step_size
 
     def warnings(self, discount: float) -> list[str]:
         """Reasons why this rule lies outside its theory at this discount; shown and recorded, never fatal."""
@@ -33,9 +47,7 @@ class Rule:
 
     def with_step_size(self, step_size: StepSize) -> "Rule":
         """The same rule with another step size."""
-        rule = copy.copy(self)
-        object.__setattr__(rule, "step_size", step_size)
-        return rule
+        return changed(self, step_size=step_size)
 
     def weights(self, first: int, stop: int) -> np.ndarray:
         """The four numbers (p, q, s, t) of iterations first .. stop - 1, shape (stop - first, 4)."""

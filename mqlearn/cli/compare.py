@@ -91,9 +91,10 @@ def plain(names: Sequence[str], overrides: Sequence[str], config_dir: str | None
 
 def read(arguments: Sequence[str]) -> Request:
     """Raises SettingError for a flag, a setting or a file that cannot be."""
-    from mqlearn.cli.arguments import CONFIG_DIR, parse
+    from mqlearn.cli.arguments import CONFIG_DIR, parse, take_plugins
 
     options = parse(arguments, values=CONFIG_DIR, written=_FILES)
+    take_plugins(options)
     request = Request(files=options.files, config_dir=options.config_dir)
     for override in options.overrides:
         key, equals, value = override.partition("=")

@@ -12,7 +12,7 @@ from mqlearn.analysis.comparison.labels import Entry
 from mqlearn.analysis.report import page, verdicts
 from mqlearn.analysis.report.subjects import Subject, subjects
 from mqlearn.cli import compare
-from mqlearn.cli.arguments import CONFIG_DIR, parse
+from mqlearn.cli.arguments import CONFIG_DIR, parse, take_plugins
 from mqlearn.errors import SettingError
 from mqlearn.experiments import execute
 from mqlearn.experiments.plan import Plan, plan
@@ -31,6 +31,7 @@ _KINDS = (".html", ".htm")
 def report(arguments: Sequence[str]) -> int:
     """`mqlearn report`: returns 0. Raises SettingError if no run matches, or a file cannot be read or written."""
     options = parse(arguments, values=CONFIG_DIR, written=("--output",), read=("--verdicts",))
+    take_plugins(options)
     files, config_dir, overrides = options.files, options.config_dir, options.overrides
     tracked = [text for text in overrides if text.startswith(("tracking=", "tracking."))]
     name = next(

@@ -1,4 +1,4 @@
-"""`mqlearn rerun`: repeat a run from its record alone, and compare the numbers."""
+"""`mqlearn rerun`: repeat a run from its record, with the user's modules named again, and compare the numbers."""
 
 import math
 import sys
@@ -6,32 +6,35 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from mqlearn.cli.arguments import only, parse
+from mqlearn.cli.arguments import CONFIG_DIR, only, parse, take_plugins
 from mqlearn.errors import SettingError
 from mqlearn.experiments.execute import perform, tracker
 from mqlearn.experiments.settings import compose, identity
-from mqlearn.experiments.settings.cell import build
+from mqlearn.experiments.settings.cell import rebuild
+from mqlearn.files import is_there
 from mqlearn.paths import outputs_folder
 from mqlearn.storage import array_comparison, runs, tracking
 
 
 def rerun(arguments: Sequence[str]) -> int:
-    """`mqlearn rerun`: repeat a run from its record alone; 1 if the numbers differ.
+    """`mqlearn rerun`: repeat a run from its record; 1 if the numbers differ.
 
     They must be equal bit for bit, but for the last bits of what `array_comparison.SOLVED` names.
     """
-    options = parse(arguments)
+    options = parse(arguments, values=CONFIG_DIR)
+    take_plugins(options)
     if not options.overrides or "=" in options.overrides[0]:
         raise SettingError("rerun", " ".join(arguments), "must name a run folder or an MLflow run id first")
     source, *overrides = options.overrides
     only("rerun", overrides, ("tracking", "n_workers"))
     changes = compose.compose(["tracking=mlflow", *overrides])
-    if Path(source).is_dir():
+    if is_there(source):
         recorded = runs.load(source)
     else:
         recorded = tracking.find(tracker(changes).uri or "", source, outputs_folder())
     where = {"tracking": {"name": "none"}, "n_workers": changes["n_workers"]}
-    cell = build({**changes, **recorded.settings, **where})  # defaults for what is newer than the record
+    # defaults for what is newer than the record
+    cell = rebuild({**changes, **runs.recorded_settings(recorded), **where}, pinned=True)
     if cell.digest != (known := identity.digest_of(recorded)):
         sys.stderr.write(
             f"warning: the digest is now {cell.digest[:16]}, not {known[:16]}: the numerics version "

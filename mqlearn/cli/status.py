@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from mqlearn.cli.arguments import only, parse
+from mqlearn.cli.arguments import only, parse, take_plugins
 from mqlearn.errors import SettingError, nearest
 from mqlearn.experiments import execute
 from mqlearn.experiments.settings import compose, identity
@@ -23,6 +23,7 @@ _ORDER = ("planned", "done", "running", "failed", "killed", "missing", "damaged"
 def status(arguments: Sequence[str]) -> int:
     """`mqlearn status`: print the cells of one experiment, or of all; 1 if a cell has failed. `--json -`: to stdout."""
     options = parse(arguments, written=("--json",))
+    take_plugins(options)
     overrides, target = options.overrides, options.files.get("--json")
     only("status", overrides, ("experiment", "tracking"))
     settings = compose.compose(["tracking=mlflow", *overrides])

@@ -140,10 +140,11 @@ outside, failed, with exit code 1. Nothing is left in the outputs folder or in t
 Overrides: algorithm, step_size, discount, iterations, n_seeds, seed, plugins; figures are then left out.""",
     ),
     "rerun": Verb(
-        "repeat a run from its record alone and compare the numbers",
-        """mqlearn rerun FOLDER|RUN_ID [n_workers=N] [tracking.uri=URI]
+        "repeat a run from its record and compare the numbers",
+        """mqlearn rerun FOLDER|RUN_ID [plugins=[my_module]] [n_workers=N] [tracking.uri=URI]
 
-Repeats a run from its record alone and says whether the numbers are the same (exit code 1 if not).""",
+Repeats a run from its record and says whether the numbers are the same (exit code 1 if not). A record is data: modules
+of your own that the run was made with are named again, with plugins=[...].""",
     ),
     "upload": Verb(
         "deliver a run folder to the tracking store",

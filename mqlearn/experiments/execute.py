@@ -285,7 +285,8 @@ def describe(run_done: Any) -> str:
         interval = "no interval" if final["low"] is None else f"[{final['low']:.4g}, {final['high']:.4g}]"
         lines.append(f"  {metric:14} {final['mean']:.6g}  {interval}")
     if summary["final"]:
-        lines.append(f"  at k = {run_done.settings['iterations']}: mean, 95 % interval of the mean, {n_seeds} seeds")
+        seeds = f"{n_seeds} seed{'s' * (n_seeds != 1)}"
+        lines.append(f"  at k = {run_done.settings['iterations']}: mean, 95 % interval of the mean, {seeds}")
     if "effective_horizon" in summary:
         wanted = 1 / (1 - run_done.settings["discount"])
         horizon = f"{summary['effective_horizon']:.4g} whole steps a pair"

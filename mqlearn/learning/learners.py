@@ -4,7 +4,8 @@ A learner holds some lanes (seeds) of a run. All learners have the same few meth
 `mqlearn.experiment` knows nothing about sampling or features:
 
 rows(k, n): the range of the weights' rows that iterations k .. k + n - 1 read;
-advance(k, n, weights): those iterations, with these rows;   tables(): (lanes, S, A) estimates of Q*;
+advance(k, n, weights): those iterations, with these rows;   tables(): (lanes, S, A) estimates of Q*, measured;
+acting_tables(): (lanes, S, A), of which greedy actions are taken, None if of `tables()`;
 largest(): (lanes,) largest absolute parameter;   copy();   keep(mask): forget the other lanes;
 chain_state(): states (lanes, 6) and visits (lanes, pairs) of their chains, or None.
 """
@@ -14,17 +15,18 @@ from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import numpy as np
 
+from mqlearn.algorithms.stateful import Stateful
 from mqlearn.checks import choice
 from mqlearn.errors import SettingError
-from mqlearn.learning.chains import Chain, Samples, copied, drop_lanes, uniform_words
-from mqlearn.learning.sampling import Sampling, Synchronous, equally_likely, outcome_tables
+from mqlearn.learning.chains import Chain, Samples, copied, drop_lanes
+from mqlearn.learning.initial import Initial, initial_values
+from mqlearn.learning.sampling import Sampling, Synchronous, digits_of_words, outcome_tables
+from mqlearn.learning.stateful.learners import ChainStateful, SharedStateful, SynchronousStateful
 from mqlearn.problems.features import Features
 from mqlearn.problems.mdp import FiniteMDP, table_of_pairs
 
 if TYPE_CHECKING:
     from mqlearn.learning import kernels
-
-Initial = float | tuple[float, float]
 
 
 class Learner(Protocol):
@@ -35,6 +37,7 @@ class Learner(Protocol):
     def rows(self, k: int, n: int) -> tuple[int, int]: ...
     def advance(self, k: int, n: int, weights: np.ndarray) -> None: ...
     def tables(self) -> np.ndarray: ...
+    def acting_tables(self) -> np.ndarray | None: ...
     def largest(self) -> np.ndarray: ...
     def chain_state(self) -> tuple[np.ndarray, np.ndarray] | None: ...
     def copy(self) -> Self: ...
@@ -71,16 +74,26 @@ def start(
     mean_reward: bool,
     lanes: np.ndarray,
     samples: Samples | None = None,
+    rule: Any = None,
 ) -> Learner:
     """A fresh learner for the seed indices `lanes` (L,) uint32: Q_0 or theta_0 is `initial`.
 
-    samples: of these very lanes and this sampling, if the learner is to share them: `shared_samples`.
+    samples: of these very lanes and this sampling, if the learner is to share them: `shared_samples`.   rule: that it
+    is to follow; one of four numbers needs not be named, its numbers are all that a learner has to know.
     """
     if isinstance(sampling, Synchronous):
+        if isinstance(rule, Stateful):
+            return SynchronousStateful(rule, mdp, lanes, seed, initial, mean_reward)
         return SynchronousTable(mdp, lanes, seed, initial, mean_reward)
-    if samples is None:
+    if samples is None and features is not None:
         samples = shared_samples(mdp, sampling, features, linear, seed, mean_reward, lanes)
+    if isinstance(rule, Stateful):
+        if samples is not None:
+            return SharedStateful(rule, samples, features, initial)
+        return ChainStateful(rule, Chain(mdp, sampling, lanes, seed, mean_reward), features, initial, linear.projection)
     if samples is not None:
+        if features is None:
+            return SharedTable(samples, initial, sampling.clock == "local")
         return LinearLearner(samples, features, linear, initial)
     chain = Chain(mdp, sampling, lanes, seed, mean_reward)
     if features is not None:
@@ -91,12 +104,15 @@ def start(
 
 
 def can_share(sampling: Any, features: Any, linear: Linear) -> bool:
-    """Whether rules learn from the same samples, drawn beforehand: linear features on chains that do not see them.
+    """Whether rules can learn from the same samples, drawn beforehand: on chains that do not see what is learned.
 
     With a projection every iteration takes so long that drawing is nothing beside it.
     """
-    sees_nothing = not isinstance(sampling, Synchronous) and not sampling.adaptive
-    return isinstance(features, Features) and sees_nothing and linear.projection is None
+    if isinstance(sampling, Synchronous) or sampling.adaptive:
+        return False
+    if features is None:
+        return sampling.update == "pair"
+    return isinstance(features, Features) and linear.projection is None
 
 
 def shared_samples(
@@ -112,7 +128,14 @@ def shared_samples(
     return Samples(Chain(mdp, sampling, lanes, seed, mean_reward)) if can_share(sampling, features, linear) else None
 
 
-class SynchronousTable:
+class _FourNumbers:
+    """A learner of a rule of four numbers. Abstract."""
+
+    def acting_tables(self) -> None:
+        return None
+
+
+class SynchronousTable(_FourNumbers):
     """One table a lane; every iteration draws a successor of every pair (the paper's Algorithm 1)."""
 
     arrays = ("lanes", "q", "q_prev")
@@ -151,7 +174,7 @@ class SynchronousTable:
         drop_lanes(self, mask)
 
 
-class _OnChain:
+class _OnChain(_FourNumbers):
     """A learner that is fed by chains. Abstract."""
 
     arrays: tuple[str, ...] = ()
@@ -205,6 +228,67 @@ class AsynchronousTable(_OnChain):
         return np.abs(self.q).max(axis=1)
 
 
+class _FromSamples:
+    """A learner that is fed by samples which others may share: its chains do not see what is learned. Abstract."""
+
+    arrays: tuple[str, ...] = ()
+
+    def __init__(self, samples: Samples) -> None:
+        self.samples = samples
+        self.places = np.arange(len(samples.chain.lanes))  # of its lanes among those of the samples
+        self.k = 0
+
+    @property
+    def lanes(self) -> np.ndarray:
+        return self.chain.lanes[self.places]
+
+    @property
+    def chain(self) -> Chain:
+        """Of all lanes of the samples, where the last block ends."""
+        return self.samples.chain
+
+    def chain_state(self) -> tuple[np.ndarray, np.ndarray]:
+        return self.samples.chain_state(self.k, self.places)
+
+    def copy(self) -> Self:
+        """A copy that learns from the same samples: the two must stay within one block."""
+        return copied(self)
+
+    def keep(self, mask: np.ndarray) -> None:
+        drop_lanes(self, mask)
+        self.places = self.places[mask]
+
+
+class SharedTable(_FromSamples, _FourNumbers):
+    """`AsynchronousTable` from samples that rules share."""
+
+    arrays = ("q", "last", "counts")
+
+    def __init__(self, samples: Samples, initial: Initial, local: bool) -> None:
+        super().__init__(samples)
+        self.local = local
+        self.q = initial_values(len(self.chain.mdp.pairs), initial, self.chain.lanes, int(self.chain.seed))
+        self.last = np.stack([np.zeros(len(self.q)), self.q[:, 0]], axis=1)
+        self.counts = np.zeros(self.q.shape, np.int64)
+
+    def rows(self, k: int, n: int) -> tuple[int, int]:
+        return (0, int(self.counts.max()) + n) if self.local else (k, k + n)
+
+    def advance(self, k: int, n: int, weights: np.ndarray) -> None:
+        from mqlearn.learning import kernels
+
+        drawn = self.samples.block(k, n, self.places)
+        tables = kernels.Tables(self.q, self.last, self.counts)
+        kernels.table_from_samples(tables, self.chain.model, drawn, weights, self.local, self.chain.mdp.discount)
+        self.k = k + n
+
+    def tables(self) -> np.ndarray:
+        return table_of_pairs(self.chain.mdp, self.q)
+
+    def largest(self) -> np.ndarray:
+        return np.abs(self.q).max(axis=1)
+
+
 class RoundsTable(_OnChain):
     """Tables that move in rounds, when every reachable pair has been visited (Azar et al. 2011, asynchronous)."""
 
@@ -239,7 +323,7 @@ class RoundsTable(_OnChain):
         return np.abs(self.q).max(axis=1)
 
 
-class _LinearParameters:
+class _LinearParameters(_FourNumbers):
     """Parameters theta (L, d) of linear features, v = theta_k - theta_{k-1}, sum of theta_1 .. theta_k. Abstract."""
 
     arrays = ("theta", "v", "sums", "last")
@@ -272,25 +356,14 @@ class _LinearParameters:
         return np.abs(self.theta).max(axis=1)
 
 
-class LinearLearner(_LinearParameters):
-    """Linear features, learned from samples that other learners may share: its chains do not see what is learned."""
+class LinearLearner(_FromSamples, _LinearParameters):
+    """Linear features, learned from samples that other learners may share."""
+
+    arrays = _LinearParameters.arrays
 
     def __init__(self, samples: Samples, features: Any, linear: Linear, initial: Initial) -> None:
-        super().__init__(samples.chain, features, linear, initial)
-        self.samples = samples
-        self.places = np.arange(len(samples.chain.lanes))  # of its lanes among those of the samples
-
-    @property
-    def lanes(self) -> np.ndarray:
-        return self.chain.lanes[self.places]
-
-    @property
-    def chain(self) -> Chain:
-        """Of all lanes of the samples, where the last block ends."""
-        return self.samples.chain
-
-    def chain_state(self) -> tuple[np.ndarray, np.ndarray]:
-        return self.samples.chain_state(self.k, self.places)
+        _FromSamples.__init__(self, samples)
+        _LinearParameters.__init__(self, samples.chain, features, linear, initial)
 
     def advance(self, k: int, n: int, weights: np.ndarray) -> None:
         from mqlearn.learning import kernels
@@ -301,14 +374,6 @@ class LinearLearner(_LinearParameters):
             parameters, self.chain.model, self.active, drawn, weights[:n], self.options, self.mdp.discount
         )
         self.k = k + n
-
-    def copy(self) -> Self:
-        """A copy that learns from the same samples: the two must stay within one block."""
-        return copied(self)
-
-    def keep(self, mask: np.ndarray) -> None:
-        drop_lanes(self, mask)
-        self.places = self.places[mask]
 
 
 class OwnChainLinearLearner(_LinearParameters, _OnChain):
@@ -332,26 +397,10 @@ class OwnChainLinearLearner(_LinearParameters, _OnChain):
         self.k = k + n
 
 
-def initial_values(n: int, initial: Initial, lanes: np.ndarray, seed: int) -> np.ndarray:
-    """(L, n): a constant, or uniform in [low, high) with a stream of its own."""
-    if isinstance(initial, tuple):
-        low, high = initial
-        return low + (high - low) * (uniform_words(n, lanes, seed, "initial") / 2.0**32)
-    return np.full((len(lanes), n), float(initial))
-
-
 def synchronous_model(mdp: FiniteMDP, mean_reward: bool) -> "kernels.AllPairs":
-    """The model as `kernels.synchronous` reads it, over the learned pairs.
-
-    Where all B successors of every pair have probability 1/B, one 32-bit word serves several pairs by its base-B
-    digits: each digit is uniform to 2^-32, and the digits of one word are jointly uniform to a relative 2^-16.
-    """
+    """The model as `kernels.synchronous` reads it, over the learned pairs."""
     from mqlearn.learning import kernels
 
     y, r, edges = outcome_tables(mdp, mean_reward)
-    n_successors, reuse, base = y.shape[1], 1, 1
-    if n_successors == 1:
-        reuse = 0
-    elif equally_likely(mdp):
-        reuse, base = max(1, int(16 / np.log2(n_successors))), n_successors
+    reuse, base = digits_of_words(mdp)
     return kernels.AllPairs(mdp.pair_offsets.astype(np.uint64), y, r, edges, reuse, np.uint32(base))

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from mqlearn.algorithms.rule import Rule
+from mqlearn.algorithms.stateful import Stateful
 from mqlearn.learning.chains import Samples
 from mqlearn.learning.learners import Learner
 from mqlearn.learning.record import Ended, Recorder
@@ -21,7 +22,7 @@ DIVERGED = 1e100  # a parameter beyond this, or not finite, is divergence
 class Course:
     """One rule on its way: what is recorded of it, its warnings, and the seconds that it has learned."""
 
-    rule: Rule
+    rule: Rule | Stateful
     recorder: Recorder
     warnings: list[str]
     seconds: float = 0.0

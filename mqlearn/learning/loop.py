@@ -10,18 +10,21 @@ from typing import Any
 
 import numpy as np
 
-from mqlearn.algorithms.rule import Rule, check_rule
+from mqlearn.algorithms.rule import Rule
+from mqlearn.algorithms.stateful import Stateful
 from mqlearn.algorithms.step_sizes import StepSize, total
 from mqlearn.checks import choice, finite_number, whole
 from mqlearn.errors import SettingError
 from mqlearn.learning.chains import Samples
-from mqlearn.learning.learners import Initial, Linear, shared_samples, start
+from mqlearn.learning.initial import Initial
+from mqlearn.learning.learners import Linear, can_share, shared_samples, start
 from mqlearn.learning.lockstep import Course, Part, advance, learners_of
 from mqlearn.learning.metrics import Evaluation, Measure, Metric, SimulationMeasure
 from mqlearn.learning.record import Recorder, Result
 from mqlearn.learning.sampling import Sampling, Synchronous, stationary
 from mqlearn.learning.simulation import SimulatedLearner, seen_by_simulators
 from mqlearn.learning.simulation import check as check_simulation
+from mqlearn.learning.stateful.check import check, check_place
 from mqlearn.problems.environments.simulator import Simulator
 from mqlearn.problems.features import Features
 from mqlearn.problems.mdp import FiniteMDP
@@ -36,7 +39,7 @@ _LANE_STEP = 8  # synchronous seeds are dealt to workers in whole vectors
 _LONGEST = 1_000_000  # iterations of a block: its weights are kept in memory, 32 bytes an iteration
 _REPORTS = 16  # of progress at least with tables, however few the checkpoints,
 _SHORTEST = 1000  # unless so few iterations pass between them
-_CHUNKS = 16  # of a block with features; its samples are kept in memory, 8 bytes each,
+_CHUNKS = 16  # of a block on chains; its samples are kept in memory, 8 bytes each,
 _LANES = 64  # for at most so many seeds a thread
 _TABLES = 512  # seeds that are advanced and measured at a time with tables: what they need meanwhile is freed again
 _STARTS = 3  # of the search for theta*
@@ -47,7 +50,7 @@ Progress = Callable[[int, float], None]
 
 def run(
     mdp: FiniteMDP | Simulator,
-    rule: Rule,
+    rule: Rule | Stateful,
     *,
     iterations: int,
     n_seeds: int = 20,
@@ -89,7 +92,7 @@ def run(
 
 def run_together(
     mdp: FiniteMDP | Simulator,
-    rules: Iterable[Rule],
+    rules: Iterable[Rule | Stateful],
     *,
     iterations: int,
     n_seeds: int = 20,
@@ -110,18 +113,18 @@ def run_together(
 ) -> list[Result]:
     """`run` for several rules: the results of each alone, in the order of the rules.
 
-    With linear features, without a projection, and on a behaviour that does not depend on what is learned, their
-    samples are drawn once for all, which saves time. `step_size` replaces that of every rule, None leaves each its own;
+    On a behaviour that does not depend on what is learned, without a projection, their samples are drawn once for all,
+    which saves time. `step_size` replaces that of every rule, None leaves each its own;
     `progress` receives the error of the first. Raises SettingError for a value that is not admissible.
     """
-    if isinstance(rules, Rule) or not isinstance(rules, Iterable):
+    if isinstance(rules, Rule | Stateful) or not isinstance(rules, Iterable):
         raise SettingError("rules", rules, "must be a list of rules")
     rules = list(rules)
     if not rules:
         return []
     for name, given, fits, expected in (
         ("env", mdp, isinstance(mdp, FiniteMDP | Simulator), "an environment, such as mq.frozen_lake()"),
-        *(("algorithm", rule, isinstance(rule, Rule), "a rule, such as mq.QLearning()") for rule in rules),
+        *(("algorithm", rule, isinstance(rule, Rule | Stateful), "a rule, such as mq.QLearning()") for rule in rules),
         ("step_size", step_size, step_size is None or callable(step_size), "a step size, such as mq.Constant(0.1)"),
         ("sampling", sampling, isinstance(sampling, Sampling | None), "a sampling mode, such as mq.Markovian()"),
         ("linear", linear, isinstance(linear, Linear | None), "mq.Linear(...)"),
@@ -139,8 +142,10 @@ def run_together(
     sampling = Synchronous() if sampling is None else sampling
     linear = Linear() if linear is None else linear
     rules = [rule if step_size is None else rule.with_step_size(step_size) for rule in rules]
+    rules = [rule.at(mdp.discount) if isinstance(rule, Stateful) else rule for rule in rules]
     for rule in rules:
-        check_rule(rule)
+        check(rule, mdp.discount)
+        check_place(rule, sampling, features, linear)
     synchronous = isinstance(sampling, Synchronous)
     reward = resolve_reward(reward, synchronous)
     check_together(mdp, sampling, features, reward, metrics)
@@ -150,7 +155,9 @@ def run_together(
         workers = max(1, min(workers, n_seeds // _FEW_LANES))
     if isinstance(mdp, Simulator) and n_workers is None:
         workers = 1  # Gymnasium's steps are Python: threads would take turns, and lose time at every turn
-    n_parts = max(workers, -(-n_seeds // (_TABLES if features is None else _LANES)))
+    shared = isinstance(mdp, FiniteMDP) and can_share(sampling, features, linear)
+    shared &= features is not None or len(rules) > 1  # a table draws as it learns: for one alone that is quicker
+    n_parts = max(workers, -(-n_seeds // (_LANES if shared or features is not None else _TABLES)))
     lanes = _deal(n_seeds, n_parts, _LANE_STEP if synchronous else 1)
     shared_warnings: list[str] = []
     shared_facts: dict[str, Any] = {}
@@ -176,9 +183,12 @@ def run_together(
         episodes = evaluation if evaluation.episodes else None
         measure = Measure(mdp, optimum, metrics, episodes, exact, point, seed)
         initial, mean = q0 if features is None else theta0, reward == "mean"
-        sources = [shared_samples(mdp, sampling, features, linear, seed, mean, some) for some in lanes]
+        drawn = (mdp, sampling, features, linear, seed, mean)
+        sources = [shared_samples(*drawn, some) if shared else None for some in lanes]
         common = (mdp, sampling, features, linear, seed, initial, mean)
-        learners = [[start(*common, some, source) for some, source in zip(lanes, sources, strict=True)] for _ in rules]
+        learners = [
+            [start(*common, some, source, rule) for some, source in zip(lanes, sources, strict=True)] for rule in rules
+        ]
     courses = [
         Course(rule, Recorder(mdp, optimal_q, iteration, n_seeds), rule.warnings(mdp.discount) + shared_warnings)
         for rule in rules
@@ -188,7 +198,7 @@ def run_together(
     for number, course in enumerate(courses):
         for learner in learners_of(parts, number):  # compiles, where that has not been done: not learning time
             learner.advance(0, 0, course.rule.weights(*learner.rows(0, 0)))
-    longest = _longest_block(mdp, features, iterations)
+    longest = _longest_block(mdp, sampling, features, iterations)
     with ThreadPoolExecutor(min(workers, len(parts))) as pool:
         for column, k in enumerate(iteration.tolist()):
             previous = int(iteration[column - 1]) if column else 0
@@ -205,24 +215,25 @@ def run_together(
     for number, course in enumerate(courses):
         left = learners_of(parts, number)
         facts = shared_facts | _seen(mdp, left, iterations, sampling, course.warnings)
-        if isinstance(mdp, FiniteMDP) and features is None:
+        if isinstance(course.rule, Rule) and isinstance(mdp, FiniteMDP) and features is None:
             facts |= _horizon(course.rule, mdp, sampling, iterations, course.warnings)
         results.append(course.recorder.result(left, course.seconds, facts, tuple(course.warnings), reward))
     return results
 
 
-def _longest_block(mdp: FiniteMDP | Simulator, features: Any, iterations: int) -> int:
+def _longest_block(mdp: FiniteMDP | Simulator, sampling: Sampling, features: Any, iterations: int) -> int:
     """Iterations that are computed at a time between checkpoints.
 
     After each block divergence is looked for, and progress told. That a seed has diverged must not depend on other
-    seeds, on workers or on whether anyone is told: neither may the length of blocks.
+    seeds, on rules beside it, on workers or on whether anyone is told: neither may the length of blocks.
     """
     if isinstance(mdp, Simulator):
         return max(1, iterations)  # the ends of blocks show in the last bits
     from mqlearn.learning.kernels import CHUNK
 
     if features is None:
-        return max(_SHORTEST, min(_LONGEST, iterations // _REPORTS))
+        most = _LONGEST if isinstance(sampling, Synchronous) else _CHUNKS * CHUNK  # samples may be shared
+        return max(_SHORTEST, min(most, iterations // _REPORTS))
     return _CHUNKS * CHUNK  # whole ones, of which the ends do not show
 
 

@@ -74,7 +74,7 @@ def recorded(mdp: Any, features: Any, evaluation: Evaluation, more: Mapping[str,
 
 
 class Measure:
-    """Measures learners at checkpoints.
+    """Measures learners at checkpoints: errors of their tables, and what is greedy of the tables that act.
 
     Over the counted pairs: q_error, sup norm of Q_k - Q*; q_error_l2, its Euclidean norm; bellman_error, sup norm of
     T Q_k - Q_k, T with exact expectations. At the start (mean over the start distribution): policy_value, the exact
@@ -111,22 +111,25 @@ class Measure:
 
     def __call__(self, column: int, learner: Any) -> dict[str, np.ndarray]:
         """Metric name -> (lanes,) at checkpoint number `column`."""
-        q = learner.tables()
+        q, acting = learner.tables(), learner.acting_tables()
+        acting = q if acting is None else acting
         measured = self.errors(q)
         if self.mdp.n_states <= _SMALL or column in self.exact:
-            values, errors = self.exact_values(q)
+            values, errors = self.exact_values(q, acting)
             measured |= {"policy_value": values, "value_gap": self.optimum.start_value - values}
             measured["bellman_error"] = errors
         if self.point is not None:
             used = self.point.used  # the other columns are never sampled and stay at theta_0
             star = self.point.theta[used]
             for name, theta in (("theta_error", learner.theta), ("theta_error_average", learner.average)):
+                if theta is None:
+                    continue
                 difference = np.ascontiguousarray(theta[:, used] - star)
                 measured[name] = np.sqrt((difference**2).sum(axis=1) / ((star**2).sum() or 1.0))
         if self.evaluation is not None:
-            measured |= self.returns(q, learner.lanes)
+            measured |= self.returns(acting, learner.lanes)
             if column in self.exact:
-                measured |= self.success(q)
+                measured |= self.success(acting)
         for name, metric in self.more.items():
             measured[name] = np.asarray(metric(q, self.mdp), dtype=np.float64)
             if measured[name].shape != (len(q),):
@@ -147,15 +150,18 @@ class Measure:
                 euclidean[i : i + together] = np.sqrt((error**2).sum(axis=1))
         return {"q_error": largest, "q_error_l2": euclidean}
 
-    def exact_values(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """For tables q (n, S, A): values at the start of their greedy policies (n,), and Bellman errors (n,)."""
+    def exact_values(self, q: np.ndarray, acting: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+        """For tables q (n, S, A): values at the start of their greedy policies (n,), and Bellman errors (n,).
+
+        acting: tables (n, S, A) that are greedy in place of q.
+        """
         from mqlearn.learning import kernels
 
-        pairs = self._of_pairs(q)
-        errors = kernels.bellman_errors(pairs, self._expectations)
+        acting = q if acting is None else acting
+        errors = kernels.bellman_errors(self._of_pairs(q), self._expectations)
         if self.mdp.n_states > _SMALL:
-            return policy_values_at_start(self.mdp, greedy_policies(self.mdp, q)), errors
-        return kernels.policy_values(pairs, self._expectations), errors
+            return policy_values_at_start(self.mdp, greedy_policies(self.mdp, acting)), errors
+        return kernels.policy_values(self._of_pairs(acting), self._expectations), errors
 
     def _of_pairs(self, q: np.ndarray) -> np.ndarray:
         """Tables (n, S, A) as (n, pairs)."""

@@ -107,21 +107,22 @@ class Recorder:
         """What was recorded, of learners that have come to the end and of those that diverged."""
         last: list[Any] = [*learners, *(gone.learner for gone in self.ended)]
 
-        def gather(name: str) -> np.ndarray:
-            every = np.empty((self.n_seeds, *_part(last[0], name).shape[1:]))
+        def gather(name: str) -> np.ndarray | None:
+            if (first := _part(last[0], name)) is None:
+                return None
+            every = np.empty((self.n_seeds, *first.shape[1:]))
             for learner in last:  # one after the other: what they make is not kept beside the whole
                 every[learner.lanes] = _part(learner, name)
             return every
 
-        linear = hasattr(last[0], "theta")
         seen = [part[1].sum(axis=0) for part in (gone.chain_state for gone in self.ended) if part is not None]
         seen += [part[1].sum(axis=0) for part in (learner.chain_state() for learner in learners) if part is not None]
         return Result(
             iteration=self.iteration,
             curves=self.curves,
             q=gather("tables") if self.optimal_q is not None else None,
-            theta=gather("theta") if linear else None,
-            theta_average=gather("average") if linear else None,
+            theta=gather("theta"),
+            theta_average=gather("average"),
             error_iteration=self.iteration[self.error_columns],
             error_tables=np.stack(self.error_tables) if self.error_tables else None,
             visits=table_of_pairs(self.mdp, np.sum(seen, axis=0)) if seen and isinstance(self.mdp, FiniteMDP) else None,
@@ -133,5 +134,5 @@ class Recorder:
         )
 
 
-def _part(learner: Any, name: str) -> np.ndarray:
-    return learner.tables() if name == "tables" else getattr(learner, name)
+def _part(learner: Any, name: str) -> Any:
+    return learner.tables() if name == "tables" else getattr(learner, name, None)

@@ -197,6 +197,19 @@ def outcome_tables(mdp: FiniteMDP, mean_reward: bool) -> tuple[np.ndarray, np.nd
     return y, r, edges.astype(np.uint32)
 
 
+def digits_of_words(mdp: FiniteMDP) -> tuple[int, int]:
+    """How many pairs one 32-bit word of synchronous sampling serves, and the base B of its digits.
+
+    Where all B successors of every pair have probability 1/B, one word serves several pairs by its base-B digits: each
+    digit is uniform to 2^-32, and the digits of one word are jointly uniform to a relative 2^-16. With 0 nothing is
+    random.
+    """
+    n = mdp.n_successors
+    if n == 1:
+        return 0, 1
+    return (max(1, int(16 / np.log2(n))), n) if equally_likely(mdp) else (1, 1)
+
+
 def equally_likely(mdp: FiniteMDP) -> bool:
     """Whether every learned pair has B successors of probability 1/B."""
     x, u = mdp.pairs.T

@@ -12,7 +12,8 @@ import numpy as np
 
 from mqlearn.errors import SettingError
 from mqlearn.learning.chains import copied, drop_lanes, uniform_words
-from mqlearn.learning.learners import Initial, Linear, initial_values
+from mqlearn.learning.initial import Initial, initial_values
+from mqlearn.learning.learners import Linear
 from mqlearn.learning.sampling import Markovian, Replay
 from mqlearn.problems.encodings import BoxMap
 from mqlearn.problems.environments.simulator import Simulator

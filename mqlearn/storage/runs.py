@@ -27,8 +27,8 @@ from typing import Any
 import numpy as np
 
 from mqlearn.errors import SettingError
-from mqlearn.files import flush, write_whole
-from mqlearn.storage import checksums
+from mqlearn.files import flush, is_there, write_whole
+from mqlearn.storage import checksums, read, shapes
 from mqlearn.storage.summary import aggregate
 
 CONFIG, CURVES, TABLES, SUMMARY = FILES = ("config.yaml", "curves.npz", "tables.npz", "summary.json")
@@ -63,19 +63,17 @@ class Run:
 
     @cached_property
     def settings(self) -> dict[str, Any]:
-        from omegaconf import OmegaConf
-
-        return _reading(self.folder / CONFIG, lambda path: OmegaConf.to_container(OmegaConf.load(path)))
+        return read.file(self.folder / CONFIG, read.settings)
 
     @cached_property
     def curves(self) -> dict[str, np.ndarray]:
         """`iteration` (C,) and each metric (n_seeds, C), read-only; NaN after divergence."""
-        return _reading(self.folder / CURVES, _load_arrays)
+        return read.file(self.folder / CURVES, read.curves)
 
     @cached_property
     def tables(self) -> dict[str, np.ndarray]:
         """`q`, `error_iteration`, `error_tables`, read-only."""
-        return _reading(self.folder / TABLES, _load_arrays)
+        return read.file(self.folder / TABLES, read.tables)
 
 
 def recorded_digest(run: Run) -> str:
@@ -167,14 +165,30 @@ def update_summary(run: Run, **changes: Any) -> Run:
 def load(folder: str | Path) -> Run:
     """The run in `folder`. Raises SettingError, which names the file, if there is none or it is damaged."""
     folder = Path(folder).absolute()
-    if not folder.is_dir():
-        raise SettingError("folder", folder, "is not a folder" if folder.exists() else "no such folder")
-    summary = _reading(folder / SUMMARY, lambda path: json.loads(path.read_text(encoding="utf-8")))
-    if not isinstance(summary, dict) or not {"digest", "name", "status", "diverged"} <= summary.keys():
-        raise SettingError("folder", folder, f"{SUMMARY} is not the summary of a run")
-    if summary.pop("checksum", (own := checksums.of_summary(summary))) != own:
-        raise SettingError("folder", folder, f"{SUMMARY} is damaged: it is not what was written")
-    return Run(folder, summary)
+    if not is_there(str(folder)) or not folder.is_dir():
+        raise SettingError("folder", folder, "is not a folder" if is_there(str(folder)) else "no such folder")
+    return Run(folder, read.file(folder / SUMMARY, read.summary))
+
+
+def recorded_settings(run: Run) -> dict[str, Any]:
+    """All settings of a run, each of its type. Raises SettingError, which names folder, file and entry."""
+    settings = run.settings
+    try:
+        shapes.check_complete(settings)
+    except ValueError as error:
+        raise SettingError("folder", run.folder, f"{CONFIG} is no record of a run: {error}") from None
+    return settings
+
+
+def check_readable(run: Run) -> None:
+    """Raise SettingError, which names folder, file and entry, unless a finished run can be compared and drawn."""
+    recorded_settings(run)
+    curves = read.file(run.folder / CURVES, read.curves)  # not kept
+    read.file(run.folder / TABLES, read.check_table_heads)
+    seeds = {len(array) for name, array in curves.items() if name != "iteration"}
+    if seeds - {run.settings["n_seeds"]}:
+        expected = f"has {seeds.pop()} seeds, {CONFIG} says {run.settings['n_seeds']}"
+        raise SettingError("folder", run.folder, f"{CURVES} {expected}")
 
 
 def look(folder: Path, digest: str | None = None, digest_of: DigestOf = recorded_digest) -> tuple[Run | None, str]:
@@ -307,29 +321,6 @@ def _save_arrays(path: Path, arrays: Mapping[str, Any]) -> None:
             member = zipfile.ZipInfo(f"{name}.npy", date_time=(1980, 1, 1, 0, 0, 0))
             with archive.open(member, "w", force_zip64=True) as file:
                 np.lib.format.write_array(file, np.asarray(array, order="C"), allow_pickle=False)
-
-
-def _load_arrays(path: Path) -> dict[str, np.ndarray]:
-    arrays = {}
-    with zipfile.ZipFile(path) as archive:
-        for member in archive.namelist():
-            with archive.open(member) as file:
-                array = np.lib.format.read_array(file, allow_pickle=False)
-                file.read()  # to the end, where the checksum is compared
-            array.flags.writeable = False
-            arrays[member.removesuffix(".npy")] = array
-    return arrays
-
-
-def _reading(path: Path, read: Callable[[Path], Any]) -> Any:
-    try:
-        return read(path)
-    except FileNotFoundError:
-        problem = f"{path.name} is missing: not a complete run folder"
-        raise SettingError("folder", path.parent, problem) from None
-    except Exception as error:  # a damaged file fails in any of its reader's ways
-        problem = f"{path.name} is damaged or unreadable ({type(error).__name__}: {error})"
-        raise SettingError("folder", path.parent, problem) from error
 
 
 def _yaml(settings: Mapping[str, Any]) -> str:

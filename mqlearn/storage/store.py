@@ -168,7 +168,7 @@ def places(stored: Stored, uri: str, downloads: Path, *more: Path) -> Iterator[P
     elif stored.artifact_uri.startswith("mlflow-artifacts:") and database is not None:  # logged through `mqlearn ui`
         yield database.parent / moved.ROOT / unquote(urlsplit(stored.artifact_uri).path).lstrip("/")
     else:
-        target = downloads / stored.run_id
+        target = downloads / runs.slug(stored.run_id)  # a server's word, never a path
         if not runs.is_complete(target, stored.digest):
             try:
                 _download(stored, uri, target)

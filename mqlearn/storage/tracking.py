@@ -7,6 +7,7 @@ sorting by it never puts a diverged run first. What is not finite is not written
 by dotted key.
 """
 
+import errno
 import json
 import logging
 import os
@@ -255,8 +256,12 @@ def open_ui(uri: str, *, host: str = "127.0.0.1", port: int = 5000) -> None:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((host, port))
-        except (OSError, OverflowError) as error:
-            raise SettingError("port", port, f"a free port on {host} ({error})") from None
+        except OSError as error:
+            if error.errno == errno.EADDRINUSE:
+                expected = f"another program on this machine uses it; choose another, as in port={port % 65535 + 1}"
+            else:
+                expected = f"cannot be used on {host}: {error.strerror}"
+            raise SettingError("port", port, expected) from None
     command = [sys.executable, "-m", "mlflow", "server", "--workers=1", f"--host={host}", f"--port={port}"]
     if database is not None:
         command.append(f"--artifacts-destination={database.parent / 'mlartifacts'}")

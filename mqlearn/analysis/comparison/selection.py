@@ -64,7 +64,19 @@ def find(outputs: Path, names: Sequence[str] | None = None, store: str | None = 
     ]
     notes += [f"not counted: {text}" for digest, text in broken.items() if digest not in latest]
     notes += [f"damaged, not counted unless the store has a copy: {text}" for text in damaged]
-    return Found(tuple(latest.values()), tuple(notes))
+    return _readable(Found(tuple(latest.values()), tuple(notes)))
+
+
+def _readable(found: Found) -> Found:
+    """Without the runs whose record is not one that can be read, each named."""
+    kept, notes = [], list(found.notes)
+    for run in found.runs:
+        try:
+            runs.check_readable(run)
+            kept.append(run)
+        except SettingError as error:
+            notes.append(f"not counted: {run.folder}: {error.admissible}")
+    return Found(tuple(kept), tuple(notes))
 
 
 def _refuse_unknown(outputs: Path, names: Sequence[str], store: str | None) -> None:

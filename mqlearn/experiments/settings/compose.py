@@ -2,13 +2,14 @@
 
 import contextlib
 import functools
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from mqlearn.errors import SettingError, SettingErrors
-from mqlearn.experiments.settings import loader
+from mqlearn.experiments.settings import loader, plugins
 from mqlearn.experiments.settings.cell import Cell, build
 from mqlearn.experiments.settings.refusals import diagnose, hydra_errors, parse, refusals
 from mqlearn.paths import CONF, outputs_folder
@@ -60,9 +61,14 @@ class Job:
 
 
 def sweep(overrides: Sequence[str], config_dir: str | None) -> list[list[str]]:
-    """The overrides of each job of a multirun, in Hydra's order. Raises SettingError."""
-    with _hydra(config_dir):
-        return _sweep(overrides)
+    """The overrides of each job of a multirun, in Hydra's order. Raises SettingError.
+
+    `hydra.sweeper.params` of a yaml are values to sweep over, too, for settings that the overrides leave.
+    """
+    with _hydra(config_dir) as compose_one:
+        given = {text.partition("=")[0].lstrip("+~") for text in overrides}
+        in_yaml = [f"{key}={value}" for key, value in _swept(compose_one, overrides).items() if key not in given]
+        return _sweep([*in_yaml, *overrides])
 
 
 def jobs(
@@ -169,6 +175,7 @@ def _hydra(config_dir: str | None) -> Iterator[Compose]:
     from hydra.core.global_hydra import GlobalHydra
 
     register_resolvers()
+    plugins.search(config_dir)
     folder = None if config_dir is None else Path(config_dir).expanduser().resolve()
     if folder is not None and not (config_dir and folder.is_dir()):
         raise SettingError("--config-dir", config_dir, "is not a folder")
@@ -179,7 +186,17 @@ def _hydra(config_dir: str | None) -> Iterator[Compose]:
             own.get_search_path().prepend("command-line", f"file://{folder}", anchor=before_schemas)
             own.repository.initialize_sources(own.get_search_path())
         GlobalHydra.instance().hydra.config_loader = loader.composing_once(own, folder)  # type: ignore  # as set above
-        yield lambda overrides: hydra_compose("config", list(overrides), return_hydra_config=True)
+
+        def compose_one(overrides: Sequence[str]) -> Any:
+            with warnings.catch_warnings():
+                warnings.filterwarnings("error", message="provider=hydra.searchpath")
+                try:
+                    return hydra_compose("config", list(overrides), return_hydra_config=True)
+                except UserWarning as warning:
+                    _, _, place = str(warning).removesuffix(" is not available.").rpartition("path=")
+                    raise SettingError("hydra.searchpath", place, "is no folder of configurations") from None
+
+        yield compose_one
 
 
 def _composed(compose_one: Compose, overrides: Sequence[str]) -> tuple[Any, dict[str, Any]]:
@@ -194,14 +211,37 @@ def _composed(compose_one: Compose, overrides: Sequence[str]) -> tuple[Any, dict
         raise diagnose(compose_one, _validate, overrides, error) from None
 
 
+def _swept(compose_one: Compose, overrides: Sequence[str]) -> dict[str, Any]:
+    """What an experiment's yaml says under hydra.sweeper.params."""
+    from hydra.core.override_parser.overrides_parser import OverridesParser
+    from omegaconf import OmegaConf
+
+    SettingErrors.collect(functools.partial(parse, text, sweeps=True) for text in overrides)
+    parsed = OverridesParser.create().parse_overrides(list(overrides))
+    single = [str(one.input_line) for one in parsed if not one.is_sweep_override()]
+    try:
+        config = compose_one([text for text in single if not text.startswith("hydra.launcher.")])
+    except refusals():  # told of where each job is composed
+        return {}
+    params: Any = OmegaConf.select(config, "hydra.sweeper.params")
+    if params is not None and not OmegaConf.is_dict(params):
+        raise SettingError("hydra.sweeper.params", params, "must map settings to the values to sweep over")
+    content: Any = {} if params is None else OmegaConf.to_container(params)
+    return {str(key): value for key, value in content.items()}
+
+
 def _sweep(overrides: Sequence[str]) -> list[list[str]]:
     """The overrides of each job of a multirun, in Hydra's order."""
     from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
     from hydra.core.global_hydra import GlobalHydra
     from hydra.core.override_parser.overrides_parser import OverridesParser
 
-    SettingErrors.collect(functools.partial(parse, text, sweeps=True) for text in overrides)
     with hydra_errors(overrides):
         parser = OverridesParser.create(GlobalHydra.instance().config_loader())
-        (batch,) = BasicSweeper.split_arguments(parser.parse_overrides(list(overrides)), max_batch_size=None)
+        parsed = parser.parse_overrides(list(overrides))
+        for one in parsed:
+            if one.is_sweep_override() and not any(True for _ in one.sweep_string_iterator()):
+                expected = "stands for no value: no choice fits, or the range is empty"
+                raise SettingError(one.key_or_group, str(one.input_line).partition("=")[2], expected)
+        (batch,) = BasicSweeper.split_arguments(parsed, max_batch_size=None)
     return [list(job) for job in batch]

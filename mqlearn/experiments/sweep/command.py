@@ -63,7 +63,16 @@ def run(
             if not _installed(_EXTRAS["optuna"][1]):
                 raise SettingError("experiment", "tuning", "needs the extra optuna: pip install 'mqlearn[optuna]'")
             return tuning.run(tuned, overrides, config_dir)
-    if chosen.get("hydra/sweeper", "mqlearn") != "mqlearn":  # which decides itself what runs, one result at a time
+    if chosen.get("hydra/sweeper") == "optuna":
+        expected = "searches for the least of a metric, which experiment=tuning names (tuning.metric, tuning.spaces)"
+        raise SettingError("hydra/sweeper", "optuna", f"{expected}: write mqlearn run -m experiment=tuning")
+    if chosen.get("hydra/sweeper") == "basic":  # Hydra's own, whose jobs these are
+        arguments = [text for text in arguments if text != "hydra/sweeper=basic"]
+        overrides = [text for text in overrides if text != "hydra/sweeper=basic"]
+    elif chosen.get("hydra/sweeper", "mqlearn") != "mqlearn":  # which decides itself what runs, one result at a time
+        compose.sweep(overrides, config_dir)
+        if preview:
+            raise SettingError("preview", True, f"does not go with hydra/sweeper={chosen['hydra/sweeper']}")
         return hydra_main(arguments)
     added, launcher = _defaults(chosen)
     name = _new_id()

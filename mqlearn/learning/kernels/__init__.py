@@ -2,6 +2,7 @@
 
 random        counter-based random words, and the streams of a seed
 synchronous   all pairs in every iteration
+successors    what rules with state of their own learn from: all pairs of one seed, second and further successors
 chain         sampling chains: one sample an iteration, with replay or without
 asynchronous  tables that move at the visited pair, or in rounds
 momentum      linear features with momentum in O(active features): plan, and one iteration
@@ -15,7 +16,13 @@ A *lane* is one seed of a run. The numbers of a lane depend on no other lane. Al
 an edit of any of them compiles all anew.
 """
 
-from mqlearn.learning.kernels.asynchronous import Rounds, Tables, asynchronous_rounds, asynchronous_table
+from mqlearn.learning.kernels.asynchronous import (
+    Rounds,
+    Tables,
+    asynchronous_rounds,
+    asynchronous_table,
+    table_from_samples,
+)
 from mqlearn.learning.kernels.chain import (
     EPSILON_GREEDY,
     IID,
@@ -26,6 +33,7 @@ from mqlearn.learning.kernels.chain import (
     ChainTables,
     Model,
     Walks,
+    sample_greedily,
     samples,
 )
 from mqlearn.learning.kernels.evaluation import Episodes, greedy_returns, success_within
@@ -34,6 +42,7 @@ from mqlearn.learning.kernels.linear import linear_adaptive, linear_dense, linea
 from mqlearn.learning.kernels.momentum import Features, Options, Parameters
 from mqlearn.learning.kernels.random import CHUNK, STREAMS, ChainStreams, lane_words, philox_counters
 from mqlearn.learning.kernels.simulated import momentum_plan, simulated_linear
+from mqlearn.learning.kernels.successors import SweepModel, further_successors, sweep_once
 from mqlearn.learning.kernels.synchronous import AllPairs, synchronous
 
 __all__ = [
@@ -55,11 +64,13 @@ __all__ = [
     "Options",
     "Parameters",
     "Rounds",
+    "SweepModel",
     "Tables",
     "Walks",
     "asynchronous_rounds",
     "asynchronous_table",
     "bellman_errors",
+    "further_successors",
     "greedy_returns",
     "lane_words",
     "linear_adaptive",
@@ -68,8 +79,11 @@ __all__ = [
     "momentum_plan",
     "philox_counters",
     "policy_values",
+    "sample_greedily",
     "samples",
     "simulated_linear",
     "success_within",
+    "sweep_once",
     "synchronous",
+    "table_from_samples",
 ]

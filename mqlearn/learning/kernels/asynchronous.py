@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from mqlearn.jit import compiled, inlined
-from mqlearn.learning.kernels.chain import EPSILON_GREEDY, chain_words, enter, leave, move, pack, read
+from mqlearn.learning.kernels.chain import EPSILON_GREEDY, Packed, chain_words, enter, leave, move, pack, read
 from mqlearn.learning.kernels.random import CHUNK, HALF, below, philox
 
 
@@ -71,6 +71,34 @@ def greedy_pair(q, offsets, x, k, lane, seed, stream):
     return best
 
 
+@inlined
+def _learn(table, last_pair, last_value, offsets, pair, y, reward, weights, row, discount):
+    """One transition by the four numbers of a row of the weights; returns the value that the pair had before.
+
+    last_pair, last_value: where Q_{k-1} differs from Q_k, and what it holds there.
+    """
+    value = table[pair]
+    value_prev = last_value if pair == last_pair else value
+    v = 0.0
+    v_prev = 0.0
+    first = offsets[y]
+    end = offsets[y + np.uint64(1)]
+    if first < end:
+        v = table[first]
+        v_prev = last_value if first == last_pair else v
+    for ahead in range(first + np.uint64(1), end):
+        present = table[ahead]
+        previous = last_value if ahead == last_pair else present
+        v = present if present > v else v
+        v_prev = previous if previous > v_prev else v_prev
+    s = weights[row, 2]
+    t = weights[row, 3]
+    target = (s + t) * reward + discount * (s * v + t * v_prev)
+    table[pair] = weights[row, 0] * value + weights[row, 1] * value_prev + target
+    _ = table.size + offsets.size + weights.size  # as in `chain.move`
+    return value
+
+
 @compiled
 def asynchronous_table(tables, model, chain, walks, weights, local, discount, k, n_all):
     """Iterations k .. k + n_all - 1 of a rule of the four-number family at the visited pair alone.
@@ -100,29 +128,31 @@ def asynchronous_table(tables, model, chain, walks, weights, local, discount, k,
                 pair, y, reward = read(sample, packed)
                 row = np.uint64(count[pair] if local else done + i)
                 count[pair] += 1
-                value = table[pair]
-                value_prev = last_value if pair == last_pair else value
-                v = 0.0
-                v_prev = 0.0
-                first = offsets[y]
-                end = offsets[y + np.uint64(1)]
-                if first < end:
-                    v = table[first]
-                    v_prev = last_value if first == last_pair else v
-                for ahead in range(first + np.uint64(1), end):
-                    present = table[ahead]
-                    previous = last_value if ahead == last_pair else present
-                    v = present if present > v else v
-                    v_prev = previous if previous > v_prev else v_prev
-                s = weights[row, 2]
-                t = weights[row, 3]
-                target = (s + t) * reward + discount * (s * v + t * v_prev)
-                table[pair] = weights[row, 0] * value + weights[row, 1] * value_prev + target
+                last_value = _learn(table, last_pair, last_value, offsets, pair, y, reward, weights, row, discount)
                 last_pair = pair
-                last_value = value
             leave(state, walk)
             last[0] = np.float64(last_pair)
             last[1] = last_value
+
+
+@compiled
+def table_from_samples(tables, model, samples, weights, local, discount):
+    """`asynchronous_table` from samples (L, n) that rules share: the same numbers."""
+    offsets, successors, rewards, _, shift = model
+    # All that `read` needs.
+    reading = Packed(offsets, successors, rewards, shift, (np.uint64(1) << shift) - np.uint64(1))
+    for lane in range(tables.q.shape[0]):
+        table, last, count, own = tables.q[lane], tables.last[lane], tables.counts[lane], samples[lane]
+        last_pair = np.uint64(last[0])
+        last_value = last[1]
+        for i in range(own.shape[0]):
+            pair, y, reward = read(own[i], reading)
+            row = np.uint64(count[pair] if local else i)
+            count[pair] += 1
+            last_value = _learn(table, last_pair, last_value, offsets, pair, y, reward, weights, row, discount)
+            last_pair = pair
+        last[0] = np.float64(last_pair)
+        last[1] = last_value
 
 
 @compiled

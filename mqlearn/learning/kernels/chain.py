@@ -282,3 +282,20 @@ def samples(model, chain, walks, k, out):
                 walk, sample = move(packed, chain, walk, buffer, visits, np.uint64(0), k + done + i, words, i)
                 own[done + i] = sample
             leave(state, walk)
+
+
+@compiled
+def sample_greedily(model, chain, walks, greedy, k, out):
+    """The samples (uint64) of iteration k alone, into `out` (L, 1), of chains that act greedily where they exploit.
+
+    greedy: (L,) uint64, the greedy pairs where the chains are. The rest as in `samples`.
+    """
+    packed = pack(model)
+    words = np.empty((8, 1), np.uint32)
+    for lane in range(out.shape[0]):
+        state, buffer, visits = walks.states[lane], walks.buffers[lane], walks.visits[lane]
+        chain_words(chain, state, buffer, k, 1, walks.lanes[lane], walks.seed, walks.streams, words)
+        walk = enter(state, buffer)
+        walk, sample = move(packed, chain, walk, buffer, visits, greedy[lane], k, words, 0)
+        out[lane, 0] = sample
+        leave(state, walk)

@@ -24,6 +24,9 @@ STREAMS = {
     "evaluation_start": 7,
     "ties": 8,
     "simulator": 9,
+    "again": 10,
+    "batch": 11,
+    "own": 12,
 }
 
 CHUNK = 4096  # iterations for which random words are made at a time

@@ -1,0 +1,1 @@
+"""Learning by rules with state of their own (`mqlearn.algorithms.stateful`): plain, and compiled."""

@@ -1,0 +1,204 @@
+"""What a rule with state of its own must be, found out before a run: three plain iterations on a tiny model."""
+
+import inspect
+import keyword
+import traceback
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from mqlearn.algorithms.rule import Rule, check_rule
+from mqlearn.algorithms.stateful import MODES, Stateful
+from mqlearn.errors import SettingError, nearest
+from mqlearn.learning.sampling import Sampling, Synchronous
+from mqlearn.learning.stateful.expressions import Layout
+from mqlearn.learning.stateful.module import compiled_step
+from mqlearn.learning.stateful.plain import Pairs, Sweep, Transition
+from mqlearn.linear_solves import solve
+
+VERBS = ("value", "best", "target", "add", "move", "add_best", "follow", "add_jacobian")
+_WORDS = (*VERBS, "again", "uniform", "discount")
+_OFFSETS = np.array([0, 2, 3, 5, 5])  # of the tiny model: three states with 2, 1 and 2 actions, and a terminal one
+_SUCCESSORS = np.array([[1, 2, 3, 0, 3], [2, 0, 1, 1, 2], [0, 3, 2, 2, 0], [3, 3, 1, 0, 1], [1, 0, 0, 2, 3]])
+_PHI = np.array([[1.0, 0.0, 0.0], [0.0, 0.6, 0.8], [0.5, 0.5, 0.0], [0.0, 1.0, 0.0], [0.3, 0.0, 0.9]])
+_STEPS = 3
+
+
+def check(rule: Rule | Stateful, discount: float = 0.9) -> None:
+    """Refuse a rule that cannot be run at a discount. Raises SettingError, with file and line where they are known."""
+    if isinstance(rule, Rule):
+        check_rule(rule)
+        return
+    name = type(rule).__name__
+    modes = tuple(rule.modes)
+    if not modes or set(modes) - set(MODES):
+        raise SettingError("algorithm", name, f"modes={modes} must be some of {', '.join(MODES)}")
+    rule = rule.at(discount)
+    _check_numbers(rule)
+    for mode in modes:
+        _Trial(rule, mode).run()
+
+
+def mode_of(sampling: Sampling, features: Any) -> str:
+    """The mode that a rule with state needs there, one of `MODES`."""
+    if isinstance(sampling, Synchronous):
+        return "synchronous"
+    return "asynchronous" if features is None else "linear"
+
+
+def check_place(rule: Rule | Stateful, sampling: Sampling, features: Any, linear: Any) -> None:
+    """Refuse a rule with state where it has no meaning. Raises SettingError."""
+    if not isinstance(rule, Stateful):
+        return
+    name, mode = type(rule).__name__, mode_of(sampling, features)
+    if mode not in rule.modes:
+        has = " and ".join(", ".join(rule.modes).rsplit(", ", 1))
+        where = {"synchronous": "synchronous sampling", "asynchronous": "tables that learn one pair at a time"}
+        raise SettingError("algorithm", name, f"has no form for {where.get(mode, 'linear features')}; it has {has}")
+    if not isinstance(sampling, Synchronous):
+        if sampling.adaptive and not rule.acts:
+            expected = f"is not defined for {name}, which must not act by what it learns; use uniform or a fixed policy"
+            raise SettingError("sampling.behaviour", sampling.behaviour, expected)
+        reason = f"rules with state of their own ({name}) know"
+        if sampling.clock != "global":
+            raise SettingError("sampling.clock", sampling.clock, f"{reason} the global clock only; count in your state")
+        if sampling.update != "pair":
+            raise SettingError("sampling.update", sampling.update, f"{reason} pair only: a step for each visited pair")
+    if linear.previous_gradient != "stored":
+        expected = f"has no meaning for {name}, which keeps in its state what it needs of the past"
+        raise SettingError("linear.previous_gradient", linear.previous_gradient, expected)
+
+
+def _check_numbers(rule: Stateful) -> None:
+    name, k = type(rule).__name__, np.concatenate([np.arange(20.0), [1e3, 1e6]])
+    with _told(rule, "numbers() must work on an array of k"):
+        numbers = rule.numbers(k)
+    if not isinstance(numbers, Mapping):
+        raise SettingError(
+            "algorithm", name, f"numbers() must return a mapping from names to arrays{_at(rule.numbers)}"
+        )
+    for key, values in numbers.items():
+        _check_name(rule, "number", key, rule.numbers)
+        try:
+            values = np.broadcast_to(np.asarray(values, np.float64), k.shape)
+        except (TypeError, ValueError) as error:
+            expected = f"numbers()['{key}'] must be an array like k ({error}){_at(rule.numbers)}"
+            raise SettingError("algorithm", name, expected) from None
+        if not np.isfinite(values).all():
+            expected = f"numbers()['{key}'] is not finite at k = {k[~np.isfinite(values)][0]:g}{_at(rule.numbers)}"
+            raise SettingError("algorithm", name, expected)
+
+
+class _Trial:
+    """Three iterations of one mode on the tiny model."""
+
+    def __init__(self, rule: Stateful, mode: str) -> None:
+        self.rule, self.mode, self.name = rule, mode, type(rule).__name__
+        self.pairs = Pairs(_OFFSETS, rule.discount, _PHI if mode == "linear" else None)
+        self.size = _PHI.shape[1] if mode == "linear" else len(_PHI)
+
+    def run(self) -> None:
+        z = self._start()
+        arrays = dict(vars(z))
+        for k, row in enumerate(self.rule.weights(0, _STEPS).tolist()):
+            c = SimpleNamespace(**dict(zip(self.rule.number_names, row, strict=True)))
+            with _told(self.rule, f"step() cannot do this in {self.mode} mode"):
+                self.rule.step(z, self._sample(k), c)
+            self._check_state(z, arrays, k)
+        if self.rule.compiled:  # what Python does, and a compiled step cannot
+            shapes = {key: value.shape for key, value in arrays.items()}
+            source = "sweeps" if self.mode == "synchronous" else "chain"
+            compiled_step(self.rule, self.mode, Layout(shapes, self.size), source)
+        for function in (self.rule.estimate, self.rule.acting):
+            with _told(self.rule, f"{function.__name__}() fails"):
+                table = np.asarray(function(z), np.float64)
+            if table.shape != (self.size,):
+                expected = f"{function.__name__}() must return a table of shape ({self.size},), not {table.shape}"
+                raise SettingError("algorithm", self.name, expected + _at(function))
+
+    def _start(self) -> SimpleNamespace:
+        rule = self.rule
+        with _told(rule, "init() fails"):
+            state = rule.init(np.zeros(self.size))
+        if not isinstance(state, Mapping) or not state:
+            expected = f"init() must return a mapping from names to arrays{_at(rule.init)}"
+            raise SettingError("algorithm", self.name, expected)
+        made = {}
+        for key, value in state.items():
+            _check_name(rule, "state", key, rule.init)
+            array = np.array(value) if isinstance(value, np.ndarray | int | float | list | tuple) else np.array(None)
+            if array.dtype.kind not in "iufb" or array.ndim == 0:
+                kind = type(value).__name__ if array.ndim == 0 else f"array of {array.dtype}"
+                expected = f"init()['{key}'] must be an array of numbers, not {kind}{_at(rule.init)}"
+                raise SettingError("algorithm", self.name, expected)
+            if not np.isfinite(array).all():
+                raise SettingError("algorithm", self.name, f"init()['{key}'] is not finite{_at(rule.init)}")
+            made[key] = array.astype(np.float64)
+        return SimpleNamespace(**made)
+
+    def _sample(self, k: int) -> Any:
+        uniform = np.array([0.3, 0.7, 0.1, 0.9]) if k % 2 else np.array([0.8, 0.2, 0.6, 0.4])
+        uniform = uniform if self.rule.draws_own else None
+        y, again, rewards = _SUCCESSORS[k], _SUCCESSORS[k + 1], np.linspace(0.0, 1.0, len(_PHI))
+        if self.mode == "synchronous":
+            return Sweep(self.pairs, rewards, y, uniform, Sweep(self.pairs, rewards, again))
+        pair = (3 * k + 1) % len(_PHI)
+        second = Transition(self.pairs, pair, rewards[pair], again[pair])
+        return Transition(self.pairs, pair, rewards[pair], y[pair], uniform, second)
+
+    def _check_state(self, z: SimpleNamespace, arrays: dict[str, np.ndarray], k: int) -> None:
+        for key, value in vars(z).items():
+            if key not in arrays:
+                expected = f"step() makes z.{key}, which init() does not know{nearest(key, list(arrays))}"
+            elif value is not arrays[key]:
+                expected = f"step() replaces z.{key}; change it in place: z.{key}[:] = ..."
+            elif not np.isfinite(value).all():
+                expected = f"step() leaves z.{key} not finite in iteration {k} of a trial on a tiny model"
+            else:
+                continue
+            raise SettingError("algorithm", self.name, expected + _at(self.rule.step))
+
+
+def _check_name(rule: Stateful, what: str, key: Any, function: Any) -> None:
+    if not isinstance(key, str) or not key.isidentifier() or keyword.iskeyword(key) or key.startswith("_"):
+        expected = f"{key!r} is no name for a {what}: letters and digits, as in z.name{_at(function)}"
+        raise SettingError("algorithm", type(rule).__name__, expected)
+
+
+def _at(function: Any) -> str:
+    """`` (FILE, line N)`` of a function."""
+    try:
+        code = inspect.unwrap(function).__code__
+    except AttributeError:
+        return ""
+    return f" ({code.co_filename}, line {code.co_firstlineno})"
+
+
+_OURS = {code.co_filename for code in (check.__code__, Sweep.add.__code__, solve.__code__)}
+
+
+@contextmanager
+def _told(rule: Stateful, reason: str) -> Iterator[None]:
+    """Whatever a rule's own function raises, as one line with the user's file and line."""
+    try:
+        with np.errstate(all="ignore"):
+            yield
+    except SettingError:
+        raise
+    except Exception as error:
+        frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename not in _OURS]
+        where = f" ({frames[-1].filename}, line {frames[-1].lineno})" if frames else ""
+        raise SettingError("algorithm", type(rule).__name__, f"{reason}: {_said(error)}{where}") from None
+
+
+def _said(error: Exception) -> str:
+    if isinstance(error, AttributeError) and isinstance(error.obj, Transition | Sweep):
+        return f"a sample has no verb {error.name}{nearest(str(error.name), _WORDS)}"
+    if isinstance(error, AttributeError) and isinstance(error.obj, SimpleNamespace):
+        return f"there is no {error.name}{nearest(str(error.name), list(vars(error.obj)))}"
+    if isinstance(error, TypeError) and "NoneType" in str(error) and "subscriptable" in str(error):
+        return "s.uniform is drawn for rules that say draws_own = True only"
+    return f"{type(error).__name__}: {' '.join(str(error).split())}"

@@ -1,0 +1,343 @@
+"""Learners of rules with state of their own: what is remembered of each seed, and how samples reach the step."""
+
+import copy
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any, Self
+
+import numpy as np
+
+from mqlearn.algorithms.stateful import Stateful
+from mqlearn.learning.chains import Chain, Samples, copied, drop_lanes
+from mqlearn.learning.initial import Initial, initial_values
+from mqlearn.learning.sampling import digits_of_words, outcome_tables
+from mqlearn.learning.stateful.expressions import Layout
+from mqlearn.learning.stateful.module import compiled_step
+from mqlearn.learning.stateful.plain import Pairs, Sweep, Transition
+from mqlearn.problems.mdp import FiniteMDP, table_of_pairs
+
+_COUNTERS = 256  # of random words that are made at a time
+_NO_FEATURES = np.zeros(1, np.uint32), np.zeros(1), np.uint64(1)
+
+
+class _StatefulLearner:
+    """State of L seeds, name -> (L, ...) float64. Abstract; the methods are those of `learners.Learner`.
+
+    A compiled rule is run by the loop of `module`, any other by its own `step`: both from the same samples.
+    """
+
+    lanes: Any
+
+    def __init__(
+        self, rule: Stateful, mdp: FiniteMDP, features: Any, lanes: np.ndarray, seed: int, initial: Initial
+    ) -> None:
+        self.rule, self.mdp, self.features, self.seed = rule, mdp, features, np.uint32(seed)
+        self.names = rule.number_names
+        n = len(mdp.pairs) if features is None else features.n_features
+        states = [rule.init(q0) for q0 in initial_values(n, initial, lanes, seed)]
+        made = {name: np.array([state[name] for state in states], np.float64) for name in states[0]}
+        self.layout = Layout({name: array.shape[1:] for name, array in made.items()}, n)
+        self._hold(
+            np.stack([made[name] for name in self.layout.tables] or [np.empty((len(lanes), 0))], axis=1),
+            tuple(made[name] for name in self.layout.others),
+        )
+        entries = None if features is None else (features.active, features.values)
+        self.pairs = Pairs(mdp.pair_offsets, mdp.discount, entries)
+
+    def _hold(self, z: np.ndarray, others: tuple[np.ndarray, ...]) -> None:
+        """Take arrays as the state: z (L, tables, n), and others (L, ...)."""
+        self.z, self.others = z, others
+        names = [*self.layout.tables, *self.layout.others]
+        self.state = dict(zip(names, [*np.moveaxis(z, 1, 0), *others], strict=True))
+
+    def rows(self, k: int, n: int) -> tuple[int, int]:
+        return k, k + n
+
+    def of_seed(self, row: int) -> SimpleNamespace:
+        """The state of one seed: z."""
+        return SimpleNamespace(**{name: array[row] for name, array in self.state.items()})
+
+    def _of_all(self, function: Any) -> np.ndarray:
+        """(L, n) or (L, d): `estimate` or `acting` of each seed."""
+        return np.stack([function(self.of_seed(row)) for row in range(len(self.lanes))])
+
+    def _tables(self, function: Any) -> np.ndarray:
+        made = self._of_all(function)
+        return table_of_pairs(self.mdp, made) if self.features is None else self.features.table(self.mdp, made)
+
+    def tables(self) -> np.ndarray:
+        return self._tables(self.rule.estimate)
+
+    def acting_tables(self) -> np.ndarray | None:
+        own = type(self.rule).acting is not Stateful.acting
+        return self._tables(self.rule.acting) if own else None
+
+    @property
+    def theta(self) -> np.ndarray | None:
+        """(L, d): the parameter that is compared with theta*; None for tables."""
+        return None if self.features is None else self._of_all(self.rule.estimate)
+
+    @property
+    def average(self) -> np.ndarray | None:
+        return None
+
+    def largest(self) -> np.ndarray:
+        return np.max([np.abs(array.reshape(len(array), -1)).max(axis=1) for array in self.state.values()], axis=0)
+
+    def _numbers(self, weights: np.ndarray) -> list[SimpleNamespace]:
+        """The numbers of each iteration: c."""
+        return [SimpleNamespace(**dict(zip(self.names, row, strict=True))) for row in weights.tolist()]
+
+    def _copy_state(self, other: "_StatefulLearner") -> None:
+        other._hold(self.z.copy(), tuple(array.copy() for array in self.others))
+
+    def _keep_state(self, mask: np.ndarray) -> None:
+        self._hold(*(np.ascontiguousarray(self.z[mask]), tuple(np.ascontiguousarray(one[mask]) for one in self.others)))
+
+    def _uniform(self, k: int, lane: int) -> np.ndarray | None:
+        """(4,) numbers in [0, 1) of iteration k, if the rule draws some of its own."""
+        kernels = _kernels()
+        if not self.rule.draws_own:
+            return None
+        return kernels.lane_words(k, 1, np.uint32(lane), self.seed, _stream("own"))[:, 0] / 2.0**32
+
+
+class SynchronousStateful(_StatefulLearner):
+    """Every iteration samples all pairs, with the words of `learners.SynchronousTable`."""
+
+    def __init__(
+        self, rule: Stateful, mdp: FiniteMDP, lanes: np.ndarray, seed: int, initial: Initial, mean_reward: bool
+    ) -> None:
+        super().__init__(rule, mdp, None, lanes, seed, initial)
+        self.lanes = lanes
+        self.model = sweep_model(mdp, mean_reward)
+        self.compiled = compiled_step(rule, "synchronous", self.layout, "sweeps") if rule.compiled else None
+
+    def chain_state(self) -> None:
+        return None
+
+    def advance(self, k: int, n: int, weights: np.ndarray) -> None:
+        if self.compiled is not None:
+            place = self.mdp.discount, k, n, self.lanes, self.seed
+            self.compiled(self.z, self.others, self.model, weights[:n], *place)
+            return
+        for row, lane in enumerate(self.lanes.tolist()):
+            z = self.of_seed(row)
+            for i, c in enumerate(self._numbers(weights[:n])):
+                self.rule.step(z, self._sample(k + i, lane), c)
+
+    def _sample(self, k: int, lane: int) -> Sweep:
+        y, r = self._draw(k, lane, "synchronous", 0)
+        drawn = [(y, r), *(self._draw(k, lane, "batch", draw) for draw in range(1, self.rule.batch))]
+        rewards = np.stack([r for _, r in drawn])
+        second = np.stack([self._draw(k, lane, "again", draw)[0] for draw in range(self.rule.batch)])
+        again = Sweep(self.pairs, rewards, second)
+        return Sweep(self.pairs, rewards, np.stack([y for y, _ in drawn]), self._uniform(k, lane), again)
+
+    def _draw(self, k: int, lane: int, stream: str, draw: int) -> tuple[np.ndarray, np.ndarray]:
+        """Successors and rewards (n,) of draw number `draw` of a stream."""
+        kernels = _kernels()
+        each = len(self.model.counters) // self.model.steps
+        y, r = np.empty(len(self.mdp.pairs), np.uint32), np.empty(len(self.mdp.pairs))
+        kernels.sweep_once(self.model, draw * each, k, np.uint32(lane), self.seed, _stream(stream), y, r)
+        return y, r
+
+    def copy(self) -> Self:
+        other = copy.copy(self)
+        self._copy_state(other)
+        return other
+
+    def keep(self, mask: np.ndarray) -> None:
+        self.lanes = self.lanes[mask]
+        self._keep_state(mask)
+
+
+class _OneTransition(_StatefulLearner):
+    """One transition an iteration. Abstract."""
+
+    chain: Chain
+    radius: float | None = None  # of the ball that the measured parameter is kept in
+
+    def _compiled(self, source: str) -> Any:
+        mode = "asynchronous" if self.features is None else "linear"
+        return compiled_step(self.rule, mode, self.layout, source) if self.rule.compiled else None
+
+    @property
+    def _entries(self) -> tuple[np.ndarray, np.ndarray, np.uint64]:
+        """The features as the loops read them: columns and values in one row, and how many a pair."""
+        if self.features is None:
+            return _NO_FEATURES
+        active, values = self.features.active, self.features.values
+        return active.reshape(-1), values.reshape(-1), np.uint64(active.shape[1])
+
+    def _learn(self, k: int, lanes: np.ndarray, samples: np.ndarray, numbers: list[SimpleNamespace]) -> None:
+        """Iterations k, k + 1, ... from samples (L, n)."""
+        for row, lane in enumerate(lanes.tolist()):
+            z = self.of_seed(row)
+            transitions = self._transitions(k, lane, samples[row])
+            for sample, c in zip(transitions, numbers, strict=True):
+                self.rule.step(z, sample, c)
+                if self.radius is not None:
+                    project(self.rule.estimate(z), self.radius)
+
+    def _transitions(self, k: int, lane: int, samples: np.ndarray) -> Iterator[Transition]:
+        model = self.chain.model
+        for i, number in enumerate(samples.tolist()):
+            transition, to = number >> 32, number & 0xFFFFFFFF
+            pair, outcome = transition >> int(model.shift), transition & (1 << int(model.shift)) - 1
+            rewards, y = [model.rewards[pair, outcome]], [to >> 1]
+            others, paid = self._further(pair, k + i, lane, "batch", self.rule.batch - 1)
+            y, rewards = [*y, *others], [*rewards, *paid]
+            again = Transition(self.pairs, pair, rewards, self._further(pair, k + i, lane, "again", len(y))[0])
+            yield Transition(self.pairs, pair, rewards, y, self._uniform(k + i, lane), again)
+
+    def _further(self, pair: int, k: int, lane: int, stream: str, n: int) -> tuple[np.ndarray, np.ndarray]:
+        kernels = _kernels()
+        y, r = np.empty(n, np.int64), np.empty(n)
+        kernels.further_successors(self.chain.model, pair, k, np.uint32(lane), self.seed, _stream(stream), y, r)
+        return y, r
+
+
+class ChainStateful(_OneTransition):
+    """From chains of its own: tables or linear features."""
+
+    def __init__(
+        self, rule: Stateful, chain: Chain, features: Any, initial: Initial, radius: float | None = None
+    ) -> None:
+        super().__init__(rule, chain.mdp, features, chain.lanes, int(chain.seed), initial)
+        self.chain = chain
+        self.radius = radius
+        self.greedy = chain.tables.behaviour == _kernels().EPSILON_GREEDY
+        self.compiled = self._compiled("greedy chain" if self.greedy else "chain")
+
+    @property
+    def lanes(self) -> np.ndarray:
+        return self.chain.lanes
+
+    def chain_state(self) -> tuple[np.ndarray, np.ndarray]:
+        return self.chain.states, self.chain.visits
+
+    def advance(self, k: int, n: int, weights: np.ndarray) -> None:
+        kernels, c = _kernels(), self.chain
+        if self.compiled is not None:
+            radius = np.inf if self.radius is None else float(self.radius)
+            moved = c.model, c.tables, c.walks, self._entries, radius
+            self.compiled(self.z, self.others, *moved, weights[:n], self.mdp.discount, k, n)
+            return
+        numbers = self._numbers(weights[:n])
+        if not self.greedy:
+            samples = np.empty((len(c.lanes), n), np.uint64)
+            kernels.samples(c.model, c.tables, c.walks, k, samples)
+            self._learn(k, c.lanes, samples, numbers)
+            return
+        samples = np.empty((len(c.lanes), 1), np.uint64)
+        for i in range(n):
+            kernels.sample_greedily(c.model, c.tables, c.walks, self._greedy(k + i), k + i, samples)
+            self._learn(k + i, c.lanes, samples, numbers[i : i + 1])
+
+    def _greedy(self, k: int) -> np.ndarray:
+        """(L,) the greedy pairs where the chains are; equal ones by a random word."""
+        from mqlearn.learning.kernels.asynchronous import greedy_pair
+
+        c, pairs = self.chain, []
+        for row, table in enumerate(self._of_all(self.rule.acting)):
+            x = int(c.states[row, 0])
+            values = np.zeros(len(self.mdp.pairs))
+            for pair in range(self.pairs.offsets[x], self.pairs.offsets[x + 1]):
+                values[pair] = self.pairs.value(table, pair)
+            pairs.append(greedy_pair(values, c.model.offsets, np.uint64(x), k, c.lanes[row], c.seed, c.streams.ties))
+        return np.array(pairs, np.uint64)
+
+    def copy(self) -> Self:
+        other = copy.copy(self)
+        other.chain = copied(self.chain)
+        self._copy_state(other)
+        return other
+
+    def keep(self, mask: np.ndarray) -> None:
+        drop_lanes(self.chain, mask)
+        self._keep_state(mask)
+
+
+class SharedStateful(_OneTransition):
+    """From samples that other learners share: tables or linear features, on chains that do not see what is learned."""
+
+    def __init__(self, rule: Stateful, samples: Samples, features: Any, initial: Initial) -> None:
+        super().__init__(rule, samples.chain.mdp, features, samples.chain.lanes, int(samples.chain.seed), initial)
+        self.samples = samples
+        self.places = np.arange(len(samples.chain.lanes))  # of its lanes among those of the samples
+        self.k = 0
+        self.compiled = self._compiled("samples")
+
+    @property
+    def lanes(self) -> np.ndarray:
+        return self.chain.lanes[self.places]
+
+    @property
+    def chain(self) -> Chain:
+        """Of all lanes of the samples, where the last block ends."""
+        return self.samples.chain
+
+    def chain_state(self) -> tuple[np.ndarray, np.ndarray]:
+        return self.samples.chain_state(self.k, self.places)
+
+    def advance(self, k: int, n: int, weights: np.ndarray) -> None:
+        drawn = self.samples.block(k, n, self.places)
+        self.k = k + n
+        if self.compiled is not None:
+            place = self.mdp.discount, k, self.lanes, self.seed
+            self.compiled(self.z, self.others, self.chain.model, drawn, self._entries, weights[:n], *place)
+            return
+        self._learn(k, self.lanes, drawn, self._numbers(weights[:n]))
+
+    def copy(self) -> Self:
+        """A copy that learns from the same samples: the two must stay within one block."""
+        other = copy.copy(self)
+        self._copy_state(other)
+        return other
+
+    def keep(self, mask: np.ndarray) -> None:
+        self.places = self.places[mask]
+        self._keep_state(mask)
+
+
+def project(theta: np.ndarray, radius: float) -> None:
+    """theta onto the ball of this radius, in place."""
+    norm = 0.0
+    for x in theta.tolist():
+        norm += x * x
+    if norm > radius * radius:
+        theta *= radius / np.sqrt(norm)
+
+
+def sweep_model(mdp: FiniteMDP, mean_reward: bool) -> Any:
+    """The model as `kernels.sweep` reads it, over the learned pairs."""
+    kernels = _kernels()
+    y, r, edges = outcome_tables(mdp, mean_reward)
+    reuse, base = digits_of_words(mdp)
+    reuse = max(1, reuse)
+    each = -(-len(y) // (4 * reuse))
+    n_groups = 4 * each
+    steps = max(1, _COUNTERS // each)
+    pairs = np.arange(n_groups * reuse).reshape(n_groups, reuse).T.reshape(-1)  # digit by digit
+    parts = [np.ascontiguousarray(part[np.minimum(pairs, len(y) - 1)].T) for part in (y, r, edges)]
+    return kernels.SweepModel(
+        mdp.pair_offsets.astype(np.uint64),
+        *parts,
+        place=np.argsort(pairs)[: len(y)].astype(np.uint32),
+        powers=np.array([pow(base, digit, 2**32) for digit in range(reuse)], np.uint32),
+        counters=np.tile(np.arange(each, dtype=np.uint64), steps),
+        ahead=np.repeat(np.arange(steps, dtype=np.uint64), each),
+        steps=steps,
+        alike=bool((r == r[:, :1]).all()),
+    )
+
+
+def _kernels() -> Any:
+    from mqlearn.learning import kernels
+
+    return kernels
+
+
+def _stream(name: str) -> np.uint32:
+    return np.uint32(_kernels().STREAMS[name])

@@ -1,0 +1,169 @@
+"""The verbs of a sample as plain Python: what the compiled form of a rule has to agree with, bit for bit.
+
+Orders of addition are part of the meaning: active features from the first, draws of a minibatch from the first, pairs
+from the first.
+"""
+
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+
+class Pairs:
+    """What the verbs need of a model. offsets (S + 1,): the pairs of state x are offsets[x] .. offsets[x + 1] - 1.
+
+    features: Phi (pairs, d) of linear features, or its active entries (columns (pairs, F), values (pairs, F)); None
+    for tables.
+    """
+
+    def __init__(self, offsets: np.ndarray, discount: float, features: Any = None) -> None:
+        self.offsets = np.asarray(offsets).astype(np.int64)
+        self.discount = discount
+        if isinstance(features, np.ndarray):
+            entries = [(np.flatnonzero(row), row[np.flatnonzero(row)]) for row in features]
+        else:
+            entries = [] if features is None else list(zip(*features, strict=True))
+        self._entries = [list(zip(j.tolist(), x.tolist(), strict=True)) for j, x in entries]
+        self.tabular = features is None
+
+    def entries(self, pair: int) -> list[tuple[int, float]]:
+        """The features of a pair: columns and values; of a table, its own entry."""
+        return [(pair, 1.0)] if self.tabular else self._entries[pair]
+
+    def value(self, q: np.ndarray, pair: int) -> float:
+        (j, x), *others = self.entries(pair)
+        total = float(q[j]) * x
+        for j, x in others:
+            total += x * float(q[j])
+        return total
+
+    def add(self, q: np.ndarray, pair: int, change: float) -> None:
+        for j, x in self.entries(pair):
+            q[j] += change * x
+
+    def greedy(self, by: np.ndarray, y: int) -> int:
+        """The first greedy pair of state y, -1 if y is terminal."""
+        first, end = self.offsets[y], self.offsets[y + 1]
+        if self.tabular:
+            return int(first + np.argmax(by[first:end])) if end > first else -1
+        return max(range(first, end), key=lambda pair: self.value(by, pair), default=-1)
+
+    def add_jacobian(self, matrix: np.ndarray, pair: int, ahead: int, weight: float, own: float) -> None:
+        """matrix += psi(pair) (weight psi(ahead) - own psi(pair))'; ahead -1: a terminal state."""
+        for i, x in self.entries(pair):
+            if ahead >= 0:
+                for j, other in self.entries(ahead):
+                    matrix[i, j] += weight * x * other
+            for j, other in self.entries(pair):
+                matrix[i, j] -= own * x * other
+
+
+class Transition:
+    """One transition (pair, r, y): verbs that give numbers. With a minibatch, reward and y are arrays (N,)."""
+
+    def __init__(self, pairs: Pairs, pair: int, reward: Any, y: Any, uniform: Any = None, again: Any = None) -> None:
+        self._pairs, self._pair = pairs, pair
+        self._reward, self._y = np.atleast_1d(reward).tolist(), np.atleast_1d(y).tolist()
+        self.discount, self.uniform, self.again = pairs.discount, uniform, again
+
+    def _best(self, q: np.ndarray, by: np.ndarray | None) -> Iterator[float]:
+        for y in self._y:
+            greedy = self._pairs.greedy(q if by is None else by, y)
+            yield 0.0 if greedy < 0 else self._pairs.value(q, greedy)
+
+    def value(self, q: np.ndarray) -> float:
+        return self._pairs.value(q, self._pair)
+
+    def best(self, q: np.ndarray, by: np.ndarray | None = None) -> float:
+        return _mean(list(self._best(q, by)))
+
+    def target(self, q: np.ndarray, by: np.ndarray | None = None) -> float:
+        ahead = self._best(q, by)
+        return _mean([r + self.discount * best for r, best in zip(self._reward, ahead, strict=True)])
+
+    def add(self, q: np.ndarray, change: float) -> None:
+        self._pairs.add(q, self._pair, change)
+
+    def move(self, q: np.ndarray, to: float, share: float) -> None:
+        self.add(q, share * (to - self.value(q)))
+
+    def add_best(self, q: np.ndarray, change: float, by: np.ndarray | None = None) -> None:
+        greedy = [self._pairs.greedy(q if by is None else by, y) for y in self._y]
+        for pair in greedy:
+            if pair >= 0:
+                self._pairs.add(q, pair, change / len(greedy))
+
+    def follow(self, later: np.ndarray, q: np.ndarray) -> None:
+        later[:] = q
+
+    def add_jacobian(self, matrix: np.ndarray, q: np.ndarray, weight: float) -> None:
+        share = weight / len(self._y)
+        for y in self._y:
+            self._pairs.add_jacobian(matrix, self._pair, self._pairs.greedy(q, y), share * self.discount, share)
+
+
+class Sweep:
+    """One transition of every pair, (rewards (n,), y (n,)): verbs that give arrays over the pairs.
+
+    With a minibatch, rewards and y are arrays (N, n).
+    """
+
+    def __init__(self, pairs: Pairs, rewards: Any, y: Any, uniform: Any = None, again: Any = None) -> None:
+        self._pairs = pairs
+        self._rewards, self._y = np.atleast_2d(rewards), np.atleast_2d(y).astype(np.int64)
+        self.discount, self.uniform, self.again = pairs.discount, uniform, again
+
+    def _greedy(self, by: np.ndarray) -> np.ndarray:
+        """(N, n): the greedy pairs of the successors, -1 where one is terminal."""
+        return np.array([self._pairs.greedy(by, y) for y in range(len(self._pairs.offsets) - 1)])[self._y]
+
+    def _best(self, q: np.ndarray, by: np.ndarray | None) -> np.ndarray:
+        greedy = self._greedy(q if by is None else by)
+        return np.where(greedy < 0, 0.0, q[greedy])
+
+    def value(self, q: np.ndarray) -> np.ndarray:
+        return q.copy()
+
+    def best(self, q: np.ndarray, by: np.ndarray | None = None) -> np.ndarray:
+        return _mean(list(self._best(q, by)))
+
+    def target(self, q: np.ndarray, by: np.ndarray | None = None) -> np.ndarray:
+        return _mean(list(self._rewards + self.discount * self._best(q, by)))
+
+    def add(self, q: np.ndarray, change: Any) -> None:
+        q += change
+
+    def move(self, q: np.ndarray, to: Any, share: Any) -> None:
+        q += share * (to - q)
+
+    def add_best(self, q: np.ndarray, change: Any, by: np.ndarray | None = None) -> None:
+        greedy = self._greedy(q if by is None else by)
+        share = np.broadcast_to(change, len(q)) / len(greedy)
+        for pair, ahead in enumerate(greedy.T.tolist()):
+            for j in ahead:
+                if j >= 0:
+                    q[j] += share[pair]
+
+    def follow(self, later: np.ndarray, q: np.ndarray) -> None:
+        later[:] = q
+
+    def add_jacobian(self, matrix: np.ndarray, q: np.ndarray, weight: float) -> None:
+        greedy = self._greedy(q)
+        share = weight / len(greedy)
+        for pair, ahead in enumerate(greedy.T.tolist()):
+            for j in ahead:
+                self._pairs.add_jacobian(matrix, pair, j, share * self.discount, share)
+
+
+def _mean(draws: list[Any]) -> Any:
+    total = draws[0]
+    for draw in draws[1:]:
+        total = total + draw
+    return total / len(draws) if len(draws) > 1 else total
+
+
+def state_of(rule: Any, q0: np.ndarray) -> SimpleNamespace:
+    """The state of one seed, as `step` and `estimate` read it: z.NAME."""
+    return SimpleNamespace(**{name: np.array(value, dtype=np.float64) for name, value in rule.init(q0.copy()).items()})

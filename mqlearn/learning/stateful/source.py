@@ -1,0 +1,122 @@
+"""The text of a rule's step: where it stands, what its names mean, and how a mistake in it is told."""
+
+import ast
+import builtins
+import inspect
+import math
+import textwrap
+from types import FunctionType, ModuleType
+from typing import Any, NoReturn
+
+import numpy as np
+
+import mqlearn.linear_solves
+from mqlearn.algorithms.stateful import Stateful
+from mqlearn.errors import SettingError
+
+_SOLVES = {name: getattr(mqlearn.linear_solves, name) for name in ("solve", "times")}
+_BUILT_IN = ("abs", "bool", "float", "int", "len", "max", "min", "range", "round")
+
+
+class Step:
+    """The statements of `step`, or of another method, and its parameters by their own names."""
+
+    def __init__(self, rule: Stateful, method: str = "step") -> None:
+        self.rule = rule
+        self.function: Any = inspect.unwrap(getattr(type(rule), method))
+        code = self.function.__code__
+        self.file, self.first = code.co_filename, code.co_firstlineno
+        try:
+            text = textwrap.dedent(inspect.getsource(self.function))
+            tree: Any = ast.parse(text).body[0]
+        except (OSError, TypeError, SyntaxError, IndentationError):
+            expected = f"the text of {method}() cannot be read, so it cannot be compiled: write it in a file, "
+            raise SettingError("algorithm", self.name, f"{expected}or set compiled = False") from None
+        self.first -= min([tree.lineno, *(decorator.lineno for decorator in tree.decorator_list)]) - 1
+        names = [argument.arg for argument in tree.args.args]
+        if len(names) != (4 if method == "step" else 2):
+            self.refuse(tree, "step() takes self, the state, the sample and the numbers: step(self, z, s, c)")
+        self.self, self.z, self.s, self.c = [*names, "", ""][:4]
+        self.body = _without_return(self, tree.body) if method == "step" else tree.body
+
+    @property
+    def name(self) -> str:
+        return type(self.rule).__name__
+
+    def line(self, node: ast.AST) -> int:
+        """The line of a node in its file."""
+        return self.first + getattr(node, "lineno", 1) - 1
+
+    def refuse(self, node: ast.AST, reason: str) -> NoReturn:
+        """Raise a SettingError that names file and line."""
+        raise SettingError("algorithm", self.name, f"{reason} ({self.file}, line {self.line(node)})")
+
+    def meaning(self, node: ast.Name) -> Any:
+        """The object that a name of the file stands for."""
+        found = _surroundings(self.function).get(node.id, _missing)
+        if found is _missing and node.id in _BUILT_IN:
+            return getattr(builtins, node.id)
+        if found is _missing:
+            self.refuse(node, f"there is no {node.id}")
+        return found
+
+    def field(self, node: ast.Attribute) -> Any:
+        """The value of self.NAME. Raises SettingError for what a compiled step cannot read."""
+        if node.attr in ("step_size", "alpha", "numbers", "weights"):
+            self.refuse(node, f"self.{node.attr} in step(): hand on what depends on k by numbers(), and read c.NAME")
+        value = getattr(self.rule, node.attr, _missing)
+        if value is _missing:
+            self.refuse(node, f"there is no self.{node.attr}")
+        if isinstance(value, np.generic):
+            value = value.item()
+        if not isinstance(value, bool | int | float | str | None):
+            kind = "a method" if callable(value) else f"a {type(value).__name__}"
+            self.refuse(node, f"self.{node.attr} is {kind}; step() reads numbers of self: keep arrays in the state")
+        return value
+
+
+_missing = object()
+
+
+def _surroundings(function: FunctionType) -> dict[str, Any]:
+    names = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
+    return {**function.__globals__, **{name: cell.cell_contents for name, cell in names.items()}}
+
+
+def of_module(value: Any) -> str | None:
+    """How a module is called in generated text; None if step() may not call it."""
+    return {np: "np", math: "math"}.get(value) if isinstance(value, ModuleType) else None
+
+
+def solver(value: Any) -> str | None:
+    """The name of one of our linear solves; None for everything else."""
+    return next((name for name, function in _SOLVES.items() if value is function), None)
+
+
+def own_function(value: Any) -> str | None:
+    """The text of a user's own function; None for anything else."""
+    if not isinstance(value, FunctionType):
+        return None
+    try:
+        return textwrap.dedent(inspect.getsource(value))
+    except (OSError, TypeError):
+        return None
+
+
+def _without_return(step: Step, body: list[ast.stmt]) -> list[ast.stmt]:
+    """Statements with `if test: ...; return` written as if and else, since a step becomes part of a loop."""
+    kept: list[ast.stmt] = []
+    for i, node in enumerate(body):
+        if isinstance(node, ast.Return):
+            if node.value is not None and not (isinstance(node.value, ast.Constant) and node.value.value is None):
+                step.refuse(node, "step() returns nothing: it moves the state")
+            return kept
+        if isinstance(node, ast.If) and isinstance(node.body[-1], ast.Return) and not node.orelse:
+            rest = _without_return(step, body[i + 1 :])
+            node = ast.copy_location(ast.If(node.test, node.body[:-1] or [ast.Pass()], rest or [ast.Pass()]), node)
+            return [*kept, node]
+        for inner in ast.walk(node):
+            if isinstance(inner, ast.Return):
+                step.refuse(inner, "return may end a step or an `if` of it, no more: write if and else")
+        kept.append(node)
+    return kept

@@ -1,0 +1,179 @@
+"""Rules with state of their own: the plain form in every mode, against the four numbers and against mistakes."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+from stateful_rules import UNCOMPILED, Plain
+
+import mqlearn as mq
+from mqlearn.learning.stateful.check import check
+
+LAKE = mq.frozen_lake("4x4", discount=0.9, rewards=(1, -0.5, -0.01))
+BLOCKS = mq.aggregation(LAKE, tile=2)
+MODES = {
+    "synchronous": {},
+    "synchronous, sampled reward": {"reward": "sampled"},
+    "markovian": {"sampling": mq.Markovian()},
+    "epsilon-greedy": {"sampling": mq.Markovian(behaviour="epsilon_greedy", epsilon=0.3)},
+    "replay": {"sampling": mq.Replay(warm_up=20, draws=2, capacity=50)},
+    "iid": {"sampling": mq.IID()},
+    "linear": {"sampling": mq.Markovian(start="uniform"), "features": BLOCKS},
+    "linear, epsilon-greedy": {"sampling": mq.Markovian(behaviour="epsilon_greedy"), "features": BLOCKS},
+}
+
+
+PLAIN, DOUBLE, MEMORY, _, _, EPOCHS, _ = UNCOMPILED
+
+
+def run(rule, **settings) -> Any:
+    settings = {
+        "iterations": 200,
+        "n_seeds": 3,
+        "seed": 5,
+        "n_workers": 1,
+        "n_checkpoints": 6,
+        "q0": (0, 0.1),
+    } | settings
+    return mq.run(LAKE, rule, step_size=mq.Harmonic(3), **settings)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_q_learning_with_state_is_q_learning_of_four_numbers(mode):
+    expected, found = run(mq.QLearning(), **MODES[mode]), run(PLAIN, **MODES[mode])
+    np.testing.assert_allclose(found.q, expected.q, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(found.curves["value_gap"], expected.curves["value_gap"], rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("mode", ["synchronous", "markovian", "epsilon-greedy", "replay"])
+def test_a_previous_table_of_its_own_is_that_of_the_four_numbers(mode):
+    expected, found = run(mq.MomentumQ(), **MODES[mode]), run(MEMORY, **MODES[mode])
+    np.testing.assert_allclose(found.q, expected.q, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("rule", UNCOMPILED, ids=lambda rule: type(rule).__name__)
+@pytest.mark.parametrize("mode", MODES)
+def test_seeds_do_not_depend_on_each_other_or_on_blocks(rule, mode):
+    few = run(rule, **MODES[mode])
+    more = run(rule, **MODES[mode] | {"n_seeds": 5, "n_workers": 2, "n_checkpoints": 20})
+    np.testing.assert_array_equal(few.q, more.q[:3])
+    assert np.isfinite(few.q).all()
+
+
+def test_what_acts_is_not_what_is_measured():
+    result = run(EPOCHS, iterations=7, n_checkpoints=1)
+    greedy = run(EPOCHS, iterations=5, n_checkpoints=1)
+    # The anchor is the table of iteration 5, as if it had ended there.
+    assert result.curves["policy_value"] == pytest.approx(greedy.curves["policy_value"])
+    assert (result.curves["q_error"] != greedy.curves["q_error"]).any()
+
+
+def test_rules_share_samples_with_others_on_linear_features():
+    alone = [run(rule, **MODES["linear"]).q for rule in (mq.QLearning(), DOUBLE)]
+    settings = MODES["linear"] | {"iterations": 200, "n_seeds": 3, "seed": 5, "n_workers": 1}
+    together: Any = mq.run_together(LAKE, [mq.QLearning(), DOUBLE], step_size=mq.Harmonic(3), **settings)
+    for one, other in zip(alone, together, strict=True):
+        np.testing.assert_array_equal(one, other.q)
+
+
+def test_solve_and_times():
+    rng = np.random.default_rng(1)
+    a, b = rng.normal(size=(7, 7)), rng.normal(size=7)
+    np.testing.assert_allclose(mq.solve(a, b), np.linalg.solve(a, b), rtol=1e-10)
+    np.testing.assert_allclose(mq.times(a, b), a @ b, rtol=1e-12)
+    assert np.isnan(mq.solve(np.zeros((2, 2)), np.ones(2))).all()
+
+
+@dataclass(frozen=True)
+class Mistaken(Plain):
+    """Each mistake is one of these functions in place of `step`, `init` or `numbers`."""
+
+
+def _mistakes():
+    def unknown_verb(self, z, s, c):
+        s.move(z.q, s.targt(z.q), c.alpha)
+
+    def unknown_state(self, z, s, c):
+        s.move(z.p, s.target(z.q), c.alpha)
+
+    def unknown_number(self, z, s, c):
+        s.move(z.q, s.target(z.q), c.beta)
+
+    def replaced(self, z, s, c):
+        z.q = z.q + 1
+
+    def new_state(self, z, s, c):
+        z.p = 1.0
+
+    def not_finite(self, z, s, c):
+        z.q[:] /= 0 * c.alpha
+
+    def wrong_shape(self, z, s, c):
+        z.q[:] = np.zeros(17)
+
+    def no_coins(self, z, s, c):
+        s.move(z.q, s.target(z.q), s.uniform[0])
+
+    def python_object(self, q0):
+        return {"q": q0, "seen": {}}
+
+    def no_mapping(self, q0):
+        return q0
+
+    def infinite_numbers(self, k):
+        return {"alpha": 1 / (k - 3)}
+
+    def short_numbers(self, k):
+        return {"alpha": np.ones(3)}
+
+    step = [unknown_verb, unknown_state, unknown_number, replaced, new_state, not_finite, wrong_shape, no_coins]
+    return [("step", one) for one in step] + [
+        ("init", python_object), ("init", no_mapping), ("numbers", infinite_numbers), ("numbers", short_numbers)
+    ]  # fmt: skip
+
+
+SAID = {
+    "unknown_verb": "no verb targt (did you mean 'target'?)",
+    "unknown_state": "there is no p",
+    "unknown_number": "there is no beta",
+    "replaced": "step() replaces z.q; change it in place: z.q[:] = ...",
+    "new_state": "step() makes z.p",
+    "not_finite": "leaves z.q not finite",
+    "wrong_shape": "could not broadcast",
+    "no_coins": "draws_own = True",
+    "python_object": "init()['seen'] must be an array of numbers, not dict",
+    "no_mapping": "init() must return a mapping",
+    "infinite_numbers": "numbers()['alpha'] is not finite at k = 3",
+    "short_numbers": "numbers()['alpha'] must be an array like k",
+}
+
+
+@pytest.mark.parametrize(("method", "function"), _mistakes(), ids=lambda part: getattr(part, "__name__", None))
+def test_a_mistake_is_one_line_with_file_and_line(method, function):
+    rule = type(function.__name__, (Mistaken,), {method: function})().at(0.9)
+    with np.errstate(all="ignore"), pytest.raises(mq.SettingError) as caught:
+        check(rule)
+    said, line = str(caught.value), function.__code__.co_firstlineno
+    assert SAID[function.__name__] in said
+    assert "\n" not in said
+    assert any(f"({__file__}, line {number})" in said for number in (line, line + 1))
+
+
+@pytest.mark.parametrize(
+    ("rule", "settings", "said"),
+    [
+        (
+            type("Only", (Plain,), {"modes": ("synchronous", "linear")})(),
+            MODES["markovian"],
+            "has synchronous and linear",
+        ),
+        (type("Calm", (Plain,), {"acts": False})(), MODES["epsilon-greedy"], "sampling.behaviour"),
+        (Plain(), {"sampling": mq.Markovian(clock="local")}, "sampling.clock"),
+        (Plain(), {"sampling": mq.Markovian(update="rounds")}, "sampling.update"),
+        (Plain(), MODES["linear"] | {"linear": mq.Linear("same_sample")}, "linear.previous_gradient"),
+    ],
+)
+def test_what_a_rule_does_not_have_is_refused_by_name(rule, settings, said):
+    with pytest.raises(mq.SettingError, match=said):
+        run(rule, **settings)
