@@ -92,7 +92,7 @@ def rebuild(recorded: Mapping[str, Any], *, pinned: bool = False) -> Cell:
 
 
 # Cells on equal models share one, and with it what was solved for it.
-_models: weakref.WeakValueDictionary[tuple[str, str], Any] = weakref.WeakValueDictionary()
+_models: weakref.WeakValueDictionary[tuple, Any] = weakref.WeakValueDictionary()
 
 
 @functools.lru_cache(maxsize=64)
@@ -188,7 +188,7 @@ def build_environment(settings: Mapping[str, Any]) -> Any:
 def _environment(node: Any, plugins: Mapping[str, Any], discount: float) -> Any:
     made = instantiate.make("env", node, plugins, {"discount": discount})
     made = made if made.discount == discount else made.with_discount(discount)
-    return _models.setdefault((made.name, made.digest()), made)
+    return _models.setdefault((made.name, made.digest(), getattr(made, "notes", ())), made)
 
 
 def _linear(node: Any, plugins: Mapping[str, Any]) -> Any:

@@ -166,7 +166,7 @@ def compiled_step(rule: Stateful, mode: str, layout: Layout, source: str) -> "Co
 
 def _filled(loop: str, parts: dict[str, list[str]], text: Text) -> tuple[str, dict[int, int]]:
     """The text of a module, and the lines of the user's file that its lines come from."""
-    lines = _HEAD.splitlines()
+    lines: list[str] = _HEAD.splitlines()
     for name in ("solve", "times"):
         if any(f"{name}(" in line for _, line, _ in text.lines):
             lines.append(f"{name} = compiled(linear_solves.{name}, **kept)")
