@@ -400,7 +400,7 @@ def test_assumption_2_holds_with_the_delta_that_theorem_1_is_tested_with():
     place = ("4x4",)
     label = "MomentumQ, alpha=0.1"
     (one,) = composed({("", label): claims.needs(claim).lists[place, label]})
-    cell, delta = one.cell, bounds.contraction(one.cell)
+    cell, delta = one.cell, claim_checks.contraction(one.cell)
     assert delta > 0
     features, mdp = cell.run_arguments["features"], cell.mdp
     mu = stationary(cell.run_arguments["sampling"], mdp)
@@ -414,4 +414,4 @@ def test_assumption_2_holds_with_the_delta_that_theorem_1_is_tested_with():
             assert inner >= delta * (away @ away)
     far = build(cell.settings | {"discount": 0.6})
     with pytest.raises(SettingError, match="Assumption 2 is not known to hold"):
-        bounds.contraction(far)
+        claim_checks.contraction(far)

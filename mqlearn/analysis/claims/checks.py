@@ -308,8 +308,6 @@ def rates(spec: Mapping[str, Any], places: Sequence[Mapping[str, str]], look: Lo
     interval of the slope lies below it (faster), or contains it and is narrower than `resolution` times its size. The
     intervals of one check hold together (Bonferroni).
     """
-    from mqlearn.theory.bounds import contraction
-
     checks = []
     level = 1 - LEVEL / (len(places) * len(spec["of"]))
     for here, label in ((dict(place), str(label)) for place in places for label in spec["of"]):
@@ -336,6 +334,19 @@ def rates(spec: Mapping[str, Any], places: Sequence[Mapping[str, str]], look: Lo
         said = {**here, **_quantity(spec), "rule": label}
         checks.append(Check(said, outcome, evidence))
     return checks
+
+
+def contraction(cell: Any) -> float:
+    """The delta of Assumption 2 for a cell of one-hot features under a uniform behaviour. Raises SettingError."""
+    from mqlearn.learning.sampling import stationary
+    from mqlearn.theory import bounds
+
+    mdp, settings = cell.mdp, cell.settings
+    if settings["features"].get("name") != "one_hot" or settings["sampling"].get("behaviour") != "uniform":
+        raise SettingError("features", settings["features"].get("name"), "must be one_hot, under a uniform behaviour")
+    mu = stationary(cell.run_arguments["sampling"], mdp)
+    assert mu is not None  # a uniform behaviour has a stationary chain
+    return bounds.contraction(mdp, mu)
 
 
 def rate_outcome(low: float, high: float, exponent: float, resolution: float) -> str:
