@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from mqlearn.algorithms.step_sizes import StepSize
 from mqlearn.errors import SettingError
 from mqlearn.problems.mdp import FiniteMDP
 
@@ -146,6 +147,23 @@ def theorem_2(iteration: np.ndarray, known: Constants, *, alpha: float, beta: fl
     fast = 5 * beta * d**2 / (2 * alpha * delta * (1 - lam) ** 2) + pushed
     with np.errstate(divide="ignore"):
         return slow / np.sqrt(steps) + fast / steps + 8 * d * g * known.kappa / delta
+
+
+def bias(
+    iteration: np.ndarray, known: Constants, *, step_size: StepSize, beta: float, lam: float
+) -> np.ndarray:  # fmt: skip
+    """The lemma's bound of E (g_k - gbar(theta_k))'(theta_k - theta*), what Markovian sampling adds, at each k (C,).
+
+    a_k = step_size(k), b_k + c_k = beta lam^k. The sums start at 0, as in the lemma's proof.
+    """
+    k, tau = np.asarray(iteration), known.tau
+    before = np.arange(tau, dtype=float)
+    steps = np.concatenate([[0.0], np.cumsum(step_size(before) + np.zeros(tau))])
+    pushes = np.concatenate([[0.0], np.cumsum(beta * lam**before)])
+    early = known.eta_1 * pushes[np.minimum(k, tau)] + known.eta_2 * steps[np.minimum(k, tau)]
+    then = np.maximum(k - tau, 0).astype(float)
+    late = known.eta_1 * tau * beta * lam**then + known.eta_2 * tau * step_size(then)
+    return np.where(k <= tau, early, 4 * known.d_max * known.g_max * known.kappa + late)
 
 
 def contraction(mdp: FiniteMDP, mu: np.ndarray) -> float:

@@ -3,11 +3,13 @@
 Close to Q* the greedy policies are optimal, so that T_k Q = r_k + g P_k Pi Q: the draws P_k of the successors, then
 the optimal action Pi of each. The errors e = Q - Q* then follow a linear recursion with the noise
 xi_k = (T_k - T) Q*, independent from pair to pair. Where optimal actions tie, Pi shares them equally; the greedy
-policy does not settle there, so what follows from it is an approximation.
+policy does not settle there, so what follows from it is an approximation. scipy costs start-up time, so it is imported
+inside the functions.
 """
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -46,9 +48,16 @@ class Linearisation:
         """(S, S): Pi P, the moves of states under the optimal policy."""
         return self.share @ self.moves
 
+    @cached_property
+    def sparse(self) -> tuple[Any, Any, Any]:
+        """P, Pi and Pi P as sparse arrays, each with few entries a row: for products with dense ones, on one core."""
+        from scipy.sparse import csr_array
+
+        return csr_array(self.moves), csr_array(self.share), csr_array(self.chain)
+
     def spread(self, second: np.ndarray) -> np.ndarray:
         """(n,): sum_y P(y) X(y, y) - (P X P')(xu, xu), the mean variance over y of a v with second moments X (S, S)."""
-        return self.moves @ np.diag(second) - ((self.moves @ second) * self.moves).sum(1)
+        return self.moves @ np.diag(second) - np.einsum("ij,ij->i", self.sparse[0] @ second, self.moves)
 
 
 def linearise(mdp: FiniteMDP, reward: str = "mean", batch: int = 1, policy: np.ndarray | None = None) -> Linearisation:

@@ -108,26 +108,31 @@ def _start(model: Linearisation, error: np.ndarray) -> _State:
 
 def _step(model: Linearisation, z: _State, p: float, q: float, s: float, t: float) -> _State:
     """The moments after one iteration with the weights p, q, s, t."""
-    g, pi, moves = model.discount, model.share, model.moves
+    g, (moves, pi, chain) = model.discount, model.sparse
     seen_eps, seen_phi = s * z.e_eps + t * z.f_eps, s * z.e_phi + t * z.f_phi  # E (s e + t f) eps', ... phi'
-    new_eps = p * z.e_eps + q * z.f_eps + g * moves @ (pi @ seen_eps)  # E e_{k+1} eps'
-    new_phi = p * z.e_phi + q * z.f_phi + g * moves @ (pi @ seen_phi)
+    new_eps = p * z.e_eps + q * z.f_eps + g * (moves @ (pi @ seen_eps))  # E e_{k+1} eps'
+    new_phi = p * z.e_phi + q * z.f_phi + g * (moves @ (pi @ seen_phi))
     ahead_e = s * z.e_eps + t * z.e_phi  # E e (s eps + t phi)'
     ahead_f = s * z.f_eps + t * z.f_phi
     second, mean = pi @ (s * ahead_e + t * ahead_f), pi @ (s * z.mean + t * z.mean_f)  # X and v
     noise = (s + t) ** 2 * model.noise + g**2 * model.spread(second) + 2 * (s + t) * g * model.with_values @ mean
     noise = noise / model.batch
     ahead_new = s * new_eps + t * new_phi
-    new_e = p * z.second + q * z.lagged + g * (moves * ahead_e).sum(1)  # E e_{k+1} e
-    new_f = p * z.lagged + q * z.second_f + g * (moves * ahead_f).sum(1)
+    new_e = p * z.second + q * z.lagged + g * _rows(model.moves, ahead_e)  # E e_{k+1} e
+    new_f = p * z.lagged + q * z.second_f + g * _rows(model.moves, ahead_f)
     return _State(
-        mean=p * z.mean + q * z.mean_f + g * moves @ mean,
+        mean=p * z.mean + q * z.mean_f + g * (moves @ mean),
         mean_f=z.mean,
-        second=p * new_e + q * new_f + g * (moves * ahead_new).sum(1) + noise,
+        second=p * new_e + q * new_f + g * _rows(model.moves, ahead_new) + noise,
         lagged=new_e,
         second_f=z.second,
-        e_eps=p * new_eps + q * new_phi + g * ahead_new @ model.chain.T + noise[:, None] * pi.T,
+        e_eps=p * new_eps + q * new_phi + g * (chain @ ahead_new.T).T + noise[:, None] * model.share.T,
         e_phi=new_eps,
-        f_eps=p * z.e_eps + q * z.e_phi + g * ahead_e @ model.chain.T,
+        f_eps=p * z.e_eps + q * z.e_phi + g * (chain @ ahead_e.T).T,
         f_phi=z.e_eps,
     )
+
+
+def _rows(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """(n,): the inner products of the rows of two (n, S)."""
+    return np.einsum("ij,ij->i", a, b)

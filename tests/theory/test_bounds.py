@@ -84,3 +84,15 @@ def test_theorem_2_by_hand():
     slow = (9 / 0.1 + 30 * 0.1 * 49 + 16 * 7 * 0.1 * eta_2) / (2 * 0.05 * 20) + 8 * 3 * 7 * 0.01 / 0.05
     fast = 5 * 0.5 * 9 / (2 * 0.1 * 0.05 * 0.01) + (3 * 7 * 0.5 * 0.9 + 4 * 7 * eta_1 * 0.5 * 0.9) / (0.05 * 0.1)
     assert value == pytest.approx(slow + fast / 400)
+
+
+def test_the_bound_of_the_bias_by_loops():
+    step = mq.InverseSqrt(0.2)
+    found = bounds.bias(np.arange(60), KNOWN, step_size=step, beta=0.6, lam=0.9)
+    for k, value in enumerate(found):
+        if k <= 7:
+            want = sum(KNOWN.eta_1 * 0.6 * 0.9**i + KNOWN.eta_2 * 0.2 / np.sqrt(i + 1) for i in range(k))
+        else:
+            push, a = 0.6 * 0.9 ** (k - 7), 0.2 / np.sqrt(k - 7 + 1)
+            want = 4 * 3 * 7 * 0.01 + KNOWN.eta_1 * 7 * push + KNOWN.eta_2 * 7 * a
+        assert value == pytest.approx(want)
