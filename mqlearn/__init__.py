@@ -1,6 +1,6 @@
 """mqlearn: a bench on which Q-learning rules are compared against the exact optimum."""
 
-from mqlearn.algorithms import MomentumQ, MomentumQLinear, NeSA, QLearning, Rule, SpeedyQ, Stateful
+from mqlearn.algorithms import MomentumQ, MomentumQLinear, NeSA, QLearning, Rule, SpeedyQ, Stateful, averaged, minibatch
 from mqlearn.algorithms.step_sizes import Constant, Harmonic, InverseSqrt, Matched, Polynomial, RescaledLinear
 from mqlearn.errors import SettingError
 from mqlearn.experiments.settings import old_names
@@ -73,6 +73,7 @@ __all__ = [
     "Stateful",
     "Synchronous",
     "aggregation",
+    "averaged",
     "azar_linear",
     "chain_walk",
     "chain_walk_walls",
@@ -95,6 +96,7 @@ __all__ = [
     "inventory",
     "lower_bound",
     "machine",
+    "minibatch",
     "noisy_grid",
     "one_hot",
     "optimal",

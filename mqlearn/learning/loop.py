@@ -17,7 +17,7 @@ from mqlearn.checks import choice, finite_number, whole
 from mqlearn.errors import SettingError
 from mqlearn.learning.chains import Samples
 from mqlearn.learning.initial import Initial
-from mqlearn.learning.learners import Linear, can_share, shared_samples, start
+from mqlearn.learning.learners import Linear, can_share, shared_samples, start, with_state
 from mqlearn.learning.lockstep import Course, Part, advance, learners_of
 from mqlearn.learning.metrics import Evaluation, Measure, Metric, SimulationMeasure
 from mqlearn.learning.record import Recorder, Result
@@ -145,7 +145,8 @@ def run_together(
     rules = [rule.at(mdp.discount) if isinstance(rule, Stateful) else rule for rule in rules]
     for rule in rules:
         check(rule, mdp.discount)
-        check_place(rule, sampling, features, linear)
+        if isinstance(mdp, FiniteMDP):
+            check_place(with_state(rule, features, linear), sampling, features, linear)
     synchronous = isinstance(sampling, Synchronous)
     reward = resolve_reward(reward, synchronous)
     check_together(mdp, sampling, features, reward, metrics)
@@ -190,7 +191,11 @@ def run_together(
             [start(*common, some, source, rule) for some, source in zip(lanes, sources, strict=True)] for rule in rules
         ]
     courses = [
-        Course(rule, Recorder(mdp, optimal_q, iteration, n_seeds), rule.warnings(mdp.discount) + shared_warnings)
+        Course(
+            with_state(rule, features, linear),
+            Recorder(mdp, optimal_q, iteration, n_seeds),
+            rule.warnings(mdp.discount) + shared_warnings,
+        )
         for rule in rules
     ]
     by_part = zip(sources, zip(*learners, strict=True), strict=True)
@@ -215,9 +220,12 @@ def run_together(
     for number, course in enumerate(courses):
         left = learners_of(parts, number)
         facts = shared_facts | _seen(mdp, left, iterations, sampling, course.warnings)
-        if isinstance(course.rule, Rule) and isinstance(mdp, FiniteMDP) and features is None:
-            facts |= _horizon(course.rule, mdp, sampling, iterations, course.warnings)
-        results.append(course.recorder.result(left, course.seconds, facts, tuple(course.warnings), reward))
+        rule = rules[number]
+        if isinstance(rule, Rule) and isinstance(mdp, FiniteMDP) and features is None:
+            facts |= _horizon(rule, mdp, sampling, iterations, course.warnings)
+        each = rule.samples_per_iteration * rule.batch  # transitions that an iteration learns from, at each pair
+        each *= len(mdp.pairs) if synchronous and isinstance(mdp, FiniteMDP) else 1
+        results.append(course.recorder.result(each, left, course.seconds, facts, tuple(course.warnings), reward))
     return results
 
 

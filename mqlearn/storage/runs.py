@@ -1,7 +1,7 @@
 """Run folders: written whole, loaded lazily, and found again by digest.
 
-A run folder holds `config.yaml` (resolved settings), `curves.npz` (`iteration` (C,) int64 and each metric
-(n_seeds, C)), `tables.npz` (`q` (n_seeds, S, A), `error_iteration` (K,), `error_tables` (K, S, A)) and
+A run folder holds `config.yaml` (resolved settings), `curves.npz` (`iteration` and `samples` (C,) int64 and each
+metric (n_seeds, C)), `tables.npz` (`q` (n_seeds, S, A), `error_iteration` (K,), `error_tables` (K, S, A)) and
 `summary.json`, where null stands for what is not finite. A failed run has no arrays.
 """
 
@@ -29,6 +29,7 @@ from mqlearn.errors import SettingError
 from mqlearn.files import write_whole
 
 CONFIG, CURVES, TABLES, SUMMARY = FILES = ("config.yaml", "curves.npz", "tables.npz", "summary.json")
+AXES = ("iteration", "samples")  # curves that are no metrics
 TABLE_NAMES = ("q", "theta", "theta_average", "error_iteration", "error_tables", "visits")
 DONE = ("finished", "diverged")
 
@@ -66,7 +67,7 @@ class Run:
 
     @cached_property
     def curves(self) -> dict[str, np.ndarray]:
-        """`iteration` (C,) and each metric (n_seeds, C), read-only; NaN after divergence."""
+        """`iteration`, `samples` (C,) if recorded, each metric (n_seeds, C), read-only; NaN after divergence."""
         return _reading(self.folder / CURVES, _load_arrays)
 
     @cached_property
@@ -110,6 +111,8 @@ def write(
         (temporary / CONFIG).write_text(_yaml(settings), encoding="utf-8")
         if result is not None:
             iteration = {"iteration": np.asarray(result.iteration, dtype=np.int64)}
+            if (samples := getattr(result, "samples", None)) is not None:
+                iteration["samples"] = np.asarray(samples, dtype=np.int64)
             _save_arrays(temporary / CURVES, iteration | result.curves)
             tables = {name: getattr(result, name, None) for name in TABLE_NAMES}
             if tables["theta"] is not None:  # of which the tables are a product, and a large one
