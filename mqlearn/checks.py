@@ -24,6 +24,15 @@ def finite_number(value: object) -> float | None:
     return float(value)
 
 
+def within(name: str, value: object, low: float, high: float = math.inf, *, ends: str = "()") -> None:
+    """Refuse what is no number between low and high; `ends` says which of them belong to it: (), [), (] or []."""
+    number = finite_number(value)
+    above = number is not None and (low < number or (number == low and ends[0] == "["))
+    below = number is not None and (number < high or (number == high and ends[1] == "]"))
+    if not (above and below):
+        raise SettingError(name, value, f"must be a number in {ends[0]}{low:g}, {high:g}{ends[1]}")
+
+
 def finite(name: str, value: object) -> float:
     """The value as a float, if it is a finite number. Raises SettingError."""
     number = finite_number(value)

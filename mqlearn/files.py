@@ -13,9 +13,31 @@ def write_whole(path: Path, content: str | bytes) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
         temporary.write_bytes(content.encode("utf-8") if isinstance(content, str) else content)
+        flush(temporary)
         temporary.replace(path)
+    except OSError as error:
+        if error.filename is None:  # as where the disk is full
+            error.filename = str(path)
+        raise
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def is_there(name: str) -> bool:
+    """Whether a file or a folder has this name; a text that can be no name is none."""
+    try:
+        return Path(name).exists()
+    except (OSError, ValueError):
+        return False
+
+
+def flush(path: Path) -> None:
+    """Have the system put a file, or the names in a folder, on the disk itself: what a power cut then leaves alone."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def target(flag: str, name: str) -> Path:

@@ -38,6 +38,10 @@ class Rule:
         """Return Q_{k+1} from Q_k, Q_{k-1}, T_k Q_k and T_k Q_{k-1}; k is an array, so write np.where, not if."""
         raise NotImplementedError
 
+    def own_step_size(self, discount: float) -> StepSize:
+        """The step size of the rule's source at this discount, which `step_size=own` stands for."""
+        return self.step_size
+
     def warnings(self, discount: float) -> list[str]:
         """Reasons why this rule lies outside its theory at this discount; shown and recorded, never fatal."""
         return []

@@ -4,24 +4,17 @@ A step size is a callable from k (float64 array, any shape) to alpha_k (same sha
 do; the classes here check their parameters and print themselves.
 """
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
-from mqlearn.checks import finite_number
+from mqlearn.checks import within
 from mqlearn.errors import SettingError
 
 _SUMMED = 100_000  # terms
 
 StepSize = Callable[[np.ndarray], np.ndarray]
-
-
-def _check(name: str, value: float, low: float, high: float = math.inf, *, strict: bool = True) -> None:
-    number = finite_number(value)
-    if number is None or not (low < number < high or (not strict and number == low)):
-        raise SettingError(name, value, f"must be a number in {'(' if strict else '['}{low:g}, {high:g})")
 
 
 def total(step_size: StepSize, iterations: int) -> float:
@@ -44,7 +37,7 @@ class Harmonic:
     offset: float = 0.0
 
     def __post_init__(self) -> None:
-        _check("step_size.offset", self.offset, 0.0, strict=False)
+        within("step_size.offset", self.offset, 0.0, ends="[)")
 
     def __call__(self, k: np.ndarray) -> np.ndarray:
         return 1.0 / (k + 1.0 + self.offset)
@@ -59,9 +52,9 @@ class Polynomial:
     offset: float = 0.0
 
     def __post_init__(self) -> None:
-        _check("step_size.exponent", self.exponent, 0.0, strict=False)
-        _check("step_size.scale", self.scale, 0.0)
-        _check("step_size.offset", self.offset, 0.0, strict=False)
+        within("step_size.exponent", self.exponent, 0.0, ends="[)")
+        within("step_size.scale", self.scale, 0.0)
+        within("step_size.offset", self.offset, 0.0, ends="[)")
 
     def __call__(self, k: np.ndarray) -> np.ndarray:
         return self.scale / (k + 1.0 + self.offset) ** self.exponent
@@ -74,7 +67,7 @@ class RescaledLinear:
     discount: float
 
     def __post_init__(self) -> None:
-        _check("step_size.discount", self.discount, 0.0, 1.0)
+        within("step_size.discount", self.discount, 0.0, 1.0)
 
     def __call__(self, k: np.ndarray) -> np.ndarray:
         return 1.0 / (1.0 + (1.0 - self.discount) * (k + 1.0))
@@ -87,7 +80,7 @@ class Constant:
     alpha: float = 0.1
 
     def __post_init__(self) -> None:
-        _check("step_size.alpha", self.alpha, 0.0)
+        within("step_size.alpha", self.alpha, 0.0)
 
     def __call__(self, k: np.ndarray) -> np.ndarray:
         return np.full_like(k, self.alpha, dtype=np.float64)
@@ -101,8 +94,8 @@ class InverseSqrt:
     h: float = 1.0
 
     def __post_init__(self) -> None:
-        _check("step_size.alpha", self.alpha, 0.0)
-        _check("step_size.h", self.h, 0.0)
+        within("step_size.alpha", self.alpha, 0.0)
+        within("step_size.h", self.h, 0.0)
 
     def __call__(self, k: np.ndarray) -> np.ndarray:
         return self.alpha * np.sqrt(self.h / (k + self.h))
@@ -123,8 +116,8 @@ class Matched:
     def __post_init__(self) -> None:
         if not callable(self.base):
             raise SettingError("step_size.base", self.base, "must be a step size, such as constant or inverse_sqrt")
-        _check("step_size.beta", self.beta, 0.0, 1.0, strict=False)
-        _check("step_size.lam", self.lam, 0.0, 1.0, strict=False)
+        within("step_size.beta", self.beta, 0.0, 1.0, ends="[)")
+        within("step_size.lam", self.lam, 0.0, 1.0, ends="[)")
 
     def __call__(self, k: np.ndarray) -> np.ndarray:
         return self.base(k) / (1.0 - self.beta * self.lam**k)

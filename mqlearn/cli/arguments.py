@@ -10,6 +10,16 @@ from mqlearn.errors import SettingError, nearest
 from mqlearn.files import target as writable
 
 CONFIG_DIR = ("--config-dir", "-cd")
+# What Hydra has for programs with several configurations.
+_HYDRAS = {
+    **dict.fromkeys(
+        ("-cn", "--config-name", "-cp", "--config-path"),
+        "there is one configuration, conf/config.yaml; --config-dir DIR adds your own choices to its groups",
+    ),
+    **dict.fromkeys(("--resolve", "-p", "--package"), "goes with --cfg job, which prints the composed settings"),
+    "--experimental-rerun": "is Hydra's; mqlearn rerun FOLDER repeats a run",
+    "--version": "stands alone: mqlearn --version",
+}
 # A step size within a step size is a choice of its group, which Hydra spells with an @.
 _NESTED = re.compile(r"^step_size\.base=(?!null$)(?=[a-z_]+(,[a-z_]+)*$)")
 
@@ -54,12 +64,18 @@ def parse(
             options.files[name] = writable(name, value) if name in written and value != "-" else Path(value)
         elif argument in flags:
             options.given.add(argument)
+        elif "=" in argument and not name.lstrip("+~").strip():
+            raise SettingError("override", argument, "has no name before the =")
+        elif name in _HYDRAS:
+            raise SettingError("flag", argument, _HYDRAS[name])
         elif argument.startswith("-"):
             known = [*flags, *written, *read, *values]
             expected = f"must be one of {', '.join(known)}" if known else "there are no flags here"
             raise SettingError("flag", argument, expected + nearest(name, known))
         else:
-            options.overrides.append(_NESTED.sub("step_size@step_size.base=", argument))
+            # An experiment is added, as Hydra's manual writes it, or chosen, since there is none by default.
+            text = argument.removeprefix("+") if argument.startswith("+experiment=") else argument
+            options.overrides.append(_NESTED.sub("step_size@step_size.base=", text))
     return options
 
 
@@ -85,6 +101,20 @@ def take_existing(options: Options) -> str | None:
 
     existing = take(options, "existing")
     return None if existing is None else choice("existing", existing, EXISTING)
+
+
+def take_plugins(options: Options) -> None:
+    """Take `plugins`, and import these modules of the user's: records made with them can then be built again.
+
+    Raises SettingError.
+    """
+    from mqlearn.experiments.settings import plugins
+
+    written = take(options, "plugins")
+    if written is not None:
+        plugins.search(options.config_dir)
+        inner = written.strip("'\"").removeprefix("[").removesuffix("]")
+        plugins.load([name for name in map(str.strip, inner.split(",")) if name])
 
 
 def take_switch(options: Options, setting: str) -> bool:

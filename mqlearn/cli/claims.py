@@ -123,6 +123,7 @@ def answer(
     from mqlearn.analysis.comparison import selection
     from mqlearn.experiments.plan import Plan, composed
     from mqlearn.experiments.run_missing import finished
+    from mqlearn.storage import lookup
 
     wanted = [needs(claim, overrides, smoke=smoke, config_dir=config_dir) for claim in chosen]
     lists = {
@@ -137,6 +138,8 @@ def answer(
         _enough_seeds(claim, one, min(cells[tuple(cell)].settings["n_seeds"] for cell in one.lists.values()))
     on_disk = {identity.digest_of(run): run for run in selection.find(outputs_folder()).runs}
     done = {one.digest: on_disk[one.digest] for one in planned if one.digest in on_disk}
+    left = {one.digest for one in planned} - done.keys()
+    done |= lookup.with_digests(outputs_folder(), left, planned[0].uri)
     by_experiment: dict[str, list[Any]] = {}
     for one in planned:
         if one.digest not in done:

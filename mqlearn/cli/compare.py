@@ -1,4 +1,4 @@
-"""`mqlearn compare`: which runs, which pairs, and the answers as tables. It reads finished runs on disk alone."""
+"""`mqlearn compare`: which runs, which pairs, and the answers as tables. It reads finished runs, and makes none."""
 
 import contextlib
 import json
@@ -30,6 +30,7 @@ class Request:
     own: dict[str, Any] = field(default_factory=dict)
     files: dict[str, Path] = field(default_factory=dict)
     config_dir: str | None = None
+    tracking: list[str] = field(default_factory=list)
 
 
 def compare(arguments: Sequence[str]) -> int:
@@ -38,13 +39,14 @@ def compare(arguments: Sequence[str]) -> int:
     from mqlearn.analysis.comparison.columns import terminal_width
     from mqlearn.analysis.comparison.labels import entries, planned
     from mqlearn.analysis.comparison.pairing import answers, pairs
+    from mqlearn.storage import tracking
 
     request, width = read(arguments), terminal_width()
     question = question_of(request.own)
     outputs = outputs_folder()
-    found = selection.find(outputs, request.names or None)
+    found = selection.find(outputs, request.names or None, tracking.named(request.tracking, outputs))
     if not found.runs:
-        problem = "\n".join([f"there is no finished run in {outputs / 'runs'}", *found.notes])
+        problem = "\n".join([f"there is no finished run in {outputs / 'runs'} or in the store", *found.notes])
         raise SettingError("selection", " ".join(arguments), problem)
     chosen = selection.select(found.runs, request.overrides, (*_OWN, "experiment.name"))
     curves = planned(request.names[0], request.config_dir) if len(request.names) == 1 else {}
@@ -89,9 +91,10 @@ def plain(names: Sequence[str], overrides: Sequence[str], config_dir: str | None
 
 def read(arguments: Sequence[str]) -> Request:
     """Raises SettingError for a flag, a setting or a file that cannot be."""
-    from mqlearn.cli.arguments import CONFIG_DIR, parse
+    from mqlearn.cli.arguments import CONFIG_DIR, parse, take_plugins
 
     options = parse(arguments, values=CONFIG_DIR, written=_FILES)
+    take_plugins(options)
     request = Request(files=options.files, config_dir=options.config_dir)
     for override in options.overrides:
         key, equals, value = override.partition("=")
@@ -103,6 +106,8 @@ def read(arguments: Sequence[str]) -> Request:
             raise SettingError("override", override, example + nearest(key, _OWN))
         if key in ("experiment.name", "experiment"):
             request.names += [part.strip(" '\"") for part in value.split(",")]
+        elif key.partition(".")[0] == "tracking":
+            request.tracking.append(override)
         elif key in _OWN:
             request.own[key] = _own(key, value)
         else:

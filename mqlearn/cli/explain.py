@@ -13,6 +13,7 @@ from mqlearn.analysis.report.page import PROVENANCE
 from mqlearn.errors import SettingError
 from mqlearn.experiments.settings import compose
 from mqlearn.experiments.settings.cell import tracking_section
+from mqlearn.files import is_there
 from mqlearn.paths import outputs_folder
 from mqlearn.storage import runs
 
@@ -31,7 +32,7 @@ def explain(arguments: Sequence[str]) -> int:
     from mqlearn.cli.arguments import only, parse
 
     options = parse(arguments, flags=("--json",))
-    if not options.overrides or ("=" in options.overrides[0] and not Path(options.overrides[0]).exists()):
+    if not options.overrides or ("=" in options.overrides[0] and not is_there(options.overrides[0])):
         raise SettingError("explain", " ".join(arguments), "must name a file first: a picture or a report of mqlearn's")
     name, *overrides = options.overrides
     only("explain", overrides, ("tracking",))
@@ -51,8 +52,8 @@ def provenance(path: Path) -> dict[str, Any]:
     problem = SettingError(
         "file", str(path), f"holds no record of mqlearn's; it must be one of its {', '.join(KINDS)} files"
     )
-    if not path.is_file():
-        raise SettingError("file", str(path), "is a folder" if path.is_dir() else "there is no such file")
+    if not is_there(str(path)) or not path.is_file():
+        raise SettingError("file", str(path), "is a folder" if is_there(str(path)) else "there is no such file")
     if path.suffix.lower() not in KINDS:
         raise problem
     try:

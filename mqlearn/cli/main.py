@@ -4,12 +4,14 @@ import importlib
 import os
 import sys
 
+from mqlearn.cli import streams
 from mqlearn.cli.verbs import VERBS
 from mqlearn.paths import CONF
 
 
 def main(argv: list[str] | None = None) -> None:
     """The console script: exits with 0, 1 (a difference or a failed run) or 2 (a setting that is not admissible)."""
+    streams.unbroken()
     arguments = list(sys.argv[1:] if argv is None else argv)
     if not arguments or arguments[0] in ("-h", "--help", "help"):
         print("usage: mqlearn VERB [overrides]      (mqlearn VERB --help explains)\n")
@@ -25,7 +27,11 @@ def main(argv: list[str] | None = None) -> None:
         print(_help(verb))
         return
     from mqlearn.errors import SettingError, nearest
+    from mqlearn.experiments.settings import plugins
 
+    plugins.forget()
+    # What starts with the current folder on its path would take a file of the user's for a module of Python's.
+    os.environ.setdefault("PYTHONSAFEPATH", "1")
     # Runs use the cores side by side themselves, and threads of BLAS would only wait beside them. Set before NumPy is
     # loaded, inherited by all workers; what a user has set stays.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -51,9 +57,6 @@ def main(argv: list[str] | None = None) -> None:
     except KeyboardInterrupt:
         sys.stderr.write("mqlearn: interrupted; finished runs are kept\n")
         code = 130
-    except BrokenPipeError:  # the reader of a pipe has gone; keep the interpreter from complaining about it
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        code = 0
     finally:
         sys.argv = given
     sys.exit(code)

@@ -12,7 +12,7 @@ from mqlearn.analysis.comparison.labels import Entry
 from mqlearn.analysis.report import page, verdicts
 from mqlearn.analysis.report.subjects import Subject, subjects
 from mqlearn.cli import compare
-from mqlearn.cli.arguments import CONFIG_DIR, parse
+from mqlearn.cli.arguments import CONFIG_DIR, parse, take_plugins
 from mqlearn.errors import SettingError
 from mqlearn.experiments import execute
 from mqlearn.experiments.plan import Plan, plan
@@ -31,6 +31,7 @@ _KINDS = (".html", ".htm")
 def report(arguments: Sequence[str]) -> int:
     """`mqlearn report`: returns 0. Raises SettingError if no run matches, or a file cannot be read or written."""
     options = parse(arguments, values=CONFIG_DIR, written=("--output",), read=("--verdicts",))
+    take_plugins(options)
     files, config_dir, overrides = options.files, options.config_dir, options.overrides
     tracked = [text for text in overrides if text.startswith(("tracking=", "tracking."))]
     name = next(
@@ -43,7 +44,7 @@ def report(arguments: Sequence[str]) -> int:
     outputs = outputs_folder()
     output = _target(files.get("--output") or outputs / "reports" / f"{runs.slug(name)}.html")
     answers = _given(files["--verdicts"]) if "--verdicts" in files else None
-    found = selection.find(outputs, [name])
+    found = selection.find(outputs, [name], track.uri)
     if not found.runs:
         problem = "\n".join(["has no finished run", *found.notes])
         raise SettingError("experiment.name", name, problem)
@@ -142,7 +143,7 @@ def _failed(outputs: Path, name: str) -> list[runs.Run]:
     """The runs of an experiment that failed or were killed and have not been done since."""
     ended: dict[str, runs.Run] = {}
     done = set()
-    for folder in sorted((outputs / "runs" / runs.slug(name)).iterdir()):
+    for folder in sorted((outputs / "runs" / runs.slug(name)).glob("[!.]*")):
         try:
             run = runs.load(folder)
         except SettingError:

@@ -1,10 +1,14 @@
 """`mqlearn run`: one cell, or with -m a sweep of them. Every cell is validated before anything is created."""
 
+import itertools
+import os
 import sys
 from collections.abc import Sequence
 from itertools import pairwise
 
-from mqlearn.cli.arguments import CONFIG_DIR, Options, parse, take_existing, take_switch
+from mqlearn.checks import choice
+from mqlearn.cli.arguments import CONFIG_DIR, Options, parse, take, take_existing, take_switch
+from mqlearn.errors import SettingError
 from mqlearn.experiments import processes
 from mqlearn.experiments.execute import describe
 from mqlearn.experiments.jobs import check_place, finished_run, hydra_main, run_one, too_long
@@ -13,6 +17,10 @@ from mqlearn.experiments.settings import compose
 from mqlearn.experiments.sweep import command as sweeps
 from mqlearn.paths import outputs_folder
 
+_SHOWN = {
+    ("-c", "--cfg"): ("job", "hydra", "all"),
+    ("-i", "--info"): ("all", "config", "defaults", "defaults-tree", "plugins", "searchpath"),
+}
 _SHOWN_BY_HYDRA = ("-c", "--cfg", "-i", "--info", "--hydra-help")
 
 
@@ -21,6 +29,8 @@ def run(arguments: Sequence[str]) -> int:
     if any(argument.split("=")[0] in _SHOWN_BY_HYDRA for argument in arguments):
         return _shown_by_hydra(arguments)
     options = parse(arguments, flags=("-m", "--multirun", "-r", "--run"), values=CONFIG_DIR)
+    _mode(options)
+    _warn_of_names(options)
     preview, existing = take_switch(options, "preview"), take_existing(options)
     if not options.multirun and not preview:
         return _single(options, existing or "rerun")
@@ -46,7 +56,7 @@ def _single(options: Options, existing: str) -> int:
         return 0
     _warn_of_cells(job)
     with processes.ending_promptly(lambda: None):
-        run_one(job)
+        run_one(job, skip=existing == "skip")
     return 0
 
 
@@ -56,9 +66,34 @@ def _warn_of_cells(job: compose.Job) -> None:
         sys.stderr.write(f"warning: this is one run; the {cells} cells of this experiment are run by mqlearn run -m\n")
 
 
+def _mode(options: Options) -> None:
+    """`hydra.mode=MULTIRUN`, as an experiment of Hydra's may say it, is -m. Raises SettingError."""
+    mode = take(options, "hydra.mode")
+    if mode is not None:
+        mode = choice("hydra.mode", mode.upper(), ("RUN", "MULTIRUN"))
+        if mode == "RUN" and options.multirun:
+            raise SettingError("hydra.mode", mode, "does not go with -m, which makes a sweep")
+        if mode == "MULTIRUN":
+            options.given.add("-m")
+
+
+def _warn_of_names(options: Options) -> None:
+    """Say that a variable of MLflow's names no experiment here: it is a setting, and part of a run's folder."""
+    name = os.environ.get("MLFLOW_EXPERIMENT_NAME")
+    if name and not any(text.startswith(("experiment=", "experiment.name=")) for text in options.overrides):
+        sys.stderr.write(f"warning: MLFLOW_EXPERIMENT_NAME is not used; write experiment.name='{name}'\n")
+
+
 def _shown_by_hydra(arguments: Sequence[str]) -> int:
+    for (flags, known), (flag, after) in itertools.product(_SHOWN.items(), pairwise((*arguments, ""))):
+        name, equals, value = flag.partition("=")
+        if name in flags and not (name in ("-i", "--info") and not equals and not after):
+            choice(name, value if equals else after, known)
     folders = [after for flag, after in pairwise((*arguments, "")) if flag in CONFIG_DIR]
     folders += [text.partition("=")[2] for text in arguments if text.startswith("--config-dir=")]
     overrides = [text for text in arguments if "=" in text and not text.startswith("-")]
     compose.check(overrides, folders[0] if folders else None)
-    return hydra_main([*(text for text in arguments if text not in overrides), *overrides])
+    try:
+        return hydra_main([*(text for text in arguments if text not in overrides), *overrides])
+    except SystemExit as ended:  # Hydra has said what it does not like
+        return 2 if ended.code else 0

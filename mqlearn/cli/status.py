@@ -7,22 +7,23 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from mqlearn.cli.arguments import only, parse
+from mqlearn.cli.arguments import only, parse, take_plugins
 from mqlearn.errors import SettingError, nearest
 from mqlearn.experiments import execute
 from mqlearn.experiments.settings import compose, identity
-from mqlearn.experiments.sweep import journal
+from mqlearn.experiments.sweep import journal, states
 from mqlearn.files import deliver
 from mqlearn.paths import outputs_folder
 from mqlearn.storage import runs
-from mqlearn.storage.store import TrackingError, recorded
+from mqlearn.storage.store import TrackingError, experiments, recorded
 
-_ORDER = ("planned", "done", "running", "failed", "killed", "missing", "diverged", "not_uploaded")
+_ORDER = ("planned", "done", "running", "failed", "killed", "missing", "damaged", "diverged", "not_uploaded")
 
 
 def status(arguments: Sequence[str]) -> int:
     """`mqlearn status`: print the cells of one experiment, or of all; 1 if a cell has failed. `--json -`: to stdout."""
     options = parse(arguments, written=("--json",))
+    take_plugins(options)
     overrides, target = options.overrides, options.files.get("--json")
     only("status", overrides, ("experiment", "tracking"))
     settings = compose.compose(["tracking=mlflow", *overrides])
@@ -37,6 +38,8 @@ def status(arguments: Sequence[str]) -> int:
                 f"no sweep has planned it and the store has none of its runs; planned: {', '.join(known) or 'none'}"
             )
             raise SettingError("experiment.name", track.experiment, expected + nearest(track.experiment, known))
+    if not plans and not named:  # as on a machine that has the address of the store alone
+        names = experiments(track.uri or "")
     reports = [experiment(track.uri or "", name, plans) for name in names]
     content = reports[0] if named else {"experiments": reports}
     text = json.dumps(content, indent=1)
@@ -54,12 +57,12 @@ def experiment(uri: str, name: str, plans: Sequence[dict[str, Any]]) -> dict[str
     planned: dict[str, dict[str, Any]] = {}
     present: dict[str, str] = {}  # digests of today, by those of plans of earlier versions
     for plan in plans:  # oldest first: the newest plan of a cell is the one that counts
-        states = None
+        said = None
         for one in plan["cells"]:
             if one["experiment"] == name:
-                states = journal.states(plan["folder"]) if states is None else states
+                said = journal.states(plan["folder"]) if said is None else said
                 earlier = planned.pop(one["digest"], {}).get("state")
-                state = states.get(one["number"]) or (earlier if one["done_before"] else None)
+                state = said.get(one["number"]) or (earlier if one["done_before"] else None)
                 planned[one["digest"]] = {**one, "plan": plan, "state": state}
                 present[one.get("recorded_digest", one["digest"])] = one["digest"]
     try:
@@ -76,7 +79,7 @@ def experiment(uri: str, name: str, plans: Sequence[dict[str, Any]]) -> dict[str
     count = Counter(row["status"] for row in rows)
     report: dict[str, Any] = {"experiment": name, "planned": len(planned)}
     report["done"] = count["finished"] + count["diverged"]
-    report |= {key: count[key] for key in ("running", "failed", "killed", "missing", "diverged")}
+    report |= {key: count[key] for key in ("running", "failed", "killed", "missing", "damaged", "diverged")}
     report["not_uploaded"] = sum(row["tracked"] and not row["run_id"] and row["status"] in runs.DONE for row in rows)
     report["cells"] = rows
     return report
@@ -88,21 +91,20 @@ def _row(digest: str, planned: dict[str, Any] | None, run: Any) -> dict[str, Any
     row |= {"folder": one.get("folder") or run.folder, "sweep": one["plan"]["id"] if one else run.sweep or None}
     row |= {"cell": one.get("cell"), "group": one.get("group"), "command": one.get("command"), "error": None}
     row |= {"diverged": None, "tracked": one.get("tracked", True)}
-    state = one.get("state") or {}
-    if run is not None and run.status == "FINISHED":
-        return row | {"status": run.outcome or "finished", "run_id": run.run_id, "diverged": run.diverged or None}
-    if planned is not None and state.get("state") == "running":
-        ended = one["plan"].get("ended") or not journal.alive(state)
-        return row | ({"status": "killed", "error": "its process died"} if ended else {"status": "running"})
-    if planned is not None and runs.is_complete(one["folder"], digest, identity.digest_of):
-        kept = runs.load(one["folder"])
-        diverged = "; ".join(f"seed {seed} at iteration {step}" for seed, step in kept.diverged.items())
-        return row | {"status": kept.status, "diverged": diverged or None, "run_id": None}
-    if state.get("state") in ("failed", "killed"):
-        return row | {"status": state["state"], "error": state.get("error")}
-    if run is not None and run.status in ("FAILED", "KILLED"):
-        return row | {"status": run.status.lower(), "error": run.error or None, "run_id": run.run_id}
-    return row  # among these: states that say done, of runs whose files and record are gone
+    if planned is None:
+        words = {"FINISHED": run.outcome or "finished", "FAILED": "failed", "KILLED": "killed"}
+        row |= {"status": words.get(run.status, "missing"), "error": run.error or None, "run_id": run.run_id}
+        return row | {"diverged": run.diverged or None}
+    now = states.state(outputs_folder(), one, one["state"], run, ended="ended" in one["plan"])
+    row |= {"status": now.word, "error": now.error}
+    if run is not None and run.status in ("FINISHED", now.word.upper()):
+        row["run_id"] = run.run_id
+    if now.run is not None:
+        seeds = now.run.diverged.items()
+        row["diverged"] = "; ".join(f"seed {seed} at iteration {step}" for seed, step in seeds) or None
+    elif run is not None and now.word in runs.DONE:
+        row["diverged"] = run.diverged or None
+    return row
 
 
 def _plans(outputs: Path) -> list[dict[str, Any]]:
@@ -120,9 +122,9 @@ def _text(report: dict[str, Any]) -> str:
     lines = [f"{report['experiment']}: " + ", ".join(f"{report[key]} {key.replace('_', ' ')}" for key in _ORDER)]
     names = journal.told_apart([(row["name"], row["cell"]) for row in report["cells"]])
     for row, name in zip(report["cells"], names, strict=True):
-        if row["status"] in ("running", "missing", "failed", "killed"):
+        if row["status"] in ("running", "missing", "failed", "killed", "damaged"):
             lines.append(f"  {row['status']}: {name}" + (f": {row['error']}" if row["error"] else ""))
-            if row["command"] and row["status"] in ("failed", "killed"):
+            if row["command"] and row["status"] in ("failed", "killed", "damaged"):
                 lines.append(f"    alone: {row['command']}")
         elif row["diverged"]:
             lines.append(f"  diverged: {name}: {row['diverged'][:100]}")

@@ -2,26 +2,26 @@
 
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 
 from mqlearn.cli.arguments import only, parse
 from mqlearn.errors import SettingError
 from mqlearn.experiments.execute import tracker
 from mqlearn.experiments.settings import compose
+from mqlearn.files import is_there
 from mqlearn.storage import runs, tracking
 
 
 def upload(arguments: Sequence[str]) -> int:
     """`mqlearn upload`: deliver run folders to the store, each once; 1 if one was not delivered."""
     options = parse(arguments)
-    folders = [argument for argument in options.overrides if Path(argument).exists() or "=" not in argument]
+    folders = [argument for argument in options.overrides if is_there(argument) or "=" not in argument]
     overrides = [argument for argument in options.overrides if argument not in folders]
     if not folders:
         raise SettingError("upload", " ".join(arguments), "must name at least one run folder")
     only("upload", overrides, ("tracking",))
     settings = compose.compose(["tracking=mlflow", *overrides])
     for folder in folders:
-        settings["experiment"] = runs.load(folder).settings["experiment"]
+        settings["experiment"] = runs.recorded_settings(runs.load(folder))["experiment"]
         track = tracker(settings)
         try:
             track.prepare()

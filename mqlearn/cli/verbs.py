@@ -55,7 +55,8 @@ Figures: {figures}""",
   mqlearn compare experiment.name=figure1 summary=time epsilon=0.01 env=frozen_lake_4x4
   mqlearn compare algorithm=momentum_q,q_learning discount=0.99  a selection over all experiments
 
-Reads the finished runs in outputs/runs. A block shares model, discount, reward, Q_0, features and sampling.
+Reads the finished runs in outputs/runs and those that the store alone has (tracking.uri=URI, or tracking=none: not). A
+block shares model, discount, reward, Q_0, features and sampling.
 Settings: against=LABEL  at=K (last)  epsilon=E  summary=error|area|time|return  metric=NAME  level=0.05
   diverged=worst|censored|excluded (how diverged seeds enter)  interval=bca|percentile|t
   allow_mixed=true (pairs across blocks)  calibrate=true (each run against itself: how often the tests are wrong)
@@ -87,8 +88,8 @@ these digests are on this machine: MLflow run ids and folders.""",
   mqlearn status                          all experiments that sweeps have planned
   mqlearn status experiment.name=figure1 --json status.json
 
-Cells planned, done, running, failed, killed, missing, diverged, and not uploaded, from the store and the plans in
-outputs/sweeps (a plan that is no longer wanted: delete its folder). Exit code 1 if a cell has failed.""",
+Cells planned, done, running, failed, killed, missing, damaged, diverged, and not uploaded, from the store and the
+plans in outputs/sweeps (a plan that is no longer wanted: delete its folder). Exit code 1 if a cell has failed.""",
     ),
     "claims": Verb(
         "which claims of the paper hold: runs what is missing, then tests them",
@@ -139,10 +140,11 @@ outside, failed, with exit code 1. Nothing is left in the outputs folder or in t
 Overrides: algorithm, step_size, discount, iterations, n_seeds, seed, plugins; figures are then left out.""",
     ),
     "rerun": Verb(
-        "repeat a run from its record alone and compare the numbers",
-        """mqlearn rerun FOLDER|RUN_ID [n_workers=N] [tracking.uri=URI]
+        "repeat a run from its record and compare the numbers",
+        """mqlearn rerun FOLDER|RUN_ID [plugins=[my_module]] [n_workers=N] [tracking.uri=URI]
 
-Repeats a run from its record alone and says whether the numbers are the same (exit code 1 if not).""",
+Repeats a run from its record and says whether the numbers are the same (exit code 1 if not). A record is data: modules
+of your own that the run was made with are named again, with plugins=[...].""",
     ),
     "upload": Verb(
         "deliver a run folder to the tracking store",

@@ -8,7 +8,7 @@ import shlex
 import subprocess
 import sys
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,11 +37,11 @@ class Tracker:
         if self.uri is not None:
             tracking.prepare(self.uri, self.experiment, outputs=outputs_folder())
 
-    def log(self, run_done: Any) -> Any:
+    def log(self, run_done: Any, *, again: bool = False) -> Any:
         """The run with its id in the store; if the store fails, as it was, and a message says what to do."""
         from mqlearn.storage.store import shown
 
-        logged, problem = self.deliver(run_done)
+        logged, problem = self.deliver(run_done, again=again)
         if problem:
             uri = f" tracking.uri={shlex.quote(self.uri or '')}" if self.named else ""
             sys.stderr.write(
@@ -50,14 +50,20 @@ class Tracker:
             )
         return logged
 
-    def deliver(self, run_done: Any) -> tuple[Any, str | None]:
-        """`log` without the message: the run, and why it is not tracked."""
+    def deliver(
+        self, run_done: Any, *, again: bool = False, tags: dict[str, str] | None = None
+    ) -> tuple[Any, str | None]:
+        """`log` without the message: the run, and why it is not tracked.
+
+        Each digest is recorded once, unless it was to run again. `tags` go before those of its summary.
+        """
         from mqlearn.storage import runs, tracking
 
         if self.uri is None:
             return run_done, None
+        record = tracking.log if again else tracking.record
         try:
-            tracking.log(run_done, self.uri, self.experiment, self.per_seed)
+            record(run_done, self.uri, self.experiment, self.per_seed, tags=tags)
         except (tracking.TrackingError, SettingError) as error:
             return runs.load(run_done.folder), str(error)
         return runs.load(run_done.folder), None
@@ -77,6 +83,55 @@ def tracker(settings: dict[str, Any]) -> Tracker:
         raise SettingError("experiment.name", name, "is MLflow's own, where stray runs land: choose another name")
     uri = tracking.resolve_uri(node["uri"], os.environ.get("MLFLOW_TRACKING_URI"), outputs_folder())
     return Tracker(uri, name, node["per_seed"], node["uri"] is not None)
+
+
+def claim(experiment: str, digest: str) -> tuple[str, str, str]:
+    """The words that a cell is claimed by, in `locks.folder(outputs)`, by whoever runs it."""
+    return "cell", experiment, digest
+
+
+@contextlib.contextmanager
+def claimed(cells: Sequence[Cell]) -> Iterator[bool]:
+    """Hold cells, so that no other process runs them meanwhile; yields whether they had to be waited for."""
+    from mqlearn.storage import locks
+
+    names = [claim(cell.settings["experiment"]["name"], cell.digest) for cell in cells]
+    with locks.many(locks.folder(outputs_folder()), names) as waited:
+        yield waited
+
+
+def finished(folder: Path, digest: str, track: Tracker) -> Any:
+    """The whole finished run of a cell, in its folder or else in the store; None if it is to be run.
+
+    To be asked by the holder of its claim: records of earlier versions, whose digests are others, were looked for when
+    it was planned. A damaged folder is made again, whatever the store has.
+    """
+    from mqlearn.storage import lookup, runs
+    from mqlearn.storage.store import TrackingError
+
+    run, damaged = runs.look(folder, digest, identity.digest_of)
+    if run is None and not damaged and track.uri is not None:
+        with contextlib.suppress(TrackingError):  # met again, and reported, when the run is logged
+            run = lookup.finished(outputs_folder(), track.experiment, store=track.uri, digests=[digest]).get(digest)
+    return run
+
+
+def perform_missing(
+    some: Sequence[tuple[Cell, Path]], *, again: bool, quiet: bool = False, progress: Callable[[int, float], None]
+) -> list[Any]:
+    """The runs of cells of one `Cell.samples_key`: claimed, and run unless they are finished by now. Not tracked.
+
+    again: run them even so.
+    """
+    with claimed([cell for cell, _ in some]):
+        done = {
+            cell.digest: None if again else finished(folder, cell.digest, tracker(cell.settings))
+            for cell, folder in some
+        }
+        left = [(cell, folder) for cell, folder in some if done[cell.digest] is None]
+        made = perform_together(left, UNTRACKED, quiet=quiet, progress=progress) if left else []
+        done |= {run.digest: run for run in made}
+    return [done[cell.digest] for cell, _ in some]
 
 
 def perform(
@@ -109,6 +164,7 @@ def perform_together(
     from mqlearn.storage import runs
 
     for cell, folder in some:
+        runs.clear(folder)
         runs.check_target(folder, cell.digest, identity.digest_of)
     # Shown when MLflow is imported beside another thread that handles warnings; no proxy is used here.
     warnings.filterwarnings("ignore", "SOCKS support in urllib3")
@@ -229,7 +285,8 @@ def describe(run_done: Any) -> str:
         interval = "no interval" if final["low"] is None else f"[{final['low']:.4g}, {final['high']:.4g}]"
         lines.append(f"  {metric:14} {final['mean']:.6g}  {interval}")
     if summary["final"]:
-        lines.append(f"  at k = {run_done.settings['iterations']}: mean, 95 % interval of the mean, {n_seeds} seeds")
+        seeds = f"{n_seeds} seed{'s' * (n_seeds != 1)}"
+        lines.append(f"  at k = {run_done.settings['iterations']}: mean, 95 % interval of the mean, {seeds}")
     if "effective_horizon" in summary:
         wanted = 1 / (1 - run_done.settings["discount"])
         horizon = f"{summary['effective_horizon']:.4g} whole steps a pair"

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from mqlearn.errors import SettingError, SettingErrors
-from mqlearn.experiments.execute import COMMAND, command, describe, perform, prospects, tracker
+from mqlearn.experiments.execute import COMMAND, claimed, command, describe, finished, perform, prospects, tracker
 from mqlearn.experiments.settings import compose, identity
 from mqlearn.experiments.settings.cell import Cell, build
 from mqlearn.experiments.settings.refusals import hydra_errors
 from mqlearn.paths import CONF, outputs_folder
-from mqlearn.storage import lookup
+from mqlearn.storage import lookup, runs
 
 OBJECTIVE = "MQLEARN_OBJECTIVE"  # environment variable: the metric that a job returns to Optuna
 
@@ -26,8 +26,6 @@ def too_long(folder: Path) -> bool:
 
 def check_place(job: compose.Job) -> None:
     """Raise SettingError if a run cannot be tracked as asked for, or not be written to the folder that Hydra makes."""
-    from mqlearn.storage import runs
-
     tracker(job.cell.settings)
     if too_long(job.folder):
         raise SettingError("hydra.run.dir", job.folder, "is too long for the name of a folder")
@@ -39,8 +37,10 @@ def check_place(job: compose.Job) -> None:
 
 
 def finished_run(job: compose.Job) -> Any:
-    """The finished run of a job, None if there is none."""
+    """The finished run of a job; None if there is none, or if its folder is damaged, and is to be made again."""
     track, digest = tracker(job.cell.settings), job.cell.digest
+    if runs.look(job.folder, digest, identity.digest_of)[1]:
+        return None
     found = lookup.finished(
         outputs_folder(), track.experiment, store=track.uri, digests=[digest], digest_of=identity.digest_of
     )
@@ -66,8 +66,11 @@ def hydra_main(arguments: Sequence[str]) -> int:
     return 0
 
 
-def run_one(job: compose.Job) -> None:
-    """Run a job that was composed and built, as Hydra would: in its folder, its environment, with its callbacks."""
+def run_one(job: compose.Job, *, skip: bool) -> None:
+    """Run a job that was composed and built, as Hydra would: in its folder, its environment, with its callbacks.
+
+    skip: take the run of its cell if another process has finished it by now.
+    """
     from hydra._internal.callbacks import Callbacks
     from hydra.core.utils import run_job
     from hydra.types import HydraContext
@@ -76,7 +79,7 @@ def run_one(job: compose.Job) -> None:
 
     def task(_: Any) -> None:
         try:
-            _carried_out(job.cell)
+            _carried_out(job.cell, skip=skip)
         except SettingError as error:
             refused.append(error)
 
@@ -119,7 +122,7 @@ def _job(configuration: Any) -> float | None:
             with _folder() as folder:
                 journal.job(folder)
             return None
-        return _objective(_carried_out(build(compose.plain(configuration))))
+        return _objective(_carried_out(build(compose.plain(configuration)), skip=False))
     except SettingError as error:
         if os.getpid() not in _refused:  # a worker
             raise
@@ -127,13 +130,12 @@ def _job(configuration: Any) -> float | None:
         return None
 
 
-def _carried_out(cell: Cell) -> Any:
+def _carried_out(cell: Cell, *, skip: bool) -> Any:
     """The run of a cell in the folder that Hydra made for it, tracked and described."""
     with _folder() as folder:
-        track = tracker(cell.settings)
-        run_done = track.log(perform(cell, folder, track, known=_announced(cell)))
-        with contextlib.suppress(BrokenPipeError):  # met again when the command line ends
-            print(describe(run_done), flush=True)
+        run_done, said = _once(cell, folder, skip)
+        with contextlib.suppress(BrokenPipeError):  # of a worker: its run is done
+            print(said + describe(run_done), flush=True)
         return run_done
 
 
@@ -150,6 +152,19 @@ def _folder() -> Iterator[Path]:
     finally:
         if folder.is_dir() and not any(folder.iterdir()):
             folder.rmdir()
+
+
+def _once(cell: Cell, folder: Path, skip: bool) -> tuple[Any, str]:
+    """The run of a cell, and what is said before it is described.
+
+    Who had to wait for another process takes what that one made of the cell.
+    """
+    track = tracker(cell.settings)
+    with claimed([cell]) as waited:
+        before = finished(folder, cell.digest, track) if waited or skip else None
+        if before is not None:
+            return track.log(before), f"finished already{', by another process' * waited}\n"
+        return track.log(perform(cell, folder, track, known=_announced(cell)), again=not skip), ""
 
 
 def _announced(cell: Cell) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """The processes of a sweep: none is left behind, none is waited for in vain."""
 
 import contextlib
+import functools
 import os
 import signal
 import sys
@@ -10,7 +11,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-_PATIENCE = 3.0  # seconds that an interrupted sweep has to end by itself: 5 are promised
+_WATCH = 1.0  # seconds between a worker's looks at whether its parent lives
+_PATIENCE = 2.0  # seconds that an interrupted sweep has to end by itself: 5 are promised
 
 
 def descendants(pid: int) -> list[int]:
@@ -34,11 +36,50 @@ def end_children() -> None:
                 os.kill(pid, signal.SIGKILL)
 
 
+busy = threading.Lock()  # held by a worker while it is at a cell
+
+
+@functools.lru_cache(maxsize=1)
+def end_with_parent(parent: int) -> None:
+    """Have this worker end within seconds once its parent is gone; if it is at a cell, after that cell.
+
+    It would wait for work for minutes, or for ever. To be called first of all in a new worker: a parent that died
+    before is seen as well.
+    """
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(_WATCH)
+        with busy:
+            os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+@contextlib.contextmanager
+def ending_workers() -> Iterator[None]:
+    """Within this, joblib starts its workers so that they end with this process, and ends them itself at the end."""
+    import joblib
+    from joblib._parallel_backends import LokyBackend
+
+    class Ending(LokyBackend):
+        def configure(self, *arguments: Any, **named: Any) -> Any:
+            return super().configure(*arguments, initializer=end_with_parent, initargs=(os.getpid(),), **named)
+
+    joblib.register_parallel_backend("loky", Ending)
+    try:
+        yield
+    finally:
+        joblib.register_parallel_backend("loky", LokyBackend)
+        end_workers()
+
+
 def end_workers() -> None:
     """End joblib's workers, which would wait for minutes for more work."""
-    from joblib.externals.loky import get_reusable_executor
+    from joblib.externals.loky import reusable_executor
 
-    get_reusable_executor().shutdown(wait=True, kill_workers=True)
+    if reusable_executor._executor is not None:  # asked for, it would be made
+        reusable_executor._executor.shutdown(wait=True, kill_workers=True)
 
 
 @contextlib.contextmanager

@@ -7,7 +7,7 @@ import signal
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from functools import partial
@@ -45,6 +45,9 @@ def finished(planned: Plan, existing: str = "skip") -> dict[str, runs.Run]:
         done = lookup.finished(
             outputs, track.experiment, store=track.uri, digests=list(by_digest), digest_of=identity.digest_of
         )
+        for digest, problem in _damaged(by_digest.values(), outputs).items():
+            done.pop(digest, None)
+            sys.stderr.write(f"{planned.name}: a damaged run is made again: {problem}\n")
     if existing == "error":
         refuse_finished(len(done), len(by_digest))
     missing = [one for digest, one in by_digest.items() if digest not in done]
@@ -59,13 +62,21 @@ def finished(planned: Plan, existing: str = "skip") -> dict[str, runs.Run]:
     with ThreadPoolExecutor(1) as tracking:
         tracking.submit(execute.quietly, track.prepare)  # MLflow's import takes seconds
         pending: list[tuple[str, Future[Any]]] = []
-        for number, (one, run) in enumerate(_performed(planned, missing, outputs), 1):
-            pending.append((one.digest, tracking.submit(track.log, run)))
+        again = existing == "rerun"
+        for number, (one, run) in enumerate(_performed(planned, missing, outputs, again), 1):
+            pending.append((one.digest, tracking.submit(track.log, run, again=again)))
             _report(started, number, len(missing), f"{planned.name} {number}/{len(missing)} {one.panel}, {one.label}")
         return done | {digest: logged.result() for digest, logged in pending}
 
 
-def _performed(planned: Plan, missing: Sequence[PlannedCell], outputs: Path) -> Runs:
+def _damaged(some: Iterable[PlannedCell], outputs: Path) -> dict[str, str]:
+    """What is wrong with the folders of cells, by digest; of those with which something is."""
+    places = {one.digest: outputs / "runs" / one.cell.subfolder for one in some}
+    looks = {digest: runs.look(place, digest, identity.digest_of)[1] for digest, place in places.items()}
+    return {digest: f"{places[digest]}: {problem}" for digest, problem in looks.items() if problem}
+
+
+def _performed(planned: Plan, missing: Sequence[PlannedCell], outputs: Path, again: bool) -> Runs:
     """Cells with their runs as these end: one after the other here, or if it is worth it in a process a core."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     side_by_side = min(cores, len(missing)) if planned.settings["n_workers"] is None else 1
@@ -73,12 +84,12 @@ def _performed(planned: Plan, missing: Sequence[PlannedCell], outputs: Path) -> 
     folders = {one.digest: outputs / "runs" / one.cell.subfolder for one in missing}
     with Progress(planned.name, sum(one.settings["iterations"] for one in missing)) as progress:
         if side_by_side == 1 or _seconds(missing) < _WORTH_PROCESSES:
-            yield from _here(groups, folders, progress)
+            yield from _here(groups, folders, progress, again)
         else:
-            yield from _in_processes(groups, folders, progress, side_by_side)
+            yield from _in_processes(groups, folders, progress, side_by_side, again)
 
 
-def _here(groups: Sequence[Group], folders: Mapping[str, Path], progress: Progress) -> Runs:
+def _here(groups: Sequence[Group], folders: Mapping[str, Path], progress: Progress, again: bool) -> Runs:
     before = 0
 
     def perform(some: Group) -> list[runs.Run]:
@@ -86,14 +97,16 @@ def _here(groups: Sequence[Group], folders: Mapping[str, Path], progress: Progre
             progress(before + k * len(some), error)
 
         placed = [(one.cell, folders[one.digest]) for one in some]
-        return execute.perform_together(placed, execute.UNTRACKED, progress=tell)
+        return execute.perform_missing(placed, again=again, progress=tell)
 
     for group in groups:
         yield from _each(group, partial(perform, group), perform)
         before += sum(one.settings["iterations"] for one in group)
 
 
-def _in_processes(groups: Sequence[Group], folders: Mapping[str, Path], progress: Progress, side_by_side: int) -> Runs:
+def _in_processes(
+    groups: Sequence[Group], folders: Mapping[str, Path], progress: Progress, side_by_side: int, again: bool
+) -> Runs:
     ordered = sorted(groups, key=lambda group: -_seconds(group))  # so that they end together
     counted = _SPAWN.RawArray("Q", len(ordered))  # iterations done, by group
     warned: Counter[str] = Counter()
@@ -103,7 +116,7 @@ def _in_processes(groups: Sequence[Group], folders: Mapping[str, Path], progress
             # The last ones have a thread a core: each that ends leaves its core to the others.
             more = {"n_workers": 1 if number < len(ordered) - side_by_side else None}
             placed = [(one.settings | more, folders[one.digest]) for one in some]
-            return pool.submit(_job, placed, number)
+            return pool.submit(_job, placed, number, again)
 
         def perform(some: Group, number: int) -> list[runs.Run]:
             return submit(some, number).result()
@@ -156,19 +169,21 @@ def _seconds(some: Sequence[PlannedCell]) -> float:
     return sum(one.seconds for one in some)
 
 
-def _job(some: Sequence[tuple[dict[str, Any], Path]], number: int) -> list[runs.Run]:
+def _job(some: Sequence[tuple[dict[str, Any], Path]], number: int, again: bool) -> list[runs.Run]:
     built = [(build(settings), folder) for settings, folder in some]
 
     def count(k: int, _: float) -> None:
         _counted[number] = k * len(built)
 
-    return execute.perform_together(built, execute.UNTRACKED, quiet=True, progress=count)
+    with processes.busy:
+        return execute.perform_missing(built, again=again, quiet=True, progress=count)
 
 
-def _begin(counted: Any) -> None:
+def _begin(counted: Any, parent: int) -> None:
     """In a new process: only the one that started it is interrupted, and told of iterations."""
     global _counted
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    processes.end_with_parent(parent)
     _counted = counted
 
 
@@ -179,7 +194,7 @@ def _pool(number: int, counted: Any) -> Iterator[ProcessPoolExecutor]:
     os.environ[execute.COMMAND] = execute.command()
     try:
         with processes.ending_promptly(lambda: None):
-            pool = ProcessPoolExecutor(number, _SPAWN, initializer=_begin, initargs=(counted,))
+            pool = ProcessPoolExecutor(number, _SPAWN, initializer=_begin, initargs=(counted, os.getpid()))
             try:
                 yield pool
             finally:

@@ -73,7 +73,11 @@ def _agreed(path: str, own: Any, discount: float | None) -> float:
 def sha256(path: str) -> str:
     """Hexadecimal SHA-256 of a file's content. Raises SettingError."""
     try:
+        if not Path(path).is_file():  # a device has no end
+            raise SettingError("env.path", path, "cannot be read (there is no such file)")
         return hashlib.sha256(Path(path).read_bytes()).hexdigest()
+    except SettingError:
+        raise
     except (OSError, TypeError, ValueError) as error:
         raise SettingError("env.path", path, f"cannot be read ({getattr(error, 'strerror', error)})") from None
 

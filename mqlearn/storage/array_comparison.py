@@ -15,6 +15,10 @@ from mqlearn.storage.runs import AXES, Run
 Numbers = Mapping[str, np.ndarray]
 Place = Callable[[str, tuple[int, ...]], tuple[str, int | None]]  # of an entry: what it is called, and its iteration
 _OF_SEEDS = ("q", "theta", "theta_average")  # tables whose first axis is the seed
+# Arrays of a run that are solved for from its tables, by an elimination whose order is no part of the numerics version:
+# an earlier version may have other last bits. The second is the optimal value minus the first.
+SOLVED = ("curve policy_value", "curve value_gap")
+SOLVED_WITHIN = 1e-9  # of the largest value: what an order of elimination may change
 
 
 @dataclass(frozen=True)
@@ -69,6 +73,18 @@ def compare(
         return Comparison("same")
     _, text, _ = min(found, key=lambda one: one[0])
     return Comparison("different" if beyond else "compatible", text, tuple(name for *_, name in found))
+
+
+def solved_apart(new: Numbers, old: Numbers) -> float:
+    """The largest difference within SOLVED, relative to the largest value of a policy or the optimum; inf if unlike."""
+    shapes, others = ({name: side[name].shape for name in SOLVED if name in side} for side in (new, old))
+    if shapes != others or len({*shapes.values()}) != 1:
+        return np.inf
+    a, b = (np.array([side[name] for name in shapes]) for side in (new, old))
+    scale = np.nanmax(np.abs([*a, a.sum(axis=0)]))
+    if not np.array_equal(np.isnan(a), np.isnan(b)) or not scale:
+        return np.inf
+    return float(np.nanmax(np.abs(a - b)) / scale)
 
 
 def of_run(run: "Run", n_seeds: int | None = None) -> dict[str, np.ndarray]:

@@ -2,7 +2,9 @@
 
 A run folder holds `config.yaml` (resolved settings), `curves.npz` (`iteration` and `samples` (C,) int64 and each
 metric (n_seeds, C)), `tables.npz` (`q` (n_seeds, S, A), `error_iteration` (K,), `error_tables` (K, S, A)) and
-`summary.json`, where null stands for what is not finite. A failed run has no arrays.
+`summary.json`, where null stands for what is not finite. A failed run has no arrays. The summary holds the SHA-256 of
+each of the other files (`files`) and of itself without this entry (`checksum`): a run is finished if it is whole. A
+folder of a version that had no checksums is whole if it can be read.
 """
 
 import errno
@@ -24,12 +26,13 @@ from typing import Any
 
 import numpy as np
 
-from mqlearn.analysis.statistics.intervals import mean_interval
 from mqlearn.errors import SettingError
-from mqlearn.files import write_whole
+from mqlearn.files import flush, is_there, write_whole
+from mqlearn.storage import checksums, shapes
+from mqlearn.storage.summary import aggregate
 
 CONFIG, CURVES, TABLES, SUMMARY = FILES = ("config.yaml", "curves.npz", "tables.npz", "summary.json")
-AXES = ("iteration", "samples")  # curves that are no metrics
+AXES = shapes.AXES
 TABLE_NAMES = ("q", "theta", "theta_average", "error_iteration", "error_tables", "visits")
 DONE = ("finished", "diverged")
 
@@ -61,19 +64,17 @@ class Run:
 
     @cached_property
     def settings(self) -> dict[str, Any]:
-        from omegaconf import OmegaConf
-
-        return _reading(self.folder / CONFIG, lambda path: OmegaConf.to_container(OmegaConf.load(path)))
+        return _reading(self.folder / CONFIG, _load_settings)
 
     @cached_property
     def curves(self) -> dict[str, np.ndarray]:
         """`iteration`, `samples` (C,) if recorded, each metric (n_seeds, C), read-only; NaN after divergence."""
-        return _reading(self.folder / CURVES, _load_arrays)
+        return _reading(self.folder / CURVES, lambda path: _load_arrays(path, shapes.check_curves))
 
     @cached_property
     def tables(self) -> dict[str, np.ndarray]:
         """`q`, `error_iteration`, `error_tables`, read-only."""
-        return _reading(self.folder / TABLES, _load_arrays)
+        return _reading(self.folder / TABLES, lambda path: _load_arrays(path, shapes.check_tables))
 
 
 def recorded_digest(run: Run) -> str:
@@ -118,10 +119,15 @@ def write(
             if tables["theta"] is not None:  # of which the tables are a product, and a large one
                 del tables["q"]
             _save_arrays(temporary / TABLES, {n: table for n, table in tables.items() if table is not None})
-        (temporary / SUMMARY).write_text(_json(summary), encoding="utf-8")
+        summary["files"] = {path.name: checksums.of_file(path) for path in sorted(temporary.iterdir())}
+        (temporary / SUMMARY).write_text(_sealed(summary), encoding="utf-8")
+        for path in (*temporary.iterdir(), temporary):
+            flush(path)
         _put(temporary, folder, digest, digest_of)
+        flush(folder.parent)
     except OSError as error:
-        raise SettingError("hydra.run.dir", folder, f"the run cannot be written there: {error}") from error
+        reason = f"{error.filename or folder}: {error.strerror or error}"
+        raise SettingError("hydra.run.dir", folder, f"the run cannot be written there: {reason}") from error
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
     run = load(folder)
@@ -132,7 +138,7 @@ def write(
 def check_target(folder: Path, digest: str, digest_of: DigestOf = recorded_digest) -> None:
     """Raise SettingError if a run with this digest may not be written to `folder`.
 
-    It may if the folder does not exist, is empty, or holds a run with the same digest.
+    It may if the folder does not exist, is empty, or holds a run with the same digest, damaged or not.
     """
     if not folder.exists():
         return
@@ -144,7 +150,8 @@ def check_target(folder: Path, digest: str, digest_of: DigestOf = recorded_diges
         held = digest_of(load(folder))
         problem = f"holds another run (digest {held}, not {digest})"
     except SettingError as error:
-        held, problem = None, f"holds files that are not a run ({error.admissible})"
+        held = digest if _was(folder, digest) else None
+        problem = f"holds files that are not a run ({error.admissible})"
     if held != digest:
         advice = "nothing is written into it; name a new or an empty folder"
         raise SettingError("hydra.run.dir", folder, f"{problem}; {advice}")
@@ -152,7 +159,7 @@ def check_target(folder: Path, digest: str, digest_of: DigestOf = recorded_diges
 
 def update_summary(run: Run, **changes: Any) -> Run:
     """Replace entries of summary.json in one atomic step."""
-    write_whole(run.folder / SUMMARY, _json(run.summary | changes))
+    write_whole(run.folder / SUMMARY, _sealed(run.summary | changes))
     changed = load(run.folder)
     vars(changed).update({name: value for name, value in vars(run).items() if name not in ("folder", "summary")})
     return changed
@@ -161,23 +168,66 @@ def update_summary(run: Run, **changes: Any) -> Run:
 def load(folder: str | Path) -> Run:
     """The run in `folder`. Raises SettingError, which names the file, if there is none or it is damaged."""
     folder = Path(folder).absolute()
-    if not folder.is_dir():
-        raise SettingError("folder", folder, "is not a folder" if folder.exists() else "no such folder")
-    summary = _reading(folder / SUMMARY, lambda path: json.loads(path.read_text(encoding="utf-8")))
-    if not isinstance(summary, dict) or not {"digest", "name", "status", "diverged"} <= summary.keys():
-        raise SettingError("folder", folder, f"{SUMMARY} is not the summary of a run")
-    return Run(folder, summary)
+    if not is_there(str(folder)) or not folder.is_dir():
+        raise SettingError("folder", folder, "is not a folder" if is_there(str(folder)) else "no such folder")
+    return Run(folder, _reading(folder / SUMMARY, _load_summary))
+
+
+def recorded_settings(run: Run) -> dict[str, Any]:
+    """All settings of a run, each of its type. Raises SettingError, which names folder, file and entry."""
+    settings = run.settings
+    try:
+        shapes.check_complete(settings)
+    except ValueError as error:
+        raise SettingError("folder", run.folder, f"{CONFIG} is no record of a run: {error}") from None
+    return settings
+
+
+def check_readable(run: Run) -> None:
+    """Raise SettingError, which names folder, file and entry, unless a finished run can be compared and drawn."""
+    recorded_settings(run)
+    curves = _reading(run.folder / CURVES, lambda path: _load_arrays(path, shapes.check_curves))  # not kept
+    _reading(run.folder / TABLES, _check_table_heads)
+    seeds = {len(array) for name, array in curves.items() if name not in AXES}
+    if seeds - {run.settings["n_seeds"]}:
+        expected = f"has {seeds.pop()} seeds, {CONFIG} says {run.settings['n_seeds']}"
+        raise SettingError("folder", run.folder, f"{CURVES} {expected}")
+
+
+def look(folder: Path, digest: str | None = None, digest_of: DigestOf = recorded_digest) -> tuple[Run | None, str]:
+    """The finished or diverged run in `folder`, if it is whole and has this digest (if given); else why it is damaged.
+
+    No run and no reason: nothing is there, or a run that failed, or another one.
+    """
+    for last in (False, True):  # the folder may be replaced, as a whole, while it is looked at
+        if not any((folder / name).exists() for name in (SUMMARY, CURVES, TABLES)):
+            break
+        try:
+            run = load(folder)
+        except SettingError as error:
+            problem = error.admissible
+        else:
+            if run.status not in DONE or (digest is not None and digest != digest_of(run)):
+                break
+            problem = checksums.damage(run.folder, FILES[:-1], run.summary.get("files"))
+            if not problem:
+                return run, ""
+        if last:
+            return None, problem
+    return None, ""
+
+
+def whole(folder: str | Path) -> Run:
+    """The run in `folder`, finished or not. Raises SettingError, which names the file, if it is damaged."""
+    run = load(folder)
+    if run.status in DONE and (problem := checksums.damage(run.folder, FILES[:-1], run.summary.get("files"))):
+        raise SettingError("folder", run.folder, problem)
+    return run
 
 
 def complete(folder: Path, digest: str | None = None, digest_of: DigestOf = recorded_digest) -> Run | None:
-    """The run in `folder` if that holds a finished or diverged one with all files uncut (and this digest, if given)."""
-    try:
-        run = load(folder)
-    except SettingError:
-        return None
-    # A cut archive lacks the directory at its end, all that is_zipfile looks at: cheap for a thousand runs.
-    whole = (folder / CONFIG).is_file() and all(zipfile.is_zipfile(folder / n) for n in (CURVES, TABLES))
-    return run if whole and run.status in DONE and (digest is None or digest == digest_of(run)) else None
+    """The run in `folder` if that holds a whole finished or diverged one (and this digest, if given)."""
+    return look(folder, digest, digest_of)[0]
 
 
 def is_complete(folder: str | Path, digest: str | None = None, digest_of: DigestOf = recorded_digest) -> bool:
@@ -191,23 +241,6 @@ def slug(text: str) -> str:
     return name if name == text != "" else f"{name or 'experiment'}-{sha256(text.encode()).hexdigest()[:8]}"
 
 
-def aggregate(values: np.ndarray) -> dict[str, np.ndarray]:
-    """mean, std, low, high (95 % interval of the mean) and n_finite, each (C,), from `values` (n_seeds, C).
-
-    Of the finite seeds. NaN where there is none: the mean of no seed, the std and the interval of one.
-    """
-    mean, low, high, n_finite = mean_interval(values)
-    finite = np.isfinite(values)
-    # Scaled by a power of two, which is exact, so that squares do not vanish: errors below 1e-160 occur.
-    exponent = np.frexp(np.where(finite, np.abs(values), 0.0).max(axis=0))[1]
-    scaled = np.ldexp(np.where(finite, values, 0.0), -exponent)
-    centre = scaled.sum(axis=0) / np.maximum(n_finite, 1)
-    squares = np.where(finite, scaled - centre, 0.0) ** 2
-    std = np.ldexp(np.sqrt(squares.sum(axis=0) / np.maximum(n_finite - 1, 1)), exponent)
-    std[n_finite < 2] = np.nan
-    return {"mean": mean, "std": std, "low": low, "high": high, "n_finite": n_finite}
-
-
 def plain(value: Any, *, finite: bool = False) -> Any:
     """`value` as dicts with text keys, lists and Python scalars; with `finite`, None for nan and infinity."""
     if isinstance(value, np.ndarray | np.generic):
@@ -219,6 +252,38 @@ def plain(value: Any, *, finite: bool = False) -> Any:
     if isinstance(value, float):
         return None if finite and not math.isfinite(value) else value
     return value if value is None or isinstance(value, bool | int | str) else str(value)
+
+
+def leftovers(parent: Path) -> dict[str, list[Path]]:
+    """What processes that wrote folders in `parent`, and died or are still at it, have there, by the folder's name."""
+    found: dict[str, list[Path]] = {}
+    if parent.is_dir():
+        with os.scandir(parent) as entries:
+            for entry in entries:
+                if known := re.fullmatch(r"\.(.+)\.\d+-[0-9a-f]{8}(\.old)?", entry.name):
+                    found.setdefault(known[1], []).append(Path(entry.path))
+    return found
+
+
+def clear(folder: Path) -> None:
+    """Remove the `leftovers` of a folder. For the holder of its claim alone."""
+    for path in leftovers(folder.parent).get(folder.name, ()):
+        shutil.rmtree(path, ignore_errors=True)
+
+
+def _was(folder: Path, digest: str) -> bool:
+    """Whether a folder whose summary cannot be read was the run of a digest, by its name or what is left of it."""
+    if not any((folder / name).is_file() for name in FILES):
+        return False
+    with suppress(OSError):
+        return folder.name == digest[:16] or digest.encode() in (folder / SUMMARY).read_bytes()
+    return False
+
+
+def _sealed(summary: Mapping[str, Any]) -> str:
+    """The text of summary.json, with its own checksum."""
+    content = plain(summary, finite=True)
+    return _json(content | {"checksum": checksums.of_summary(content)})
 
 
 def _put(temporary: Path, folder: Path, digest: str, digest_of: DigestOf) -> None:
@@ -261,7 +326,34 @@ def _save_arrays(path: Path, arrays: Mapping[str, Any]) -> None:
                 np.lib.format.write_array(file, np.asarray(array, order="C"), allow_pickle=False)
 
 
-def _load_arrays(path: Path) -> dict[str, np.ndarray]:
+def _load_summary(path: Path) -> dict[str, Any]:
+    summary = json.loads(path.read_text(encoding="utf-8"))
+    shapes.check_summary(summary)
+    if summary.pop("checksum", (own := checksums.of_summary(summary))) != own:
+        raise ValueError("it is not what was written")
+    return summary
+
+
+def _load_settings(path: Path) -> dict[str, Any]:
+    """The settings as they stand there: a record is data, in which nothing is resolved."""
+    import yaml
+
+    class Loader(yaml.SafeLoader):
+        def compose_node(self, parent: Any, index: Any) -> Any:
+            if self.check_event(yaml.AliasEvent):  # none is written, and a few of them can stand for gigabytes
+                raise ValueError("it holds an alias")
+            return super().compose_node(parent, index)
+
+    content = yaml.load(path.read_text(encoding="utf-8"), Loader)
+    shapes.check_settings(content)
+    for group in shapes.GROUPS:  # a label that is not given
+        node = content.get(group)
+        if isinstance(node, dict) and isinstance(node.get("_target_"), str):
+            node.setdefault("name", node["_target_"].rpartition(".")[2])
+    return content
+
+
+def _load_arrays(path: Path, check: Callable[[dict[str, np.ndarray]], None]) -> dict[str, np.ndarray]:
     arrays = {}
     with zipfile.ZipFile(path) as archive:
         for member in archive.namelist():
@@ -270,7 +362,20 @@ def _load_arrays(path: Path) -> dict[str, np.ndarray]:
                 file.read()  # to the end, where the checksum is compared
             array.flags.writeable = False
             arrays[member.removesuffix(".npy")] = array
+    check(arrays)
     return arrays
+
+
+def _check_table_heads(path: Path) -> None:
+    """`shapes.check_tables` by what the arrays say of themselves: tables can be large."""
+    heads: dict[str, Any] = {}
+    with zipfile.ZipFile(path) as archive:
+        for member in archive.namelist():
+            with archive.open(member) as file:
+                read = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+                shape, _, dtype = read[np.lib.format.read_magic(file)](file)
+                heads[member.removesuffix(".npy")] = shapes.Head(dtype, shape)
+    shapes.check_tables(heads)
 
 
 def _reading(path: Path, read: Callable[[Path], Any]) -> Any:
@@ -280,7 +385,8 @@ def _reading(path: Path, read: Callable[[Path], Any]) -> Any:
         problem = f"{path.name} is missing: not a complete run folder"
         raise SettingError("folder", path.parent, problem) from None
     except Exception as error:  # a damaged file fails in any of its reader's ways
-        problem = f"{path.name} is damaged or unreadable ({type(error).__name__}: {error})"
+        reason = str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
+        problem = f"{path.name} is damaged or unreadable ({reason})"
         raise SettingError("folder", path.parent, problem) from error
 
 

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import unquote, urlsplit
 
 from mqlearn.errors import SettingError
-from mqlearn.storage import runs
+from mqlearn.storage import moved, runs
 
 if TYPE_CHECKING:
     from mlflow.tracking import MlflowClient
 
-# Revisions of MLflow's schema whose reading and writing by SQL the tests have compared with MLflow's own.
+# Revisions of MLflow's schema whose reading by SQL the tests have compared with MLflow's own.
 KNOWN_SCHEMAS = frozenset({"dc11669786a5"})  # MLflow 3.17
 
 MLFLOW_ENVIRONMENT = {
@@ -46,14 +46,14 @@ class Stored(NamedTuple):
     digest_version: str = ""
 
 
-def finished(uri: str, experiment: str) -> list[Stored]:
-    """The FINISHED runs of an experiment that carry a digest, in no particular order.
+def finished(uri: str, experiment: str, digest: str | None = None) -> list[Stored]:
+    """The FINISHED runs of an experiment that carry a digest, or this one, in no particular order.
 
     A SQLite store with a known schema is read by SQL, read-only and without MLflow, whose import takes
     seconds; any other store by MLflow. Raises TrackingError if it cannot be read.
     """
-    found = _finished_by_sql(uri, experiment)
-    return _finished_by_api(uri, experiment) if found is None else found
+    found = _by_sql(uri, experiment, "FINISHED", digest)
+    return _by_api(uri, experiment, "FINISHED", digest) if found is None else found
 
 
 def with_digests(uri: str, digests: Collection[str]) -> list[Stored]:
@@ -62,7 +62,7 @@ def with_digests(uri: str, digests: Collection[str]) -> list[Stored]:
     Raises TrackingError if it cannot be read.
     """
     wanted = {*digests}
-    rows = _query(uri, _FINISHED_ANYWHERE)
+    rows = _query(uri, _ANYWHERE, "FINISHED")
     if rows is not None:
         return [stored for stored in (Stored(*row) for row in rows) if stored.digest in wanted]
     with failures("reading the store", uri):
@@ -70,13 +70,23 @@ def with_digests(uri: str, digests: Collection[str]) -> list[Stored]:
     return [stored for name in names for stored in finished(uri, name) if stored.digest in wanted]
 
 
-def running(uri: str, experiment: str) -> list[Stored]:
-    """The runs of an experiment that are being recorded, or were when their process died.
+def running(uri: str, experiment: str, digest: str | None = None) -> list[Stored]:
+    """The runs of an experiment, or of a digest in it, that are being recorded, or were when their process died.
 
     Raises TrackingError if the store cannot be read.
     """
-    rows = _query(uri, _FINISHED.replace("'FINISHED'", "'RUNNING'"), experiment)
-    return _finished_by_api(uri, experiment, "RUNNING") if rows is None else [Stored(*row) for row in rows]
+    found = _by_sql(uri, experiment, "RUNNING", digest)
+    return _by_api(uri, experiment, "RUNNING", digest) if found is None else found
+
+
+def experiments(uri: str) -> list[str]:
+    """The names of the experiments of a store that have a run with a digest. Raises TrackingError."""
+    rows = _query(uri, _EXPERIMENTS)
+    if rows is not None:
+        return [row[0] for row in rows]
+    with failures("reading the store", uri):
+        names = [found.name for found in connect(uri).search_experiments()]
+    return [name for name in sorted(names) if name != "Default"]
 
 
 class Recorded(NamedTuple):
@@ -121,29 +131,6 @@ def experiment_id(uri: str, experiment: str) -> str | None:
     return str(rows[0][0]) if rows else None
 
 
-def add_metrics(uri: str, run_id: str, values: Collection[tuple[str, float, int]], time: int) -> bool:
-    """Record the (metric, value, step) of a run that has none yet by SQL; False where `finished` does not use it.
-
-    MLflow makes several objects of each value: 0.15 ms, most of what recording a run takes. Values must be finite,
-    and names admissible.
-    """
-    database = sqlite_path(uri)
-    if database is None:
-        return False
-    with failures("recording metrics", uri), closing(sqlite3.connect(database, timeout=20)) as connection:
-        if not _is_known(connection):
-            return False
-        connection.execute("PRAGMA foreign_keys = ON")
-        last: dict[str, tuple[int, float]] = {}
-        for key, value, step in values:
-            last[key] = max(last.get(key, (step, value)), (step, value))
-        with connection:
-            connection.executemany(_METRIC, [(key, value, time, run_id, step) for key, value, step in values])
-            latest = [(key, value, time, run_id, step) for key, (step, value) in last.items()]
-            connection.executemany(_LATEST_METRIC, latest)
-    return True
-
-
 def find(uri: str, run_id: str, outputs: Path) -> runs.Run:
     """The complete run with this MLflow id.
 
@@ -170,17 +157,18 @@ def find(uri: str, run_id: str, outputs: Path) -> runs.Run:
     raise SettingError("run", run_id, "its files are neither in its folder nor among its artifacts")
 
 
-def places(stored: Stored, uri: str, downloads: Path) -> Iterator[Path]:
+def places(stored: Stored, uri: str, downloads: Path, *more: Path) -> Iterator[Path]:
     """Where the files of a stored run may be, nearest first; a server's artifacts are fetched on demand."""
     if stored.folder:
         yield Path(stored.folder)
-    parts, database = urlsplit(stored.artifact_uri), sqlite_path(uri)
-    if parts.scheme in ("", "file"):
-        yield Path(unquote(parts.path) if parts.scheme else stored.artifact_uri)
-    elif parts.scheme == "mlflow-artifacts" and database is not None:  # a run logged through `mqlearn ui`
-        yield database.parent / "mlartifacts" / unquote(parts.path).lstrip("/")
+    yield from more
+    database, path = sqlite_path(uri), moved.local(stored.artifact_uri)
+    if path is not None:
+        yield path if database is None else moved.place(path, database)
+    elif stored.artifact_uri.startswith("mlflow-artifacts:") and database is not None:  # logged through `mqlearn ui`
+        yield database.parent / moved.ROOT / unquote(urlsplit(stored.artifact_uri).path).lstrip("/")
     else:
-        target = downloads / stored.run_id
+        target = downloads / runs.slug(stored.run_id)  # a server's word, never a path
         if not runs.is_complete(target, stored.digest):
             try:
                 _download(stored, uri, target)
@@ -277,16 +265,21 @@ def _check_database(uri: str) -> None:
 
 
 _ACTIVE = "experiments.name = ? AND workspace = 'default' AND experiments.lifecycle_stage = 'active'"
-_FINISHED_COLUMNS = """
+_COLUMNS = """
     SELECT digest.value, COALESCE(folder.value, ''), artifact_uri, runs.run_uuid, COALESCE(end_time, 0),
         COALESCE(version.value, '')
     FROM experiments JOIN runs ON runs.experiment_id = experiments.experiment_id
     JOIN tags AS digest ON digest.run_uuid = runs.run_uuid AND digest.key = 'digest'
     LEFT JOIN tags AS folder ON folder.run_uuid = runs.run_uuid AND folder.key = 'folder'
     LEFT JOIN tags AS version ON version.run_uuid = runs.run_uuid AND version.key = 'digest_version'
-    WHERE runs.status = 'FINISHED' AND runs.lifecycle_stage = 'active'"""
-_FINISHED = f"{_FINISHED_COLUMNS} AND {_ACTIVE}"
-_FINISHED_ANYWHERE = f"{_FINISHED_COLUMNS} AND experiments.lifecycle_stage = 'active' ORDER BY end_time, runs.run_uuid"
+    WHERE runs.status = ? AND runs.lifecycle_stage = 'active'"""
+_OF_STATUS = f"{_COLUMNS} AND {_ACTIVE}"
+_ANYWHERE = f"{_COLUMNS} AND experiments.lifecycle_stage = 'active' ORDER BY end_time, runs.run_uuid"
+
+_EXPERIMENTS = """
+    SELECT DISTINCT experiments.name FROM experiments JOIN runs ON runs.experiment_id = experiments.experiment_id
+    JOIN tags ON tags.run_uuid = runs.run_uuid AND tags.key = 'digest'
+    WHERE runs.lifecycle_stage = 'active' AND experiments.lifecycle_stage = 'active' ORDER BY experiments.name"""
 
 _RECORDED = f"""
     SELECT runs.run_uuid, runs.status, runs.name, COALESCE(end_time, 0), tags.key, tags.value
@@ -295,9 +288,11 @@ _RECORDED = f"""
         AND tags.key IN ('digest', 'status', 'diverged', 'error', 'sweep', 'folder')
     WHERE {_ACTIVE} AND runs.lifecycle_stage = 'active'"""
 
-_METRIC_COLUMNS = "(key, value, timestamp, run_uuid, step, is_nan) VALUES (?, ?, ?, ?, ?, 0)"
-_METRIC = f"INSERT OR IGNORE INTO metrics {_METRIC_COLUMNS}"  # said twice is said once, as with MLflow
-_LATEST_METRIC = f"INSERT INTO latest_metrics {_METRIC_COLUMNS}"
+
+def is_known(database: Path) -> bool:
+    """Whether a SQLite store has a schema that SQL is used on."""
+    with closing(sqlite3.connect(database, timeout=20)) as connection:
+        return _is_known(connection)
 
 
 def _is_known(connection: sqlite3.Connection) -> bool:
@@ -324,14 +319,14 @@ def _query(uri: str, query: str, *parameters: str) -> list[tuple] | None:
         return None
 
 
-def _finished_by_sql(uri: str, experiment: str) -> list[Stored] | None:
-    rows = _query(uri, _FINISHED, experiment)
+def _by_sql(uri: str, experiment: str, status: str, digest: str | None = None) -> list[Stored] | None:
+    rows = _query(uri, _OF_STATUS + " AND ? IN ('', digest.value)", status, experiment, digest or "")
     return None if rows is None else [Stored(*row) for row in rows]
 
 
-def _finished_by_api(uri: str, experiment: str, status: str = "FINISHED") -> list[Stored]:
-    found = _search(uri, experiment, f"attributes.status = '{status}'")
-    return [_stored(run) for run in found if "digest" in run.data.tags]
+def _by_api(uri: str, experiment: str, status: str, digest: str | None = None) -> list[Stored]:
+    condition = f"attributes.status = '{status}'" + (f" AND tags.digest = '{digest}'" if digest else "")
+    return [_stored(run) for run in _search(uri, experiment, condition) if "digest" in run.data.tags]
 
 
 def _search(uri: str, experiment: str, condition: str) -> list[Any]:

@@ -7,6 +7,7 @@ sorting by it never puts a diverged run first. What is not finite is not written
 by dotted key.
 """
 
+import errno
 import json
 import logging
 import os
@@ -15,7 +16,7 @@ import re
 import socket
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import closing, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
 from datetime import datetime
 from hashlib import sha256
 from pathlib import Path
@@ -24,19 +25,22 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mqlearn.errors import SettingError, nearest
-from mqlearn.storage import runs
+from mqlearn.paths import outputs_folder
+from mqlearn.storage import locks, moved, runs
 from mqlearn.storage.store import TrackingError as TrackingError  # part of this module's interface, as is find
 from mqlearn.storage.store import (
-    add_metrics,
     connect,
     experiment_id,
     failures,
     finished,
+    is_known,
     load_mlflow,
+    running,
     shown,
     sqlite_path,
 )
 from mqlearn.storage.store import find as find
+from mqlearn.storage.summary import aggregate
 
 if TYPE_CHECKING:
     from mlflow.tracking import MlflowClient
@@ -83,6 +87,22 @@ def resolve_uri(uri: str | None, environment: str | None, outputs: str | Path) -
     return f"sqlite:///{path.absolute()}"
 
 
+def named(overrides: Iterable[str], outputs: str | Path) -> str | None:
+    """The store that `tracking=none` or `tracking.uri=URI` among some overrides names, or else the usual one.
+
+    Raises SettingError.
+    """
+    uri: str | None = None
+    for key, _, value in (text.lstrip("+").partition("=") for text in overrides):
+        if key == "tracking" and value == "none":
+            return None
+        if key == "tracking.uri":
+            uri = value.strip("'\"")
+        elif (key, value) != ("tracking", "mlflow"):
+            raise SettingError(key, value, "has no effect here; only tracking and tracking.uri say where runs are")
+    return resolve_uri(uri, os.environ.get("MLFLOW_TRACKING_URI"), outputs)
+
+
 def prepare(uri: str, experiment: str, *, outputs: Path | None = None) -> str:
     """Make what is missing of store, schema and experiment; the experiment's id. Call it once before any job.
 
@@ -100,8 +120,9 @@ def prepare(uri: str, experiment: str, *, outputs: Path | None = None) -> str:
             found = client.get_experiment_by_name(experiment)
             if found is None:
                 folder = database.parent if database else None if uri.startswith("http") else outputs
-                place = folder and (folder.absolute() / "mlartifacts" / runs.slug(experiment)).as_uri()
+                place = folder and (folder.absolute() / moved.ROOT / runs.slug(experiment)).as_uri()
                 return _create_experiment(client, experiment, place)
+        _follow(uri, found)
     if found.lifecycle_stage != "active":
         problem = "was deleted in the store: restore it (`mlflow experiments restore`) or use another name"
         raise SettingError("experiment.name", experiment, problem)
@@ -130,8 +151,7 @@ def log(
         try:
             run = runs.update_summary(run, mlflow_run_id=run_id)
             _log_parameters(client, run_id, run.settings)
-            if not add_metrics(uri, run_id, values, ended):
-                _log_metrics(client, run_id, values, ended)
+            _log_metrics(client, run_id, values, ended)
             client.log_artifacts(run_id, str(run.folder))
             status = {"failed": "FAILED", "killed": "KILLED"}.get(run.status, "FINISHED")
             client.set_terminated(run_id, status, ended)
@@ -144,12 +164,24 @@ def log(
     return run_id
 
 
+def _follow(uri: str, experiment: Any) -> None:
+    """Have the artifacts of an experiment beside its SQLite store, wherever that was when the experiment was made."""
+    database, path = sqlite_path(uri), moved.local(experiment.artifact_location)
+    if database is None or path is None or moved.place(path, database) == path:
+        return
+    if not is_known(database):
+        advice = "move it back, or give the experiment another name (experiment.name)"
+        raise TrackingError(f"{shown(uri)} was moved, and would put its artifacts in {path}: {advice}")
+    with _locked(database):
+        now = connect(uri).get_experiment(experiment.experiment_id)  # another process may have been first
+        moved.follow(database, now.experiment_id, now.artifact_location)
+
+
 def end_killed(uri: str, run_ids: Iterable[str]) -> None:
     """End runs whose process died while it recorded them. Raises TrackingError if the store fails."""
     with failures("ending a run", uri):
-        client = connect(uri)
         for run_id in run_ids:
-            client.set_terminated(run_id, "KILLED")
+            connect(uri).set_terminated(run_id, "KILLED")
 
 
 def upload(
@@ -164,15 +196,52 @@ def upload(
 
     Raises SettingError if the folder holds no run or is damaged, TrackingError if the store fails.
     """
-    run = runs.load(folder)
-    there = [stored for stored in finished(uri, experiment) if stored.digest == run.digest]
-    if not there:
-        return log(run, uri, experiment, per_seed, tags=tags)
-    latest = max(there, key=lambda stored: (stored.ended, stored.run_id))
-    if run.summary["mlflow_run_id"] != latest.run_id:
-        with failures("completing summary.json", uri):
-            runs.update_summary(run, mlflow_run_id=latest.run_id)
-    return latest.run_id
+    return record(runs.whole(folder), uri, experiment, per_seed, tags=tags)
+
+
+def record(
+    run: runs.Run, uri: str, experiment: str, per_seed: bool = False, *, tags: Mapping[str, Any] | None = None
+) -> str:
+    """`upload` of a run that is known to be whole. Whoever comes second, at the same time too, finds it recorded.
+
+    Processes that have only a server in common hold no claim against each other. Of two that recorded one digest at
+    the same time the one that ends last sees both, and takes one back.
+    """
+    database = sqlite_path(uri)
+    with locks.claimed(_locks(uri), *_claim(experiment, run.digest)):
+        there = finished(uri, experiment, run.digest)
+        if not there:
+            end_killed(uri, [left.run_id for left in running(uri, experiment, run.digest)])
+            run_id = log(run, uri, experiment, per_seed, tags=tags)
+            there = [] if database or run.status not in runs.DONE else finished(uri, experiment, run.digest)
+            if len(there) < 2:
+                return run_id
+            first = min(there, key=lambda stored: stored.run_id)
+            with failures("taking a second record back", uri):
+                for stored in there:
+                    if stored is not first:
+                        connect(uri).delete_run(stored.run_id)
+            there = [first]
+        latest = max(there, key=lambda stored: (stored.ended, stored.run_id))
+        if runs.load(run.folder).summary["mlflow_run_id"] != latest.run_id:
+            with failures("completing summary.json", uri):
+                runs.update_summary(run, mlflow_run_id=latest.run_id)
+        return latest.run_id
+
+
+def record_at_once(uri: str, experiment: str, digest: str) -> AbstractContextManager[bool]:
+    """Hold the record of a digest, if no other process is at it (`locks.at_once`)."""
+    return locks.at_once(_locks(uri), *_claim(experiment, digest))
+
+
+def _claim(experiment: str, digest: str) -> tuple[str, str, str]:
+    return "record", experiment, digest
+
+
+def _locks(uri: str) -> Path:
+    """Beside the store, for all who use it; where it is no file, in the outputs folder."""
+    database = sqlite_path(uri)
+    return locks.folder(database.parent if database else outputs_folder())
 
 
 def open_ui(uri: str, *, host: str = "127.0.0.1", port: int = 5000) -> None:
@@ -187,8 +256,12 @@ def open_ui(uri: str, *, host: str = "127.0.0.1", port: int = 5000) -> None:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((host, port))
-        except (OSError, OverflowError) as error:
-            raise SettingError("port", port, f"a free port on {host} ({error})") from None
+        except OSError as error:
+            if error.errno == errno.EADDRINUSE:
+                expected = f"another program on this machine uses it; choose another, as in port={port % 65535 + 1}"
+            else:
+                expected = f"cannot be used on {host}: {error.strerror}"
+            raise SettingError("port", port, expected) from None
     command = [sys.executable, "-m", "mlflow", "server", "--workers=1", f"--host={host}", f"--port={port}"]
     if database is not None:
         command.append(f"--artifacts-destination={database.parent / 'mlartifacts'}")
@@ -229,7 +302,7 @@ def _unique(texts: Iterable[str], suffixes: tuple[str, ...] = ("",)) -> dict[str
 
 def _tags(run: runs.Run, metrics: Mapping[str, str], more: Mapping[str, Any]) -> dict[str, str]:
     groups = ("algorithm", "env", "sampling", "step_size")
-    tags = {group: run.settings[group]["name"] for group in groups if group in run.settings}
+    tags = {group: run.settings[group].get("name") for group in groups if group in run.settings}
     tags |= {"digest": run.digest, "status": run.status, "folder": run.folder}
     tags |= {key: run.summary.get(key) for key in ("git_commit", "error", "digest_version")}
     tags["diverged"] = "; ".join(f"seed {seed} at iteration {step}" for seed, step in run.diverged.items())
@@ -243,7 +316,7 @@ def _tags(run: runs.Run, metrics: Mapping[str, str], more: Mapping[str, Any]) ->
 def _values(run: runs.Run, text: str, name: str, per_seed: bool) -> Iterator[tuple[str, float, int]]:
     """(metric, value, iteration), finite and in plain Python numbers, of one metric of `curves`."""
     values, iteration = run.curves[text], run.curves["iteration"]
-    columns = runs.aggregate(values)
+    columns = aggregate(values)
     n_finite = columns["n_finite"]
     whole = n_finite == len(values)
     series = {name: columns["mean"]} | {f"{name}_{key}": columns[key] for key in ("std", "low", "high")}

@@ -20,13 +20,16 @@ from hypothesis import strategies as st
 from random_mdps import random_mdp
 from twins import run
 
-from mqlearn.algorithms import MomentumQ, MomentumQLinear, NeSA, QLearning, Rule, SpeedyQ, check_rule
+from mqlearn.algorithms import MomentumQ, MomentumQLinear, NeSA, QLearning, Rule, SpeedyQ, Stateful, check_rule
+from mqlearn.algorithms.rule import changed
 from mqlearn.algorithms.step_sizes import Constant, Harmonic, InverseSqrt, Matched, Polynomial, RescaledLinear
 from mqlearn.errors import SettingError
 from mqlearn.experiments.settings import old_names
-from mqlearn.learning.sampling import Synchronous
+from mqlearn.learning.sampling import Markovian, Synchronous
+from mqlearn.learning.stateful.check import check
 from mqlearn.paths import CONF
 from mqlearn.problems.environments import frozen_lake
+from mqlearn.problems.features import one_hot
 from mqlearn.problems.mdp import bellman
 from mqlearn.problems.solvers import optimal
 
@@ -36,6 +39,14 @@ FILES = sorted((CONF / "algorithm").glob("*.yaml"))
 VARIANTS: dict[str, list[dict]] = {
     "speedy_q": [{"form": "printed"}],
     "nesa": [{"zeta": 1}, {"zeta": 1e-3}],
+    "root_sa": [{"eta": 1}, {"eta": 1e-3}],
+    "double_q": [{"clock": "own", "exponent": 1}],
+    "residual": [{"w": 0}],
+    "phased": [{"draws": 3}],
+    "movi": [{"measured": "q", "keep_start": False}],
+    "amsgrad": [{"restart": None}],
+    "averaging_q": [{"measured": "a"}],
+    "pid": [{"eta": 0, "kd": 0.25}, {"previous_draw": True}],
     "momentum_q": [
         *({"m": m} for m in (0, -3, 1.5, 10, 11, 100)),
         {"m": 5, "shift": "on"},
@@ -54,7 +65,7 @@ STEP_SIZES = [
 ]
 
 
-def build(file: Path, **settings) -> Rule:
+def build(file: Path, **settings) -> Any:
     """The rule of a yaml, with other settings."""
     node = old_names.successor(yaml.safe_load(file.read_text()) | settings)
     module, _, name = node.pop("_target_").rpartition(".")
@@ -64,9 +75,11 @@ def build(file: Path, **settings) -> Rule:
 
 CASES = [(file, {}) for file in FILES]
 CASES += [(file, settings) for file in FILES for settings in VARIANTS.get(file.stem, [])]
-every_rule = pytest.mark.parametrize(
-    "rule", [build(file, **s) for file, s in CASES], ids=[f"{file.stem} {s or ''}".strip() for file, s in CASES]
-)
+MADE = {f"{file.stem} {s or ''}".strip(): build(file, **s) for file, s in CASES}
+NUMBERS = {name: rule for name, rule in MADE.items() if isinstance(rule, Rule)}
+STATEFUL = {name: rule for name, rule in MADE.items() if isinstance(rule, Stateful)}
+every_rule = pytest.mark.parametrize("rule", NUMBERS.values(), ids=NUMBERS)
+every_stateful_rule = pytest.mark.parametrize("rule", STATEFUL.values(), ids=STATEFUL)
 every_step_size = pytest.mark.parametrize("step_size", STEP_SIZES, ids=repr)
 
 
@@ -74,7 +87,9 @@ every_step_size = pytest.mark.parametrize("step_size", STEP_SIZES, ids=repr)
 
 
 def test_the_contract_covers_the_files():
-    assert {"q_learning", "speedy_q", "nesa", "momentum_q"} <= {file.stem for file in FILES}
+    assert {"q_learning", "speedy_q", "nesa", "momentum_q", "root_sa", "halpern"} <= NUMBERS.keys()
+    assert {"double_q", "zap", "polsa", "residual", "phased", "periodic", "variance_reduced", "movi"} <= STATEFUL.keys()
+    assert {"nesterov", "adam", "amsgrad", "averaging_q", "pid", "halpern_direct"} <= STATEFUL.keys()
     assert VARIANTS.keys() <= {file.stem for file in FILES}
 
 
@@ -219,6 +234,45 @@ def test_the_run_of_every_rule_repeats_itself(rule):
     np.testing.assert_array_equal(one.q, other.q)
     assert np.isfinite(one.q).all()
     assert not one.diverged
+
+
+@every_stateful_rule
+def test_a_rule_with_state_is_a_value_with_a_step_size_of_its_own(rule):
+    check(rule)
+    there = rule.at(0.95)
+    assert there == pickle.loads(pickle.dumps(there)) and there.step_size == rule.own_step_size(0.95)
+    assert rule.with_step_size(Constant(0.25)).at(0.95).step_size == Constant(0.25)
+    assert all(isinstance(text, str) and text for text in there.warnings(0.95))
+    np.testing.assert_array_equal(there.weights(0, 3000)[1700:2100], there.weights(1700, 2100))
+    assert len(there.weights(7, 7)) == 0
+
+
+@every_stateful_rule
+def test_the_run_of_every_rule_with_state_repeats_itself(rule):
+    mdp = frozen_lake("4x4", slippery=False)
+    settings = {"iterations": 12, "n_seeds": 2, "n_checkpoints": 3}
+    rule = changed(rule, compiled=False)
+    one, other = (run(mdp, rule, **settings) for _ in range(2))
+    np.testing.assert_array_equal(one.q, other.q)
+    assert np.isfinite(one.q).all()
+
+
+@pytest.mark.integration
+@every_stateful_rule
+@pytest.mark.parametrize("mode", ["synchronous", "markovian", "epsilon_greedy", "linear"])
+def test_a_compiled_step_is_the_plain_one(rule, mode):
+    mdp = frozen_lake("4x4", discount=0.9, rewards=(1, -0.5, -0.01))
+    sampling = {
+        "synchronous": Synchronous(), "markovian": Markovian(start="uniform"), "linear": Markovian(start="uniform"),
+        "epsilon_greedy": Markovian(behaviour="epsilon_greedy", epsilon=0.3),
+    }[mode]  # fmt: skip
+    needed = mode if mode in ("synchronous", "linear") else "asynchronous"
+    if needed not in rule.modes or (mode == "epsilon_greedy" and not rule.acts):
+        pytest.skip("a mode that it does not have")
+    features = one_hot(mdp) if mode == "linear" else None
+    settings = {"iterations": 90, "n_seeds": 3, "n_checkpoints": 3, "sampling": sampling, "features": features}
+    compiled, plain = (run(mdp, changed(rule, compiled=choice), **settings) for choice in (True, False))
+    np.testing.assert_allclose(compiled.q, plain.q, rtol=0, atol=1e-12 if "own" in repr(rule) else 0)
 
 
 # --- rules of one's own -----------------------------------------------------------------------------------------------

@@ -584,7 +584,7 @@ def test_labels_name_what_differs_and_no_more(made, tmp_path):
     (("allow_mixed=maybe",), "true or false"),
     (("tuned=true", "calibrate=true"), "does not go with"),
     (("algorithm=nesa", "env=frozen_lake_4x4"), "nothing to compare it with"),
-    (("tracking.uri=x",), "no setting of these runs"),
+    (("tracking.uri=x",), "a folder as a store is refused"),
     (("discuont=0.9",), "did you mean 'discount'?"),
     (("--jsn", "x"), "did you mean '--json'?"),
     (("--csv",), "must be followed by the name of a file"),

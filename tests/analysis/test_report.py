@@ -171,6 +171,15 @@ def test_the_equation_is_the_source_text(page):
     assert any("1.0 / (k + 1.0 + self.offset)" in text for text in page.all("code"))
 
 
+def test_a_rule_with_state_shows_its_step(mqlearn, work, outputs):
+    small = ("iterations=5", "n_seeds=2", "n_checkpoints=2", "tracking=none", "experiment.name=state")
+    assert mqlearn("run", "algorithm=residual", *small).code == 0
+    assert mqlearn("report", "experiment.name=state", "--output", "state.html").code == 0
+    text = Path("state.html").read_text(encoding="utf-8")
+    code = ("s.again.add_best(z.q, -c.w * c.alpha * s.discount * d)", "return 2", "(1.0 - self.discount) * (k + 1.0)")
+    assert all(line in text for line in code)
+
+
 def test_diverged_seeds_and_killed_runs_are_told(filled, mqlearn, work):
     folder = filled / "runs" / "wild"
     runs.write(folder / "gone", settings={}, digest="f" * 64, name=HOSTILE, result=None, extra={"error": "<b>no</b>"})

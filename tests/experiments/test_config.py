@@ -146,7 +146,7 @@ NEEDED = {
 CHOICES = sorted(
     f"{path.parent.name}={path.stem}"
     for path in CONF.glob("*/*.yaml")
-    if path.parent.name in {*GROUPS} - {"experiment"}
+    if path.parent.name in {*GROUPS} - {"experiment"} and path != CONF / "step_size" / "own.yaml"
 )
 
 
@@ -166,6 +166,36 @@ def test_every_choice_of_every_group_makes_a_cell(choice, tmp_path):
     file = CONF / group / f"{name}.yaml"
     if group in ("algorithm", "env", "step_size"):
         assert file.stem in cell.name
+
+
+def built(*overrides):
+    return build(compose.compose([*SMALL, *overrides]))
+
+
+def test_the_step_size_of_its_own_is_recorded_as_what_it_stands_for():
+    """So old runs of the harmonic step, the own one of the rules of four numbers, are found."""
+    own, harmonic = built("step_size=own"), built("step_size=harmonic")
+    assert own.settings == built().settings == harmonic.settings
+    assert own.digest == harmonic.digest and own.name == harmonic.name
+    assert own.settings["step_size"] == {"_target_": "mqlearn.Harmonic", "name": "harmonic", "offset": 0}
+    double = built("algorithm=double_q", "discount=0.95").settings["step_size"]
+    assert double == {"_target_": "mqlearn.RescaledLinear", "name": "rescaled_linear", "discount": 0.95}
+    adam = built("algorithm=adam", "step_size.alpha=0.3").settings["step_size"]
+    assert adam == {"_target_": "mqlearn.InverseSqrt", "name": "inverse_sqrt", "alpha": 0.3, "h": 1}
+    with pytest.raises(SettingError, match=r"step_size\.alpha=0\.3: is no setting of step_size=harmonic, the own step"):
+        built("step_size.alpha=0.3")
+
+
+def test_an_own_step_size_that_no_settings_describe_is_refused(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    Path("half_rule.py").write_text(
+        "import mqlearn as mq\nclass Half(mq.QLearning):\n    step_size = lambda self, k: 0.5 + 0 * k\n"
+    )
+    words = ["plugins=[half_rule]", "algorithm._target_=half_rule.Half"]
+    with pytest.raises(SettingError, match="step_size='own': must be chosen"):
+        built(*words)
+    assert built(*words, "step_size=constant").settings["step_size"]["name"] == "constant"
 
 
 # --- user modules and folders -------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ import io
 import json
 import os
 import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -19,12 +20,12 @@ import pytest
 
 from mqlearn.cli.main import main
 from mqlearn.errors import SettingError
-from mqlearn.experiments import processes
+from mqlearn.experiments import execute, processes
 from mqlearn.experiments.settings import compose
 from mqlearn.experiments.settings.cell import build
 from mqlearn.experiments.sweep import command, journal
 from mqlearn.experiments.sweep.plan import plan
-from mqlearn.storage import lookup, runs
+from mqlearn.storage import locks, lookup, runs, store, tracking
 
 SMALL = ["tracking=none", "iterations=200", "n_checkpoints=5", "n_seeds=2"]
 TRAP = '''
@@ -183,6 +184,122 @@ def test_a_killed_worker_loses_its_own_cell_alone(place):
     assert text.count("its process died twice") == 4
 
 
+def workers(process: subprocess.Popen[str]) -> list[int]:
+    """The workers that joblib has started below a sweep, if only just now."""
+    found = []
+    for pid in processes.descendants(process.pid):
+        with contextlib.suppress(OSError):
+            if b"--process-name" in Path(f"/proc/{pid}/cmdline").read_bytes():
+                found.append(pid)
+    return found
+
+
+@pytest.mark.integration
+def test_workers_killed_before_a_cell_began_cost_no_cell(place):
+    process = place.start("run", "-m", *place.traps("algorithm.i=range(5)"))
+    for _ in range(2):
+        wait_for(lambda: workers(process))
+        for pid in workers(process):
+            os.kill(pid, signal.SIGKILL)
+    output, errors = process.communicate(timeout=200)
+    assert process.returncode == 0 and "5 cells, 5 done" in output, output + errors
+
+
+@pytest.mark.integration
+def test_a_worker_that_was_starting_ends_with_its_killed_parent(place):
+    process = place.start("run", "-m", *place.traps("algorithm.kind=wait", "algorithm.i=range(50)"))
+    wait_for(lambda: workers(process))
+    below = processes.descendants(process.pid)
+    process.kill()
+    process.communicate()
+    wait_for(lambda: not any(Path(f"/proc/{pid}").exists() for pid in below), 15)
+
+
+def test_damaged_cells_are_named_counted_and_made_again(place):
+    asked = ["run", "-m", *SMALL, "seed=0,1", "hydra/launcher=basic"]
+    place.here(*asked)
+    one, other = (run.folder for run in lookup.finished(place.outputs, "default", store=None).values())
+    whole = {path: path.read_bytes() for path in (one / runs.TABLES, other / runs.CONFIG)}
+    (one / runs.TABLES).write_bytes(whole[one / runs.TABLES][:-1] + b"x")
+    (other / runs.SUMMARY).write_text("{")
+    told = place.here("status")
+    assert "0 done" in told and "2 damaged" in told and f"{one}: tables.npz is damaged" in told
+    assert "2 damaged" in place.here("status")
+    text = place.here(*asked)
+    assert "2 cells, 2 done, 0 skipped (finished before), 0 failed, 2 damaged (2 made again)" in text
+    assert f"{one}: tables.npz is damaged" in text and f"{other}: summary.json is damaged" in text
+    assert {path: path.read_bytes() for path in whole} == whole
+    assert "2 skipped" in place.here(*asked)
+
+
+def test_a_cell_that_is_complete_on_disk_is_done_whatever_was_said_of_it(place):
+    place.here("run", "-m", *SMALL, "seed=0,1", "hydra/launcher=basic")
+    newest = next(journal.sweeps(place.outputs).glob("2*"))
+    plan_of = journal.read_plan(newest)
+    for one, said in zip(plan_of["cells"], ("killed", "running"), strict=True):
+        journal.mark(newest, one, said, pid=2**22 + 1)
+    assert "2 done, 0 running, 0 failed, 0 killed" in place.here("status")
+
+
+def test_a_cell_is_running_while_a_process_holds_it(place):
+    place.here("run", "-m", *SMALL, "seed=0", "hydra/launcher=basic")
+    (one,) = journal.read_plan(next(journal.sweeps(place.outputs).glob("2*")))["cells"]
+    shutil.rmtree(one["folder"])
+    assert "1 missing" in place.here("status")
+    with locks.claimed(locks.folder(place.outputs), *execute.claim(one["experiment"], one["digest"])):
+        assert "1 running" in place.here("status")
+
+
+@pytest.mark.integration
+def test_overlapping_sweeps_started_at_the_same_moment_run_each_cell_once(place):
+    wide = ["run", "-m", *SMALL[1:], "hydra/launcher=basic"]
+    both = [place.start(*wide, f"seed={seeds}") for seeds in ("0,1,2,3,4,5", "5,4,3,2,1,0")]
+    outputs = ["".join(process.communicate(timeout=200)) for process in both]
+    assert [process.returncode for process in both] == [0, 0], outputs
+    assert all("audit: 6 of 6 cells have one finished run" in text for text in outputs), outputs
+    stored = store.finished(tracking.default_uri(place.outputs), "default")
+    assert len(stored) == len({one.digest for one in stored}) == 6
+
+
+@pytest.mark.integration
+def test_a_single_run_takes_what_another_process_made_of_its_cell_meanwhile(place):
+    both = [place.start("run", *SMALL[1:], "iterations=200000") for _ in range(2)]
+    outputs = ["".join(process.communicate(timeout=200)) for process in both]
+    assert [process.returncode for process in both] == [0, 0], outputs
+    assert sum("finished already, by another process" in text for text in outputs) == 1, outputs
+    assert len(store.finished(tracking.default_uri(place.outputs), "default")) == 1
+
+
+@pytest.mark.integration
+def test_what_the_disk_refuses_is_told_with_its_path_and_its_reason_and_the_table(place):
+    large = ["env=frozen_lake_8x8", *SMALL, "hydra/launcher=basic"]
+    place.run("run", "-m", *large, "seed=7,8")  # compiles
+    code = "from mqlearn.cli.main import main; main()"
+    words = shlex.join([sys.executable, "-c", code, "run", "-m", *large, "seed=0,1"])
+    environment = os.environ | {"MQLEARN_OUTPUTS": str(place.outputs)}
+    for kilobytes, wanted in ((7, ("2 cells, 0 done", "2 failed", "runs/default/")), (1, ("plan.json",))):
+        command = ["bash", "-c", f"ulimit -f {kilobytes}; {words}"]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=200, cwd=place.folder)
+        text = done.stdout + done.stderr
+        assert done.returncode == (1 if kilobytes > 1 else 2), text
+        assert "File too large" in text and "Traceback" not in text, text
+        assert all(word in text for word in wanted), text
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&- <&-", "| head -c 1", "2>&1 | head -c 1"])
+@pytest.mark.integration
+def test_closed_streams_stop_no_run(place, closed):
+    code = "from mqlearn.cli.main import main; main()"
+    words = shlex.join([sys.executable, "-c", code, "run", "-m", *SMALL, "seed=0,1", "hydra/launcher=basic"])
+    environment = os.environ | {"MQLEARN_OUTPUTS": str(place.outputs)}
+    done = subprocess.run(
+        ["bash", "-o", "pipefail", "-c", f"{words} {closed}"],
+        cwd=place.folder, env=environment, capture_output=True, text=True, timeout=200,
+    )  # fmt: skip
+    assert done.returncode == 0 and "Error" not in done.stdout + done.stderr
+    assert len(place.curves) == 2
+
+
 @pytest.mark.integration
 def test_a_killed_sweep_resumes_to_the_numbers_of_an_unbroken_one(place, tmp_path):
     asked = ["algorithm.kind=wait", "algorithm.i=range(6)"]
@@ -247,7 +364,7 @@ def test_a_cell_that_is_no_longer_the_planned_one_is_refused(tmp_path):
     cell = build(compose.compose(SMALL))
     changed = {"digest": 64 * "0", "cell": "", "group": "", "command": ""}
     with pytest.raises(SettingError, match="is not the planned digest: a configuration file, a map or a module"):
-        journal._run(cell.settings, tmp_path / "run", tmp_path, changed, {"id": "1"})
+        journal._run(cell.settings, tmp_path / "run", changed, {"id": "1"})
     assert not (tmp_path / "run").exists()
 
 
@@ -275,6 +392,29 @@ def test_a_launcher_without_its_extra_names_the_extra(monkeypatch):
     monkeypatch.setattr(command, "_installed", lambda module: False)
     with pytest.raises(SettingError, match=r"needs the extra slurm: pip install 'mqlearn\[slurm\]'"):
         command.run([], ["hydra/launcher=submitit_slurm"], None, preview=False, existing="skip")
+
+
+@pytest.mark.parametrize("multirun", [True, False])
+@pytest.mark.parametrize("setting", ["hydra.output_subdir=X", "hydra/job_logging=default"])
+def test_files_of_hydras_in_a_run_folder_are_refused_before_anything_starts(place, setting, multirun):
+    text = place.here("run", *["-m"] * multirun, *SMALL, setting, code=2)
+    assert f"{setting.partition('=')[0]}=" in text and "no place in a run folder" in text
+    assert not place.outputs.exists()
+    place.here("run", *["-m"] * multirun, *SMALL, "hydra/job_logging=stdout", *["hydra/launcher=basic"] * multirun)
+    (folder,) = place.outputs.glob("runs/default/*")
+    assert sorted(path.name for path in folder.iterdir()) == sorted(runs.FILES)
+
+
+def test_a_choice_without_a_name_is_called_after_its_yaml(place, stored):
+    (place.folder / "conf" / "algorithm" / "own.yaml").write_text("_target_: traps.Trap\n")
+    own = ["--config-dir", "conf", "plugins=[traps]", "algorithm=own", *SMALL[1:]]
+    shutil.copytree(Path(store.sqlite_path(stored) or "").parent, place.outputs)
+    place.here("run", *own)
+    text = place.here("run", "-m", *own, "seed=0,1", "hydra/launcher=basic")
+    assert "2 cells, 1 done, 1 skipped" in text
+    found = lookup.finished(place.outputs, "default", store=tracking.default_uri(place.outputs)).values()
+    assert {run.settings["algorithm"]["name"] for run in found} == {"own"}
+    assert "0 not uploaded" in place.here("status")
 
 
 def test_no_jobs_at_once_are_refused(place):
@@ -325,7 +465,7 @@ def test_status_tells_what_has_become_of_each_cell(place):
     (gone,) = [row for row in content["cells"] if row["cell"] == "algorithm.kind=none algorithm.i=1"]
     curves = Path(gone["folder"]) / "curves.npz"
     curves.write_bytes(curves.read_bytes()[:-100])
-    assert "1 done, 0 running, 2 failed, 0 killed, 1 missing" in place.here("status", code=1)
+    assert "1 done, 0 running, 2 failed, 0 killed, 0 missing, 1 damaged" in place.here("status", code=1)
     misspelt = place.here("status", "experiment.name=defualt", code=2)
     assert "experiment.name='defualt'" in misspelt and "(did you mean 'default'?)" in misspelt
 

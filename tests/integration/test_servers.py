@@ -106,6 +106,24 @@ def test_a_server_that_dies_costs_no_run(tmp_path):
     assert (content["planned"], content["done"], content["not_uploaded"]) == (12, 12, 0)
 
 
+def test_sweeps_that_have_only_a_server_in_common_record_each_digest_once(tmp_path):
+    asked = ["algorithm=q_learning", "iterations=500", "n_checkpoints=10", "n_seeds=2", "hydra/launcher=basic"]
+    port = servers.free_port()
+    uri = f"http://127.0.0.1:{port}"
+    with servers.mlflow_server(tmp_path / "server", port=port):
+        both = [
+            start(tmp_path / name / "outputs", "run", "-m", *asked, f"seed={seeds}", MLFLOW_TRACKING_URI=uri)
+            for name, seeds in (("one", "range(6)"), ("two", "range(6)"))
+            if (tmp_path / name).mkdir() is None
+        ]
+        for process in both:
+            text = process.communicate(timeout=500)[0]
+            assert process.returncode == 0 and "audit: 6 of 6" in text, text
+        stored = store.finished(uri, "default")
+        assert len(stored) == len({one.digest for one in stored}) == 6
+        assert store.running(uri, "default") == []
+
+
 def test_postgresql_as_the_store_equals_one_process(reference, tmp_path):
     needs(modules=("psycopg",))
     if not list(Path("/usr/lib/postgresql").glob("*/bin/postgres")):

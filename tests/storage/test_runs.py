@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from mqlearn.errors import SettingError
 from mqlearn.storage import lookup, runs
+from mqlearn.storage.summary import aggregate
 
 SETTINGS = {"algorithm": {"name": "momentum_q", "m": 2.0, "shift": "off"}, "discount": 0.9, "q0": None}
 
@@ -222,6 +223,65 @@ def test_a_changed_byte_gives_the_written_numbers_or_a_named_error(tmp_path_fact
         assert all(any(np.array_equal(array, w) for w in written) for array in read.values())
 
 
+@pytest.mark.parametrize("name", runs.FILES)
+@pytest.mark.parametrize("place", [0.2, 0.5, 0.9])
+def test_a_run_with_any_flipped_byte_is_damaged_and_not_finished(tmp_path, name, place):
+    run = write(tmp_path / "run")
+    content = bytearray((run.folder / name).read_bytes())
+    content[int(place * len(content))] ^= 1
+    (run.folder / name).write_bytes(content)
+    found, damage = runs.look(run.folder, "d1")
+    assert found is None and name in damage
+    with pytest.raises(SettingError, match=f"folder=.*{name} is damaged"):
+        runs.whole(run.folder)
+
+
+def test_a_changed_summary_is_whole_if_it_was_changed_by_us(tmp_path):
+    run = runs.update_summary(write(tmp_path / "run"), mlflow_run_id="abc", odd=float("nan"))
+    assert runs.whole(run.folder).summary == run.summary
+    assert run.summary["files"].keys() == {runs.CONFIG, runs.CURVES, runs.TABLES}
+
+
+def as_before_checksums(folder):
+    summary = json.loads((folder / runs.SUMMARY).read_text())
+    del summary["files"], summary["checksum"]
+    (folder / runs.SUMMARY).write_text(json.dumps(summary))
+
+
+def test_a_folder_without_checksums_is_whole_if_it_can_be_read(tmp_path):
+    folder = write(tmp_path / "run").folder
+    as_before_checksums(folder)
+    assert runs.is_complete(folder, "d1")
+    for name in (runs.CURVES, runs.TABLES, runs.CONFIG):
+        content = (folder / name).read_bytes()
+        half = content[: len(content) // 2] if name != runs.CONFIG else b"a: [1,"
+        (folder / name).write_bytes(half)
+        assert runs.look(folder, "d1")[1].startswith(name)
+        (folder / name).write_bytes(content)
+    assert runs.is_complete(folder, "d1")
+
+
+@pytest.mark.parametrize("left", [b"", b"{", b'{"digest": "d1"'])
+def test_a_folder_whose_summary_is_damaged_is_written_again_and_no_other(tmp_path, left):
+    named = tmp_path / "d1"  # as the outputs folder names it, by digest
+    write(named)
+    (named / runs.SUMMARY).write_bytes(left)
+    assert runs.is_complete(write(named).folder, "d1")
+    other = tmp_path / "mine"
+    other.mkdir()
+    (other / runs.CONFIG).write_text("my own")
+    with pytest.raises(SettingError, match="files that are not a run"):
+        write(other)
+
+
+def test_what_a_killed_process_left_half_written_is_removed(tmp_path):
+    run = write(tmp_path / "run")
+    for name in (".run.123-0123abcd", ".run.123-0123abcd.old", ".run2.123-0123abcd", ".run.notes"):
+        (tmp_path / name).mkdir()
+    runs.clear(run.folder)
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".run.notes", ".run2.123-0123abcd", "run"]
+
+
 def test_folders_that_are_none_are_named(tmp_path):
     with pytest.raises(SettingError, match="no such folder"):
         runs.load(tmp_path / "absent")
@@ -267,14 +327,14 @@ def test_select_without_a_store_finds_complete_folders_of_the_experiment(tmp_pat
 @given(st.lists(st.integers(-(10**6), 10**6), min_size=2, max_size=6), st.integers(-1000, 900))
 def test_std_is_that_of_numpy_at_any_scale(values, exponent):
     column = np.ldexp(np.array(values, float)[:, None], exponent)
-    std = runs.aggregate(column)["std"][0]
+    std = aggregate(column)["std"][0]
     expected = np.ldexp(np.std(np.array(values), ddof=1), exponent)
     assert std == pytest.approx(expected, rel=1e-9, abs=0)
 
 
 def test_aggregate_leaves_out_what_is_not_finite_column_by_column():
     values = np.array([[1.0, np.nan, np.nan], [3.0, 5.0, np.inf]])
-    columns = runs.aggregate(values)
+    columns = aggregate(values)
     np.testing.assert_array_equal(columns["n_finite"], [2, 1, 0])
     np.testing.assert_array_equal(columns["mean"], [2.0, 5.0, np.nan])
     np.testing.assert_array_equal(columns["std"], [np.sqrt(2.0), np.nan, np.nan])

@@ -6,7 +6,7 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import closing
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from mqlearn.errors import SettingError
 from mqlearn.storage import lookup, runs, store, tracking
+from mqlearn.storage.summary import aggregate
 
 SETTINGS = {
     "env": {"name": "frozen_lake", "map": ["SF", "FG"], "slippery": True},
@@ -91,7 +92,7 @@ def test_a_run_reads_back_through_mlflow(uri, tmp_path):
     assert client.get_experiment(logged.info.experiment_id).name == "trial"
 
     values = Outcome().curves["q_error"]
-    columns = runs.aggregate(values)
+    columns = aggregate(values)
     for suffix, key in (("", "mean"), ("_std", "std"), ("_low", "low"), ("_high", "high")):
         expected = list(zip([1, 10, 100], columns[key].tolist(), strict=True))
         assert history(uri, run_id, f"q_error{suffix}") == expected
@@ -144,7 +145,7 @@ def test_more_values_than_a_batch_holds_all_arrive(uri, tmp_path):
     for suffix, key in (("", "mean"), ("_high", "high")):
         logged = history(uri, run_id, f"q_error{suffix}")
         assert [step for step, _ in logged] == iteration.tolist()
-        np.testing.assert_array_equal([v for _, v in logged], runs.aggregate(run.curves["q_error"])[key])
+        np.testing.assert_array_equal([v for _, v in logged], aggregate(run.curves["q_error"])[key])
 
 
 def test_what_is_not_finite_is_never_a_number_and_a_diverged_run_never_the_best(uri, tmp_path):
@@ -271,6 +272,61 @@ def test_upload_delivers_once(uri, tmp_path):
         tracking.upload(tmp_path / "absent", uri, "trial")
 
 
+def test_one_digest_delivered_by_many_at_once_is_recorded_once(uri, tmp_path):
+    copies = [write(tmp_path / f"{i}") for i in range(6)]
+    tracking.prepare(uri, "trial")
+    with ThreadPoolExecutor(6) as pool:
+        ids = set(pool.map(lambda run: tracking.record(run, uri, "trial"), copies))
+    assert [stored.run_id for stored in store.finished(uri, "trial")] == [*ids]
+    assert {runs.load(run.folder).summary["mlflow_run_id"] for run in copies} == ids
+    assert store.running(uri, "trial") == []
+
+
+def test_a_record_that_a_killed_process_began_is_ended_by_the_next(uri, tmp_path):
+    client, experiment = store.connect(uri), tracking.prepare(uri, "trial")
+    begun = client.create_run(experiment, tags={"digest": "d1"}).info.run_id
+    done = tracking.record(write(tmp_path / "run"), uri, "trial")
+    assert client.get_run(begun).info.status == "KILLED" and client.get_run(done).info.status == "FINISHED"
+
+
+def test_a_damaged_folder_is_not_uploaded(uri, tmp_path):
+    run = write(tmp_path / "run")
+    (run.folder / runs.TABLES).write_bytes((run.folder / runs.TABLES).read_bytes()[:-9])
+    with pytest.raises(SettingError, match=r"folder=.*tables\.npz is damaged"):
+        tracking.upload(run.folder, uri, "trial")
+    assert store.finished(uri, "trial") == []
+
+
+def test_artifacts_follow_a_store_that_was_moved_with_its_outputs_folder(uri, tmp_path, capsys):
+    first = tracking.record(write(tmp_path / "outputs" / "runs" / "trial" / "d1"), uri, "trial")
+    (tmp_path / "outputs").rename(tmp_path / "moved")
+    there = tracking.default_uri(tmp_path / "moved")
+    (found,) = lookup.finished(tmp_path / "moved", "trial", store=there).values()
+    assert found.folder == tmp_path / "moved" / "runs" / "trial" / "d1"
+    shutil.rmtree(tmp_path / "moved" / "runs")
+    (found,) = lookup.finished(tmp_path / "moved", "trial", store=there).values()
+    assert found.folder.is_relative_to(tmp_path / "moved" / "mlartifacts" / "trial" / first)
+
+    second = tracking.record(write(tmp_path / "another", "d2"), there, "trial")
+    assert "the store was moved" in capsys.readouterr().err
+    assert not (tmp_path / "outputs").exists()
+    for run_id in (first, second):
+        folder = store.connect(there).download_artifacts(run_id, "")
+        assert Path(folder) == tmp_path / "moved" / "mlartifacts" / "trial" / run_id / "artifacts"
+    assert list(lookup.finished(tmp_path / "moved", "trial", store=there)) == ["d1", "d2"]
+
+
+def test_runs_of_a_store_are_found_on_a_machine_that_made_none(uri, tmp_path):
+    for i in range(2):
+        tracking.record(write(tmp_path / f"{i}", f"d{i}"), uri, "trial")
+    shutil.rmtree(tmp_path / "0")  # the folder of one is gone: its artifacts are there
+    assert lookup.experiments(tmp_path / "here", uri) == {"trial": "trial"}
+    held = [*lookup.everywhere(tmp_path / "here", None, uri)]
+    assert sorted(one.run.digest for one in held if one.run) == ["d0", "d1"]
+    assert sorted(lookup.with_digests(tmp_path / "here", ["d1", "d7"], uri)) == ["d1"]
+    assert [*lookup.everywhere(tmp_path / "here", ["other"], uri)] == []
+
+
 def test_sql_and_the_api_find_the_same_runs(uri, tmp_path):
     client = store.connect(uri)
     ids = [tracking.log(write(tmp_path / f"{i}", f"d{i % 3}"), uri, "trial") for i in range(5)]
@@ -283,57 +339,34 @@ def test_sql_and_the_api_find_the_same_runs(uri, tmp_path):
     bare = client.create_run(experiment, tags={"digest": "d6"}).info.run_id  # no folder
     client.set_terminated(bare)
     client.delete_run(ids[0])
+    assert {found.run_id for found in store._by_api(uri, "trial", "FINISHED", "d1") or ()} == {ids[1], ids[4]}
+    assert store.finished(uri, "trial", "d2") == store._by_api(uri, "trial", "FINISHED", "d2")
     for name, expected in (
         ("trial", {*ids[1:], bare}),
         ("it's % another", None),
         ("absent", set()),
         ("first", set()),
     ):
-        by_sql, by_api = store._finished_by_sql(uri, name), store._finished_by_api(uri, name)
+        by_sql, by_api = store._by_sql(uri, name, "FINISHED"), store._by_api(uri, name, "FINISHED")
         assert by_sql is not None and sorted(by_sql) == sorted(by_api)
         assert expected is None or {found.run_id for found in by_sql} == expected
     client.delete_experiment(experiment)
-    assert store._finished_by_sql(uri, "trial") == store._finished_by_api(uri, "trial") == []
+    assert store._by_sql(uri, "trial", "FINISHED") == store._by_api(uri, "trial", "FINISHED") == []
 
 
 def test_the_installed_mlflow_has_a_schema_that_sql_knows(uri):
     """If this fails after an update of MLflow: compare by the test above, then add the revision."""
-    assert store._finished_by_sql(uri, "first") == []
+    assert store._by_sql(uri, "first", "FINISHED") == []
 
 
 def test_an_unknown_schema_is_read_by_the_api(uri, tmp_path, monkeypatch):
     run_id = tracking.log(write(tmp_path / "run"), uri, "trial")
     monkeypatch.setattr(store, "KNOWN_SCHEMAS", frozenset({"another"}))
-    assert store._finished_by_sql(uri, "trial") is None
+    assert store._by_sql(uri, "trial", "FINISHED") is None
     assert store.experiment_id(uri, "trial") is None
     (run,) = lookup.finished(tmp_path / "outputs", "trial", store=uri).values()
     assert run.summary["mlflow_run_id"] == run_id
     assert tracking.prepare(uri, "trial") == store.connect(uri).get_run(run_id).info.experiment_id
-
-
-def test_sql_and_the_api_record_the_same_metrics(uri, tmp_path, monkeypatch):
-    rng = np.random.default_rng(0)
-    curves = {"q_error": rng.random((4, 600)), "value_gap": np.full((4, 600), np.nan)}
-    curves["value_gap"][:3, ::2] = -1e-300
-    outcome = replace(Outcome(), iteration=np.arange(600), curves=curves)
-    recorded = []
-    for number, known in enumerate((store.KNOWN_SCHEMAS, frozenset({"another"}))):
-        monkeypatch.setattr(store, "KNOWN_SCHEMAS", known)
-        run = runs.update_summary(write(tmp_path / f"{number}", result=outcome), ended="2026-01-01T00:00:00+00:00")
-        run_id = tracking.log(run, uri, "trial", per_seed=True)
-        with closing(sqlite3.connect(str(store.sqlite_path(uri)))) as database:
-            columns = "key, value, timestamp, step, is_nan, typeof(value), typeof(step)"
-            select = "SELECT {} FROM {} WHERE run_uuid = ? ORDER BY key, step".format
-            tables = (select(columns, table) for table in ("metrics", "latest_metrics"))
-            recorded.append([database.execute(query, (run_id,)).fetchall() for query in tables])
-    assert recorded[0] == recorded[1]
-    assert len(recorded[0][0]) > 8 * 600
-
-
-def test_metrics_that_the_database_refuses_are_one_error(uri):
-    with pytest.raises(tracking.TrackingError, match="recording metrics failed"):
-        tracking.prepare(uri, "trial")
-        store.add_metrics(uri, "no such run", [("q_error", 1.0, 0)], 0)
 
 
 def test_select_takes_the_latest_of_a_digest_and_files_from_the_first_whole_place(uri, tmp_path):
@@ -365,7 +398,7 @@ def test_artifacts_of_a_server_that_are_gone_make_the_run_missing(uri, tmp_path,
     tracking.log(run, uri, "trial")
     shutil.rmtree(run.folder)
     remote = store.finished(uri, "trial")[0]._replace(artifact_uri="s3://bucket/x", run_id="0" * 32)
-    monkeypatch.setattr(store, "_finished_by_sql", lambda *_: [remote])
+    monkeypatch.setattr(store, "_by_sql", lambda *_: [remote])
     assert lookup.finished(tmp_path / "outputs", "trial", store=uri) == {}
     assert "downloading a run failed" in caplog.text
     assert list((tmp_path / "outputs" / "downloads").iterdir()) == []
@@ -387,7 +420,7 @@ def test_artifacts_of_a_server_are_downloaded_once(uri, tmp_path, monkeypatch):
     shutil.rmtree(run.folder)
     # As a server gives them: an address that is no place on this disk.
     remote = store.finished(uri, "trial")[0]._replace(artifact_uri="s3://bucket/x")
-    monkeypatch.setattr(store, "_finished_by_sql", lambda *_: [remote])
+    monkeypatch.setattr(store, "_by_sql", lambda *_: [remote])
     (found,) = lookup.finished(tmp_path / "outputs", "trial", store=uri).values()
     assert found.folder == tmp_path / "outputs" / "downloads" / run_id
     np.testing.assert_array_equal(found.curves["q_error"], Outcome().curves["q_error"])

@@ -14,8 +14,9 @@ from mqlearn.errors import SettingError, nearest
 from mqlearn.experiments.settings import identity
 from mqlearn.experiments.settings.identity import canonical
 from mqlearn.experiments.settings.recipes import flat, text_of
-from mqlearn.storage import runs
+from mqlearn.storage import lookup, runs
 from mqlearn.storage.runs import Run
+from mqlearn.storage.store import shown as shown_store
 
 _GROUPS = ("env", "algorithm", "step_size", "sampling", "features", "evaluation")
 # What may differ between two runs of which one contains the other: more seeds, or a longer or finer curve.
@@ -31,61 +32,70 @@ class Found:
     notes: tuple[str, ...] = ()
 
 
-def experiments(outputs: Path) -> list[str]:
-    """Folder names of the experiments that have runs."""
-    parent = outputs / "runs"
-    return sorted(f.name for f in parent.iterdir() if f.is_dir() and f.name[0] != ".") if parent.is_dir() else []
+def find(outputs: Path, names: Sequence[str] | None = None, store: str | None = None) -> Found:
+    """The finished runs of some experiments, or of all: each digest once, the one that finished last.
 
-
-def _given_name(experiment: Path) -> str:
-    """The name that an experiment was given, by the record of a run of its folder, which has none of its blanks."""
-    for folder in sorted(experiment.iterdir()):
-        with contextlib.suppress(SettingError, KeyError, TypeError):
-            return str(runs.load(folder).settings["experiment"]["name"])
-    return experiment.name
-
-
-def find(outputs: Path, names: Sequence[str] | None = None) -> Found:
-    """The finished runs on disk of some experiments, or of all: each digest once, the one that finished last.
-
-    Runs that failed, were killed or are damaged do not count, unless the same cell has finished; they are named in
-    the notes. Raises SettingError if an experiment has no folder.
+    They are those in the outputs folder, and those that the store alone has. Runs that failed, were killed or are
+    damaged do not count, unless the same cell has finished; they are named in the notes. Raises SettingError for an
+    experiment without any.
     """
-    known = experiments(outputs)
-    for name in names or ():
-        if runs.slug(name) not in known:
-            names_given = [_given_name(outputs / "runs" / folder) for folder in known]
-            there = ", ".join(names_given) or "no experiments at all"
-            expected = f"has no runs in {outputs / 'runs'}; there are {there}"
-            raise SettingError("experiment.name", name, expected + nearest(name, names_given))
+    _refuse_unknown(outputs, names or (), store)
     latest: dict[str, Run] = {}
     repeated: Counter[str] = Counter()
     broken: dict[str, str] = {}
-    for name in known if names is None else map(runs.slug, names):
-        for folder in sorted(path for path in (outputs / "runs" / name).iterdir() if path.is_dir()):
-            if folder.name.startswith(".") or not (folder / runs.SUMMARY).exists():
-                continue
-            try:
-                run = runs.load(folder)
-                whole = runs.is_complete(folder)
-            except SettingError as error:
-                broken[str(folder)] = f"{folder}: {error.admissible}"
-                continue
-            if not whole:
-                status = run.status if run.status not in runs.DONE else "incomplete"
-                broken[run.digest] = f"{run.name}: {status}, in {folder}"
-                continue
-            repeated[run.digest] += 1
-            ended = run.summary.get("ended") or ""
-            if run.digest not in latest or ended > (latest[run.digest].summary.get("ended") or ""):
-                latest[run.digest] = run
+    damaged: list[str] = []
+    for folder, run, damage in lookup.everywhere(outputs, names, store):
+        if damage:
+            damaged.append(f"{folder}: {damage}")
+        if run is None:
+            with contextlib.suppress(SettingError):
+                other = runs.load(folder)
+                if other.status not in runs.DONE:
+                    broken[other.digest] = f"{other.name}: {other.status}, in {folder}"
+            continue
+        repeated[run.digest] += 1
+        ended = run.summary.get("ended") or ""
+        if run.digest not in latest or ended > (latest[run.digest].summary.get("ended") or ""):
+            latest[run.digest] = run
     notes = [
         f"{run.name}: {repeated[digest]} finished folders of one digest; the newest counts, once"
         for digest, run in latest.items()
         if repeated[digest] > 1
     ]
     notes += [f"not counted: {text}" for digest, text in broken.items() if digest not in latest]
-    return Found(tuple(latest.values()), tuple(notes))
+    notes += [f"damaged, not counted unless the store has a copy: {text}" for text in damaged]
+    return _readable(Found(tuple(latest.values()), tuple(notes)))
+
+
+def _readable(found: Found) -> Found:
+    """Without the runs whose record is not one that can be read, each named."""
+    kept, notes = [], list(found.notes)
+    for run in found.runs:
+        try:
+            runs.check_readable(run)
+            kept.append(run)
+        except SettingError as error:
+            notes.append(f"not counted: {run.folder}: {error.admissible}")
+    return Found(tuple(kept), tuple(notes))
+
+
+def _refuse_unknown(outputs: Path, names: Sequence[str], store: str | None) -> None:
+    here = {runs.slug(name) for name in names} - lookup.experiments(outputs, None).keys()
+    known = lookup.experiments(outputs, store) if here else {}
+    for name in names:
+        if runs.slug(name) in here - known.keys():
+            given = [_given_name(outputs / "runs" / folder, text) for folder, text in known.items()]
+            expected = f"has no runs in {outputs / 'runs'}" + ("" if store is None else f" or in {shown_store(store)}")
+            there = ", ".join(given) or "no experiments at all"
+            raise SettingError("experiment.name", name, f"{expected}; there are {there}{nearest(name, given)}")
+
+
+def _given_name(experiment: Path, otherwise: str) -> str:
+    """The name that an experiment was given, by the record of a run of its folder, which has none of its blanks."""
+    for folder in sorted(experiment.iterdir()) if experiment.is_dir() else ():
+        with contextlib.suppress(SettingError, KeyError, TypeError):
+            return str(runs.load(folder).settings["experiment"]["name"])
+    return otherwise
 
 
 def select(found: Sequence[Run], overrides: Sequence[str], others: Sequence[str] = ()) -> list[Run]:

@@ -221,9 +221,8 @@ def latex(verdicts: Sequence[Verdict]) -> str:
         first, question = own[0], own[0].tested.question
         effect = r"$a/b$" if question.is_ratio else r"$a-b$"
         level = f"{100 * (1 - question.level):g}\\,\\%"
-        lines += [
-            f"% {block}; {question.summary}, {metric} at k = {at}; {first.tested.effect.kind}; {first.correction}"
-        ]
+        kind = f"{first.tested.effect.kind}; {first.correction}"
+        lines += [f"% {_escaped(block)}; {question.summary}, {_escaped(metric)} at k = {at}; {kind}"]
         lines += [r"\begin{tabular}{llrrrl}", r"\toprule"]
         lines += [f"$a$ & $b$ & {effect} [{level}] & $p$ (Holm) & seeds & verdict \\\\", r"\midrule"]
         for v in own:
@@ -329,4 +328,5 @@ def _tex(x: float) -> str:
 
 def _escaped(text: str) -> str:
     special = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
-    return "".join(special.get(c) or (f"\\{c}" if c in "&%$#_{}" else c) for c in text)
+    line = " ".join(text.split())  # a new line would end a comment
+    return "".join(special.get(c) or (f"\\{c}" if c in "&%$#_{}" else c) for c in line)

@@ -154,14 +154,13 @@ def context() -> Iterator[None]:
 
 
 def _matplotlib() -> Any:
-    """The package, which refuses to start with an unknown back-end in the environment though none is used."""
+    """The package, which would refuse to start with a back-end in the environment that is not here; none is used."""
+    backend = os.environ.pop("MPLBACKEND", None)
     try:
         import matplotlib
-    except ValueError as error:
-        backend = os.environ.get("MPLBACKEND")
-        if backend is None:
-            raise
-        raise SettingError("MPLBACKEND", backend, "unset; figures are drawn without a back-end") from error
+    finally:
+        if backend is not None:
+            os.environ["MPLBACKEND"] = backend
     return matplotlib
 
 
@@ -171,6 +170,7 @@ def check_text(setting: str, text: str) -> None:
         raise SettingError(setting, text, "a text that does not begin with an underscore")
     if "$" not in text:
         return
+    _matplotlib()
     from matplotlib.mathtext import MathTextParser
 
     try:

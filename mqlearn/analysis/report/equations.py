@@ -6,16 +6,19 @@ from typing import Any
 
 from markupsafe import Markup
 
-from mqlearn.algorithms import Rule
+from mqlearn.algorithms import Rule, Stateful
 from mqlearn.analysis.report.markup import number, render
 from mqlearn.analysis.report.subjects import Subject, scientific
 
 CONVENTIONS = (
     "k counts updates from 0; q is Q_k, q_prev is Q_{k-1}, and at k = 0 both are the initial table. target is T_k Q_k "
     "and target_prev is T_k Q_{k-1}, the sampled Bellman operator of iteration k with the same sample in both. The "
-    "value that is returned is Q_{k+1}. With linear features the same numbers weigh the gradients."
+    "value that is returned is Q_{k+1}. With linear features the same numbers weigh the gradients. A rule with state "
+    "of its own has a step instead: z is its state, s the sample of iteration k, c the numbers of this k. s.value(q) "
+    "is q(x, u), s.target(q, by) is r + discount q(y, v) with v greedy in by (or in q), s.move(q, to, share) "
+    "moves q(x, u) by a share of the way, s.add(q, change) by a change; synchronously at all pairs, from one draw each."
 )
-_METHODS = ("update", "init", "advance", "estimate", "policy_table", "samples_per_iteration")
+_METHODS = ("update", "init", "numbers", "step", "estimate", "acting", "samples_per_iteration")
 
 
 def of(some: Sequence[Subject]) -> Markup:
@@ -50,7 +53,7 @@ def _card(kind: Any, members: Sequence[Subject]) -> dict[str, Any]:
 def source(thing: Any) -> str:
     """The source text of a function or class, shifted to the left."""
     try:
-        text = inspect.getsource(thing)
+        text = inspect.getsource(getattr(thing, "fget", thing))  # of a property, its function
     except (OSError, TypeError):
         return "(no source text: not defined in a file)"
     return inspect.cleandoc("\n" + text)
@@ -58,7 +61,7 @@ def source(thing: Any) -> str:
 
 def _own(kind: type, name: str) -> bool:
     """Whether a class defines a method itself, or inherits it from another rule than the base."""
-    return any(name in vars(base) for base in kind.__mro__ if base is not Rule and base is not object)
+    return any(name in vars(base) for base in kind.__mro__ if base not in (Rule, Stateful, object))
 
 
 def _doc(thing: Any) -> str:

@@ -8,7 +8,7 @@ from mqlearn.analysis.comparison.labels import Entry
 from mqlearn.analysis.comparison.selection import SILENT, flat, shown, text_of
 from mqlearn.errors import SettingError
 from mqlearn.experiments.settings import identity
-from mqlearn.experiments.settings.cell import Cell, build
+from mqlearn.experiments.settings.cell import Cell, rebuild
 from mqlearn.problems.mdp import FiniteMDP
 from mqlearn.storage.runs import Run
 
@@ -52,7 +52,7 @@ def subjects(entries: Sequence[Entry]) -> list[Subject]:
 
 def _built(run: Run) -> tuple[Cell | None, str]:
     try:
-        return build({**run.settings, "n_workers": None, "tracking": {"name": "none"}}), ""
+        return rebuild({**run.settings, "n_workers": None, "tracking": {"name": "none"}}), ""
     except SettingError as error:
         return None, str(error)
 

@@ -15,6 +15,7 @@ from mqlearn.errors import SettingError
 from mqlearn.experiments import execute
 from mqlearn.experiments.plan import composed, expand
 from mqlearn.experiments.settings.cell import Cell, build
+from mqlearn.experiments.settings.plugins import FOLDERS
 from mqlearn.storage import array_comparison, runs
 
 Verdict = Literal["same", "compatible", "inside", "noted", "not_checked", "different", "outside", "failed"]
@@ -133,7 +134,9 @@ def repeated(case: Case) -> Outcome:
 
 
 def fresh(case: Case) -> Outcome:
-    done = mqlearn("rerun", str(case.alone.folder), outputs=case.folder / "outputs")
+    modules = case.cell.settings["plugins"]
+    own = [f"plugins=[{','.join(modules)}]"] if modules else []
+    done = mqlearn("rerun", str(case.alone.folder), *own, outputs=case.folder / "outputs")
     told = [line.strip() for line in done.stdout.splitlines()]
     if done.returncode == 0:
         return Outcome("same", told[-1].partition(":")[0])
@@ -216,7 +219,8 @@ def command(*arguments: str) -> list[str]:
 
 def environment(outputs: Path) -> dict[str, str]:
     """This process's, but for what leads to the user's outputs and store."""
-    kept = {key: value for key, value in os.environ.items() if not key.startswith(("MQLEARN_", "MLFLOW_"))}
+    ours = {key for key in os.environ if key.startswith(("MQLEARN_", "MLFLOW_"))} - {FOLDERS}
+    kept = {key: value for key, value in os.environ.items() if key not in ours}
     return kept | {"MQLEARN_OUTPUTS": str(outputs)}
 
 

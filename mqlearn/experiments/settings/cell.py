@@ -4,6 +4,7 @@ A *cell* is one configuration with all its seeds. Its digest (see `identity`) co
 digest, same numbers.
 """
 
+import contextlib
 import functools
 import json
 import weakref
@@ -15,9 +16,10 @@ from typing import Any
 
 from mqlearn.checks import choice, finite_number, switch, whole
 from mqlearn.errors import SettingError, SettingErrors, nearest
-from mqlearn.experiments.settings import identity, instantiate
+from mqlearn.experiments.settings import identity, instantiate, own_step_size, records
 from mqlearn.experiments.settings import plugins as user_modules
 
+_LONGEST_NAME = 250  # as long as a folder's may be
 _GROUPS = ("env", "algorithm", "step_size", "sampling", "features", "evaluation")
 
 
@@ -67,10 +69,26 @@ def run_cells(some: Sequence[Cell], progress: Callable[[int, float], None] | Non
 
 
 def build(settings: Mapping[str, Any]) -> Cell:
-    """Validate resolved settings and build what they describe. Raises SettingError, one message for all errors."""
+    """Validate resolved settings and build what they describe. Raises SettingError, one message for all errors.
+
+    For the user's own settings: their modules are imported. Those of a record go through `rebuild`.
+    """
     from mqlearn.problems.model_files import pinned
 
-    return _build(json.dumps({**settings, "env": pinned(settings.get("env"))}, sort_keys=True))
+    with contextlib.suppress(SettingError):  # raised among the others
+        user_modules.load(settings.get("plugins", []))
+    return _build(json.dumps({**settings, "env": pinned(settings.get("env"))}, sort_keys=True), recorded=False)
+
+
+def rebuild(recorded: Mapping[str, Any], *, pinned: bool = False) -> Cell:
+    """`build` from the settings of a record, which is data: nothing is imported or read that it alone names.
+
+    pinned: but for a model's file whose content it pins. Raises SettingError, also for modules that the user has not
+    named on this command line.
+    """
+    user_modules.known(recorded.get("plugins") or [])
+    records.check(recorded, pinned=pinned)
+    return _build(json.dumps(dict(recorded), sort_keys=True), recorded=True)
 
 
 # Cells on equal models share one, and with it what was solved for it.
@@ -78,7 +96,7 @@ _models: weakref.WeakValueDictionary[tuple[str, str], Any] = weakref.WeakValueDi
 
 
 @functools.lru_cache(maxsize=64)
-def _build(text: str) -> Cell:
+def _build(text: str, *, recorded: bool) -> Cell:
     settings = json.loads(text)
     for plan in ("figure", "tuning"):  # of an experiment, not settings of its cells
         settings.pop(plan, None)
@@ -89,6 +107,10 @@ def _build(text: str) -> Cell:
     from mqlearn.learning.stateful.check import check_place
     from mqlearn.problems.mdp import FiniteMDP
 
+    for group in _GROUPS:  # a label that is not given
+        node = settings.get(group)
+        if isinstance(node, dict) and "_target_" in node:
+            node.setdefault("name", str(node["_target_"]).rpartition(".")[2])
     errors: list[SettingError] = []
 
     def check(function: Callable, *arguments: Any) -> Any:
@@ -104,7 +126,7 @@ def _build(text: str) -> Cell:
         for name, value in settings.items()
         if name not in known
     ]
-    plugins = check(user_modules.load, settings.get("plugins", [])) or {}
+    plugins = check(user_modules.known if recorded else user_modules.load, settings.get("plugins", [])) or {}
     for name, kind in _KINDS.items():
         settings[name] = check(kind, name, settings.get(name))
     settings["experiment"] = check(_experiment, settings.get("experiment"))
@@ -112,7 +134,11 @@ def _build(text: str) -> Cell:
     discount = 0.5 if settings["discount"] is None else settings["discount"]  # to see what else is wrong
     mdp = check(_environment, settings.get("env"), plugins, discount)
     rule = check(instantiate.make, "algorithm", settings.get("algorithm"), plugins)
-    step_size = check(instantiate.make, "step_size", settings.get("step_size"), plugins)
+    if own_step_size.asked(settings.get("step_size")):
+        settings["step_size"] = rule and check(own_step_size.resolved, settings["step_size"], rule, discount)
+        step_size = settings["step_size"] and check(instantiate.make, "step_size", settings["step_size"], plugins)
+    else:
+        step_size = check(instantiate.make, "step_size", settings.get("step_size"), plugins)
     sampling = check(instantiate.make, "sampling", settings.get("sampling"), plugins)
     features = None
     if mdp is not None:
@@ -217,8 +243,9 @@ def _section(setting: str, node: Any, known: Sequence[str]) -> dict[str, Any]:
 
 def _experiment(node: Any) -> dict[str, Any]:
     name = str(_section("experiment", node, ("name",))["name"]).strip()
-    if not name or not name.isprintable():
-        raise SettingError("experiment.name", name, "must be a text that can be printed, and not be blank")
+    if not name or not name.isprintable() or len(name) > _LONGEST_NAME:
+        expected = f"must be a text that can be printed, not be blank, and have at most {_LONGEST_NAME} characters"
+        raise SettingError("experiment.name", name, expected)
     return {"name": name}
 
 

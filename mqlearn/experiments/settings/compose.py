@@ -2,13 +2,14 @@
 
 import contextlib
 import functools
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from mqlearn.errors import SettingError, SettingErrors
-from mqlearn.experiments.settings import loader
+from mqlearn.experiments.settings import loader, plugins
 from mqlearn.experiments.settings.cell import Cell, build
 from mqlearn.experiments.settings.refusals import diagnose, hydra_errors, parse, refusals
 from mqlearn.paths import CONF, outputs_folder
@@ -60,9 +61,14 @@ class Job:
 
 
 def sweep(overrides: Sequence[str], config_dir: str | None) -> list[list[str]]:
-    """The overrides of each job of a multirun, in Hydra's order. Raises SettingError."""
-    with _hydra(config_dir):
-        return _sweep(overrides)
+    """The overrides of each job of a multirun, in Hydra's order. Raises SettingError.
+
+    `hydra.sweeper.params` of a yaml are values to sweep over, too, for settings that the overrides leave.
+    """
+    with _hydra(config_dir) as compose_one:
+        given = {text.partition("=")[0].lstrip("+~") for text in overrides}
+        in_yaml = [f"{key}={value}" for key, value in _swept(compose_one, overrides).items() if key not in given]
+        return _sweep([*in_yaml, *overrides])
 
 
 def jobs(
@@ -88,6 +94,7 @@ def jobs(
             parts = [str(OmegaConf.select(config, key)) for key in keys]
             for key, part in zip(keys, parts, strict=True):
                 OmegaConf.update(config, key, part)
+        _refuse_strange_files(config)
         folder, root = Path.cwd().joinpath(*parts), Path.cwd() / parts[0]
         return keep(Job(tuple(overrides), cell, folder, root, config, settings.get("figure") or {}))
 
@@ -95,15 +102,42 @@ def jobs(
         return SettingErrors.collect(functools.partial(job, number, one) for number, one in enumerate(lists))
 
 
+def _refuse_strange_files(config: Any) -> None:
+    """Raise SettingError if Hydra would put files of its own into a run folder, which holds the run alone."""
+    from omegaconf import OmegaConf
+
+    if config.hydra.output_subdir is not None:
+        problem = "must be null: Hydra's files have no place in a run folder, whose config.yaml has all settings"
+        raise SettingError("hydra.output_subdir", config.hydra.output_subdir, problem)
+    handlers = OmegaConf.select(config, "hydra.job_logging.handlers") or {}
+    if any("filename" in handler for handler in handlers.values()):
+        problem = "must be none (or stdout): a log file has no place in a run folder"
+        raise SettingError("hydra/job_logging", config.hydra.runtime.choices.get("hydra/job_logging"), problem)
+
+
 def plain(config: Any) -> dict[str, Any]:
     """A composed configuration as resolved plain data."""
     from omegaconf import OmegaConf
 
     content = {key: config[key] for key in config if key != "hydra"}
-    return {
+    settings = {
         key: OmegaConf.to_container(value, resolve=True, throw_on_missing=True) if OmegaConf.is_config(value) else value
         for key, value in content.items()
     }
+    for group, choice in _choices(config).items():  # the yaml of a user's own choice may leave its name out
+        node = settings.get(group)
+        if isinstance(node, dict) and "_target_" in node and "name" not in node:
+            settings[group] = {**node, "name": choice}
+    return settings
+
+
+def _choices(config: Any) -> dict[str, str]:
+    """The file that was chosen of each group; a job's configuration does not tell, but Hydra does."""
+    from hydra.core.hydra_config import HydraConfig
+
+    if "hydra" in config:
+        return dict(config.hydra.runtime.choices)
+    return dict(HydraConfig.get().runtime.choices) if HydraConfig.initialized() else {}
 
 
 def _validate(config: Any) -> None:
@@ -141,6 +175,7 @@ def _hydra(config_dir: str | None) -> Iterator[Compose]:
     from hydra.core.global_hydra import GlobalHydra
 
     register_resolvers()
+    plugins.search(config_dir)
     folder = None if config_dir is None else Path(config_dir).expanduser().resolve()
     if folder is not None and not (config_dir and folder.is_dir()):
         raise SettingError("--config-dir", config_dir, "is not a folder")
@@ -151,7 +186,17 @@ def _hydra(config_dir: str | None) -> Iterator[Compose]:
             own.get_search_path().prepend("command-line", f"file://{folder}", anchor=before_schemas)
             own.repository.initialize_sources(own.get_search_path())
         GlobalHydra.instance().hydra.config_loader = loader.composing_once(own, folder)  # type: ignore  # as set above
-        yield lambda overrides: hydra_compose("config", list(overrides), return_hydra_config=True)
+
+        def compose_one(overrides: Sequence[str]) -> Any:
+            with warnings.catch_warnings():
+                warnings.filterwarnings("error", message="provider=hydra.searchpath")
+                try:
+                    return hydra_compose("config", list(overrides), return_hydra_config=True)
+                except UserWarning as warning:
+                    _, _, place = str(warning).removesuffix(" is not available.").rpartition("path=")
+                    raise SettingError("hydra.searchpath", place, "is no folder of configurations") from None
+
+        yield compose_one
 
 
 def _composed(compose_one: Compose, overrides: Sequence[str]) -> tuple[Any, dict[str, Any]]:
@@ -166,14 +211,37 @@ def _composed(compose_one: Compose, overrides: Sequence[str]) -> tuple[Any, dict
         raise diagnose(compose_one, _validate, overrides, error) from None
 
 
+def _swept(compose_one: Compose, overrides: Sequence[str]) -> dict[str, Any]:
+    """What an experiment's yaml says under hydra.sweeper.params."""
+    from hydra.core.override_parser.overrides_parser import OverridesParser
+    from omegaconf import OmegaConf
+
+    SettingErrors.collect(functools.partial(parse, text, sweeps=True) for text in overrides)
+    parsed = OverridesParser.create().parse_overrides(list(overrides))
+    single = [str(one.input_line) for one in parsed if not one.is_sweep_override()]
+    try:
+        config = compose_one([text for text in single if not text.startswith("hydra.launcher.")])
+    except refusals():  # told of where each job is composed
+        return {}
+    params: Any = OmegaConf.select(config, "hydra.sweeper.params")
+    if params is not None and not OmegaConf.is_dict(params):
+        raise SettingError("hydra.sweeper.params", params, "must map settings to the values to sweep over")
+    content: Any = {} if params is None else OmegaConf.to_container(params)
+    return {str(key): value for key, value in content.items()}
+
+
 def _sweep(overrides: Sequence[str]) -> list[list[str]]:
     """The overrides of each job of a multirun, in Hydra's order."""
     from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
     from hydra.core.global_hydra import GlobalHydra
     from hydra.core.override_parser.overrides_parser import OverridesParser
 
-    SettingErrors.collect(functools.partial(parse, text, sweeps=True) for text in overrides)
     with hydra_errors(overrides):
         parser = OverridesParser.create(GlobalHydra.instance().config_loader())
-        (batch,) = BasicSweeper.split_arguments(parser.parse_overrides(list(overrides)), max_batch_size=None)
+        parsed = parser.parse_overrides(list(overrides))
+        for one in parsed:
+            if one.is_sweep_override() and not any(True for _ in one.sweep_string_iterator()):
+                expected = "stands for no value: no choice fits, or the range is empty"
+                raise SettingError(one.key_or_group, str(one.input_line).partition("=")[2], expected)
+        (batch,) = BasicSweeper.split_arguments(parsed, max_batch_size=None)
     return [list(job) for job in batch]

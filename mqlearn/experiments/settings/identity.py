@@ -16,7 +16,7 @@ from types import ModuleType
 from typing import Any
 
 from mqlearn.errors import SettingError
-from mqlearn.experiments.settings import instantiate, old_names
+from mqlearn.experiments.settings import instantiate, old_names, records
 from mqlearn.experiments.settings import plugins as user_modules
 from mqlearn.storage import runs
 
@@ -72,7 +72,7 @@ EQUAL: dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
 def public_name(path: str) -> str:
     """The name of an object in a digest: without the module, if it is ours."""
     path = old_names.present(path)
-    return f"mqlearn.{path.rpartition('.')[2]}" if user_modules.is_own(path, ()) else path
+    return f"mqlearn.{path.rpartition('.')[2]}" if path.startswith("mqlearn.") else path
 
 
 def resolved(settings: Mapping[str, Any], plugins: Mapping[str, ModuleType] | None = None) -> dict[str, Any]:
@@ -149,7 +149,7 @@ def digest_of(run: runs.Run) -> str:
     if run.summary.get("digest_version") == DIGEST_VERSION:
         return run.digest
     try:
-        return present_digest(run.digest, run.settings, run.summary.get("numerics_version"))
+        return present_digest(run.digest, runs.recorded_settings(run), run.summary.get("numerics_version"))
     except SettingError:  # its settings cannot be read
         return run.digest
 
@@ -166,11 +166,12 @@ def digest_in(folder: str | Path, recorded: str) -> str:
 def present_digest(recorded: str, settings: Mapping[str, Any], numerics: int | None = None) -> str:
     """The digest that a cell has today which a record names by `recorded`, and describes by `settings`.
 
-    That itself, if it is no digest of version 1 of these settings with the model and the modules that are here: then
-    they have changed since, and the record is of another cell.
+    Nothing is imported for it but modules that the user has named on this command line. Without them, and if it is no
+    digest of version 1 of these settings with the model and the modules that are here, it is `recorded` itself: they
+    have changed since, and the record is of another cell.
     """
     try:
-        plugins = user_modules.load(settings.get("plugins") or [])
+        plugins = user_modules.known(settings.get("plugins") or [])
         model = model_digest(settings, settings["discount"])
     except (SettingError, KeyError):
         return recorded
@@ -181,14 +182,18 @@ def present_digest(recorded: str, settings: Mapping[str, Any], numerics: int | N
 
 
 def model_digest(settings: Mapping[str, Any], discount: float) -> str:
-    """Digest of the arrays of the model at a discount. Raises SettingError if it cannot be built here."""
-    return _model_digest(json.dumps([settings["env"], settings.get("plugins") or [], discount], sort_keys=True))
+    """Digest of the arrays of a record's model at a discount. Raises SettingError if it cannot be built here, or not
+    without importing or reading what only the record names."""
+    modules = settings.get("plugins") or []
+    user_modules.known(modules)
+    records.check(settings)
+    return _model_digest(json.dumps([settings["env"], modules, discount], sort_keys=True))
 
 
 @functools.lru_cache(maxsize=256)
 def _model_digest(text: str) -> str:
     env, modules, discount = json.loads(text)
-    mdp = instantiate.make("env", env, user_modules.load(modules), {"discount": discount})
+    mdp = instantiate.make("env", env, user_modules.known(modules), {"discount": discount})
     return (mdp if mdp.discount == discount else mdp.with_discount(discount)).digest()
 
 

@@ -1,6 +1,7 @@
 """Objects named by `_target_`: what a group of the configuration stands for, built from its settings.
 
-A target lies in mqlearn or in a module of the user's, listed in plugins=[...]; nothing else is called.
+A target is one of the table `mqlearn.experiments.settings.targets`, or lies in a module of the user's, listed in
+plugins=[...]; nothing else is called.
 """
 
 import importlib
@@ -13,7 +14,7 @@ from typing import Any
 
 from mqlearn.checks import TRUTH, switch, whole
 from mqlearn.errors import SettingError, SettingErrors, nearest
-from mqlearn.experiments.settings import old_names
+from mqlearn.experiments.settings import old_names, targets
 from mqlearn.experiments.settings import plugins as user_modules
 
 
@@ -93,18 +94,38 @@ def metrics(node: Any, plugins: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def locate(setting: str, path: Any, plugins: Mapping[str, Any]) -> Any:
-    """The object of a dotted path, of today or of before, only under mqlearn and the user's plugins."""
-    module_name, _, attribute = old_names.present(str(path)).rpartition(".")
+    """The object of a dotted path: of today or of before in our table of targets, or in the user's plugins."""
+    path = str(path)
+    place = targets.location(setting, path)
+    if place is not None:
+        return targets.find(place)
+    module_name, _, attribute = path.rpartition(".")
     if not user_modules.is_own(module_name, plugins):
-        raise SettingError(setting, path, "must lie in mqlearn or in a module listed in plugins=[...]")
+        raise SettingError(setting, path, _elsewhere(setting, path))
+    own = next(name for name in sorted(plugins, key=len, reverse=True) if user_modules.is_own(module_name, [name]))
     try:
-        module = importlib.import_module(module_name)
+        module = (
+            plugins[own]
+            if module_name == own
+            else importlib.import_module(plugins[own].__name__ + module_name.removeprefix(own))
+        )
     except ImportError as error:
         raise SettingError(setting, path, f"cannot be found ({error})") from None
     if not callable(getattr(module, attribute, None)):
         names = [name for name in vars(module) if not name.startswith("_")]
         raise SettingError(setting, path, f"{module_name} has nothing of this name to call{nearest(attribute, names)}")
     return getattr(module, attribute)
+
+
+def _elsewhere(setting: str, path: str) -> str:
+    """What is admissible instead of a path that is neither in the table nor in a plugin."""
+    own = "in a module listed in plugins=[...]"
+    names = targets.TARGETS.get(setting.partition(".")[0])
+    if names is None:
+        return f"must lie {own}"
+    known = [f"mqlearn.{name}" for name in names]
+    some = "" if len(known) > 1 and setting.startswith("env") else f"be {', '.join(known)} or "
+    return f"must {some}lie {own}{nearest(path, known)}"
 
 
 def _value(group: str, key: str, node: dict[str, Any], plugins: Mapping[str, Any]) -> Any:

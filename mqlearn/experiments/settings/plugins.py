@@ -1,11 +1,19 @@
-"""The user's own modules: imported from the current directory too, and named by their source text."""
+"""The user's own modules: named on the user's own command line, imported from their files, told by their source text.
+
+A module is looked for in the current folder, then in that of --config-dir, then among what is installed. Its file never
+takes the place of one of Python's or of an installed module for anybody else, whatever its name; what lies beside it is
+found by the user's modules, after all that is installed. A module that a record names is not imported for that.
+"""
 
 import ast
 import hashlib
 import importlib
 import importlib.util
+import os
 import sys
 from collections.abc import Iterable, Iterator
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -13,27 +21,130 @@ from typing import Any
 from mqlearn.errors import SettingError
 from mqlearn.paths import PACKAGE
 
+FOLDERS = "MQLEARN_MODULES"  # environment variable: where else modules are looked for, for worker processes too
 _INSTALLED = ("site-packages", "dist-packages")
+_named: dict[str, ModuleType] = {}  # by the user, since `forget`
+_ours: dict[str, ModuleType] = {}  # imported from a file of the user's, by the name in sys.modules
 
 
 def load(names: Any) -> dict[str, ModuleType]:
-    """Import the user's modules by name. Raises SettingError for what cannot be imported."""
+    """Import the modules that the user names. Raises SettingError for what cannot be imported."""
+    found = {name: _imported_from_file(name) for name in _checked(names)}
+    _named.update(found)
+    return found
+
+
+def known(names: Any) -> dict[str, ModuleType]:
+    """The modules that a record names, as far as the user has named them too. Raises SettingError for others."""
+    for name in _checked(names):
+        if name not in _named:
+            expected = "is a module of the user's that this run was made with; it is imported only if you name it too"
+            raise SettingError("plugins", name, f"{expected}: plugins=[{name}]")
+    return {name: _named[name] for name in names}
+
+
+def forget() -> None:
+    """At the start of a command line: nothing has been named yet."""
+    _named.clear()
+
+
+def search(config_dir: str | Path | None) -> None:
+    """Look for modules in the current folder and in this one, in this process and in those that it starts."""
+    folders = [Path.cwd(), *([] if config_dir is None else [Path(config_dir).expanduser().resolve()])]
+    os.environ[FOLDERS] = os.pathsep.join(map(str, folders))
+
+
+def _folders() -> list[str]:
+    return list(dict.fromkeys([str(Path.cwd()), *filter(None, os.environ.get(FOLDERS, "").split(os.pathsep))]))
+
+
+class _Beside(MetaPathFinder):
+    """Finds what lies beside the user's modules. It is asked last."""
+
+    def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
+        return PathFinder.find_spec(fullname, _folders()) if path is None and _ours else None
+
+
+sys.meta_path.append(_Beside())
+
+
+def is_beside(module_name: str) -> bool:
+    """Whether a module that was imported lies where the user's modules are looked for."""
+    file = getattr(sys.modules.get(module_name), "__file__", None)
+    return file is not None and any(Path(file).resolve().is_relative_to(Path(one).resolve()) for one in _folders())
+
+
+def _checked(names: Any) -> list[str]:
     if not isinstance(names, list | tuple) or not all(isinstance(name, str) and name for name in names):
         raise SettingError("plugins", names, "must be a list of names of modules: plugins=[my_module]")
-    here = str(Path.cwd())
-    if names and here not in sys.path:
-        sys.path.insert(0, here)
-    modules = {}
-    for name in names:
-        try:
-            modules[name] = importlib.import_module(name)
-        except Exception as error:
-            where = "" if isinstance(error, ModuleNotFoundError) else f" at {_place(error)}"
-            reason = f"{type(error).__name__}{where}: {error}"
-            raise SettingError("plugins", name, f"cannot be imported; it is looked for in {here} ({reason})") from None
-        if not getattr(modules[name], "__file__", None):
-            raise SettingError("plugins", name, "is not a module with a source file")
-    return modules
+    return list(names)
+
+
+def _imported_from_file(name: str) -> ModuleType:
+    package, _, inner = name.partition(".")
+    if package == "mqlearn":
+        raise SettingError("plugins", name, "is no module of yours")
+    try:
+        found = PathFinder.find_spec(package, _folders()) if package.isidentifier() else None
+        if found is None or found.origin is None:
+            if package in _ours:
+                _drop(package)
+            module = importlib.import_module(name)
+        else:
+            module = _module(package, found.origin)
+            module = importlib.import_module(f"{module.__name__}.{inner}") if inner else module
+    except Exception as error:
+        where = "" if isinstance(error, ModuleNotFoundError) else f" at {_place(error)}"
+        reason = f"{type(error).__name__}{where}: {error}"
+        places = " and ".join(_folders())
+        raise SettingError("plugins", name, f"cannot be imported; it is looked for in {places} ({reason})") from None
+    if not getattr(module, "__file__", None):
+        raise SettingError("plugins", name, "is not a module with a source file")
+    return module
+
+
+def _module(name: str, file: str) -> ModuleType:
+    """The module in a file; under a name of its own in sys.modules if another module has the name."""
+    if _is_of_others(name, file):
+        name = f"mqlearn_plugin_{name}"
+    if name in sys.modules and _same_file(sys.modules[name], file):
+        return sys.modules[name]
+    _drop(name)
+    spec = importlib.util.spec_from_file_location(name, file)
+    assert spec is not None and spec.loader is not None  # it was found
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = _ours[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[name], _ours[name]
+        raise
+    return module
+
+
+def _drop(name: str) -> None:
+    """Forget a module of another folder, and what lies within it."""
+    for old in [one for one in sys.modules if one == name or one.startswith(f"{name}.")]:
+        del sys.modules[old]
+
+
+def _is_of_others(name: str, file: str) -> bool:
+    """Whether Python or something installed has a module of this name, or one that is no file of the user's."""
+    if name in sys.stdlib_module_names:
+        return True
+    there = sys.modules.get(name)
+    if there is not None:
+        return there is not _ours.get(name) and not _same_file(there, file)
+    spec = PathFinder.find_spec(name)
+    return spec is not None and spec.origin is not None and os.path.realpath(spec.origin) != os.path.realpath(file)
+
+
+def _same_file(module: ModuleType, file: str) -> bool:
+    own = getattr(module, "__file__", None)
+    return own is not None and os.path.realpath(own) == os.path.realpath(file)
+
+
+# --- source text --------------------------------------------------------------------------------------------------
 
 
 def source_digest(module: ModuleType) -> str:
@@ -48,7 +159,7 @@ def source_digest(module: ModuleType) -> str:
 
 
 def _sources(module: ModuleType) -> set[Path]:
-    outermost = sys.modules[module.__name__.partition(".")[0]]
+    outermost = sys.modules.get(module.__name__.partition(".")[0], module)
     file = Path(str(outermost.__file__)).resolve()
     place = file.parent.parent if file.name == "__init__.py" else file.parent
     if set(_INSTALLED) & set(place.parts):
@@ -91,5 +202,5 @@ def _place(error: Exception) -> str:
 
 
 def is_own(module_name: str, plugins: Iterable[str]) -> bool:
-    """Whether a module is mqlearn's or lies in one of the user's plugins."""
-    return any(module_name == own or module_name.startswith(f"{own}.") for own in ("mqlearn", *plugins))
+    """Whether a module is one of these plugins or lies in one."""
+    return any(module_name == own or module_name.startswith(f"{own}.") for own in plugins)

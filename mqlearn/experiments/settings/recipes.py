@@ -10,7 +10,7 @@ from typing import Any
 
 from mqlearn.errors import SettingError
 from mqlearn.experiments.settings import compose, identity
-from mqlearn.experiments.settings.cell import build
+from mqlearn.experiments.settings.cell import rebuild
 from mqlearn.experiments.settings.identity import canonical
 from mqlearn.paths import CONF
 
@@ -34,20 +34,21 @@ def command(verb: str, words: Sequence[str], config_dir: str | None = None) -> s
 
 
 def overrides_of(settings: Mapping[str, Any], config_dir: str | None = None) -> list[str]:
-    """Overrides that compose to these settings: the choice of each group, and what differs from its defaults."""
+    """Overrides that compose to these settings: the choice of each group, and what differs from its defaults.
+
+    The settings may be those of a record, which is data: modules that only it names are not imported for that.
+    """
     choices = [f"{group}={_choice(group, settings[group], config_dir)}" for group in _GROUPS]
     base = settings["step_size"].get("base")
     if isinstance(base, dict):
         choices.append(f"step_size@step_size.base={_choice('step_size', base, config_dir)}")
-    if settings.get("plugins"):
-        choices.append(f"plugins={written(settings['plugins'])}")
-    if settings.get("metrics"):
-        choices.append(f"metrics={written(settings['metrics'])}")
     own = _leaves(settings)
     choices += [f"{key}={written(own[key])}" for key in _required(choices, config_dir) if key in own]
-    default = compose.compose(choices, config_dir)
+    named = {key: settings[key] for key in ("plugins", "metrics") if settings.get(key)}
+    default = compose.compose(choices, config_dir) | named
+    choices += [f"{key}={written(value)}" for key, value in named.items()]
     with contextlib.suppress(SettingError):  # choices that do not go together without what is changed below
-        default = build(default).settings
+        default = rebuild(default).settings
     default = _leaves(default)
     changed = [
         f"{'' if key in default else '++'}{key}={written(value)}"
@@ -80,7 +81,8 @@ def _choice(group: str, node: Mapping[str, Any], config_dir: str | None) -> str:
             same.append((name == node.get("name"), alike, name))
     if same:
         return max(same)[2]
-    return str(node.get("name", next(_names(group, config_dir))))
+    names = [*_names(group, config_dir)]  # of a record, a name may be anything
+    return str(node["name"]) if node.get("name") in names else names[0]
 
 
 def _names(group: str, config_dir: str | None) -> Iterator[str]:

@@ -1,6 +1,7 @@
 """What Hydra refuses, as messages: which setting, its value, what is admissible; all that is wrong, at once."""
 
 import contextlib
+import difflib
 import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -76,7 +77,7 @@ def diagnose(
         error = None
     if unknown:
         config = config or compose_one([])
-        named = [(key, key.rpartition("@")[2]) for key in unknown]  # group@setting, as Hydra writes it
+        named = [(key, key.rpartition("@")[2] or key) for key in unknown]  # group@setting, as Hydra writes it
         errors = [SettingError(name, given.get(key, ""), _no_such(name, config)) for key, name in named] + errors
     return SettingErrors.one_of(errors)
 
@@ -99,6 +100,8 @@ def parse(text: str, *, sweeps: bool = False) -> None:
     if parsed.is_sweep_override() and not sweeps:
         several = f"-m (mqlearn run) makes one job of each; a list is written {key}=[...]"
         raise SettingError(key, value, f"stands for several values: {several}")
+    if sweeps and parsed.is_interval_sweep():
+        raise SettingError(key, value, "is for a search by Optuna; a sweep takes choice(...), range(...) or values")
     loader = GlobalHydra.instance().config_loader()
     options = [] if parsed.is_sweep_override() or parsed.is_delete() else loader.get_group_options(key)
     lists = str | list if key.startswith("hydra/") else str  # of two choices Hydra would make a mixture
@@ -123,6 +126,7 @@ def _translate(error: Exception, given: dict[str, str]) -> tuple[str, SettingErr
     chain = [part for part in (error, error.__cause__) if part is not None]
     text = "\n".join(map(str, chain))
     first = next((line for line in text.splitlines() if line.strip()), type(error).__name__)
+    first = first.partition(", set env var")[0]
     missing, options = getattr(error, "missing_cfg_file", None), getattr(error, "options", None)
     if missing:
         group, _, value = missing.rpartition("/")
@@ -133,10 +137,13 @@ def _translate(error: Exception, given: dict[str, str]) -> tuple[str, SettingErr
     for pattern, admissible in (
         (r"Could not override '([^']+)", None),
         (r"Key '([^']+)' is not in struct", None),
+        (r"Could not delete.*The value of '([^']+)' is", "cannot be left out: it has another value; set it, without ~"),
+        (r"Could not delete.*?'([^'=]+)=", "cannot be left out: it has another value; set it, without ~"),
         (r"Could not delete.*?'([^'=]+)", None),
+        (r"(hydra\.searchpath) must be a list", "must be a list: hydra.searchpath=[file:///my/folder]"),
         (r"config group '([^']+)' does not exist", None),
         (r"An item is already at '([^']+)'", "exists already: leave out the +"),
-        (r"Multiple values for (\S+?)(?:@\S+)?\. ", "is chosen more than once: choose one"),
+        (r"Multiple values for (\S+?)(?:@\S+)?\. ", "is chosen more than once: choose one, without a +"),
         (r"Missing mandatory value: (\S+)", "must be given"),
         (r"Interpolation key '([^']+)' not found", "refers to a setting that does not exist"),
     ):
@@ -146,10 +153,19 @@ def _translate(error: Exception, given: dict[str, str]) -> tuple[str, SettingErr
             if admissible == "must be given":
                 admissible += _explained(key, given)
             return key, None if admissible is None else SettingError(key, value, admissible)
+    if "recursion depth" in text:
+        key, value = next(((k, v) for k, v in given.items() if "${" in v), (str(full_key), ""))
+        return key, SettingError(key, value, "refers to itself")
     for key, value in given.items():
         if key == full_key or f"{key}=" in text or f"'{key}'" in text:
             return key, SettingError(key, value, str(chain[-1]).splitlines()[0])
-    return str(full_key or "settings"), SettingError(str(full_key or "settings"), "", first)
+    if full_key:
+        return str(full_key), SettingError(str(full_key), given.get(str(full_key), ""), first)
+    for key, value in given.items():
+        if len(value) > 3 and value in text:
+            return key, SettingError(key, value, first)
+    all_of_them = " ".join(f"{key}={value}" for key, value in given.items())
+    return "overrides", SettingError("overrides", all_of_them, first)
 
 
 def _explained(key: str, given: dict[str, str]) -> str:
@@ -173,19 +189,24 @@ def _no_such(key: str, config: Any) -> str:
             own.remove(f"{group}.name")
         of = group if choice is None else f"{group}={choice}"
         listed = f"its settings are {', '.join(own)}" if own else "it has none of its own"
-        return f"is no setting of {of}; {listed}{nearest(key, own) or _elsewhere(group, rest)}"
+        return f"is no setting of {of}; {listed}{_elsewhere(group, rest, str(choice)) or nearest(key, own)}"
     ends = [name for name in names if name.endswith(f".{key}")]
     return "there is no such setting" + (
         f" (did you mean '{ends[0]}'?)" if ends else _elsewhere(group or "*", rest) or nearest(key, names)
     )
 
 
-def _elsewhere(group: str, name: str) -> str:
-    """Which choice of a group of conf/ has a setting of this name, as a hint."""
-    for path in sorted(CONF.glob(f"{group}/*.yaml")):
-        if path.parent.name != "experiment" and re.search(f"^{re.escape(name)}:", path.read_text("utf-8"), re.M):
-            return f" ({path.parent.name}.{name} is a setting of {path.parent.name}={path.stem})"
-    return ""
+def _elsewhere(group: str, name: str, chosen: str = "") -> str:
+    """Which choice of a group of conf/ has a setting of this name, as a hint: the one that is most like the chosen."""
+    has = [
+        path
+        for path in sorted(CONF.glob(f"{group}/*.yaml"))
+        if path.parent.name != "experiment" and re.search(f"^{re.escape(name)}:", path.read_text("utf-8"), re.M)
+    ]
+    if not has:
+        return ""
+    path = max(has, key=lambda one: difflib.SequenceMatcher(None, one.stem, chosen).ratio())
+    return f" ({path.parent.name}.{name} is a setting of {path.parent.name}={path.stem})"
 
 
 def _names(content: Any, prefix: str = "", *, hydra: bool = False) -> list[str]:

@@ -52,7 +52,7 @@ def watching(sweep: Sweep) -> Iterator[None]:
 
 
 def _progress(sweep: Sweep, elapsed: float) -> str:
-    count = Counter(state["state"] for state in journal.states(sweep.folder).values())
+    count = Counter(state["state"] for state in sweep.told().values())
     ended = count["done"] + count["failed"]
     total = len(sweep.missing)
     left = f", about {elapsed / ended * (total - ended):.0f} s left" if ended else ""
@@ -69,10 +69,14 @@ def summary(sweep: Sweep, states: dict[int, dict[str, Any]], *, interrupted: boo
     never = len(sweep.cells) - skipped - len(states)
     head = f"sweep {sweep.id}: {len(sweep.cells)} cells, {count['done']} done, {skipped} skipped (finished before)"
     head += f", {count['failed']} failed"
+    if sweep.damaged:
+        again = sum(states.get(number, {}).get("state") == "done" for number in sweep.damaged)
+        head += f", {len(sweep.damaged)} damaged ({again} made again)"
     if never or count["killed"]:
         head += f", {count['killed']} killed, {never} not started"
     lines = _rows(sweep, states)
     lines += _failures(sweep, states)
+    lines += [f"damaged: {number} {sweep.labels[number]}: {text}" for number, text in sorted(sweep.damaged.items())]
     lines += _diverged(sweep, states)
     warnings = Counter(text for state in states.values() for text in state.get("warnings", ()))
     lines += [f"warning: {text} ({number} cells)" for text, number in warnings.items()]

@@ -15,7 +15,7 @@ import time
 from collections.abc import Mapping, Sequence
 
 from mqlearn.errors import SettingError
-from mqlearn.experiments import processes
+from mqlearn.experiments import execute, processes
 from mqlearn.experiments.jobs import hydra_main
 from mqlearn.experiments.plan import PlannedCell, refuse_finished
 from mqlearn.experiments.settings import compose, identity
@@ -23,9 +23,10 @@ from mqlearn.experiments.sweep import audit, journal, tuning
 from mqlearn.experiments.sweep.launch import launch
 from mqlearn.experiments.sweep.plan import plan
 from mqlearn.experiments.sweep.preview import preview as preview_of
+from mqlearn.experiments.sweep.states import settled
 from mqlearn.experiments.sweep.sweep import Sweep
 from mqlearn.paths import outputs_folder
-from mqlearn.storage import lookup, runs
+from mqlearn.storage import locks, lookup, runs
 from mqlearn.storage.store import TrackingError, experiment_id, running, shown
 
 _EXTRAS = {
@@ -62,7 +63,16 @@ def run(
             if not _installed(_EXTRAS["optuna"][1]):
                 raise SettingError("experiment", "tuning", "needs the extra optuna: pip install 'mqlearn[optuna]'")
             return tuning.run(tuned, overrides, config_dir)
-    if chosen.get("hydra/sweeper", "mqlearn") != "mqlearn":  # which decides itself what runs, one result at a time
+    if chosen.get("hydra/sweeper") == "optuna":
+        expected = "searches for the least of a metric, which experiment=tuning names (tuning.metric, tuning.spaces)"
+        raise SettingError("hydra/sweeper", "optuna", f"{expected}: write mqlearn run -m experiment=tuning")
+    if chosen.get("hydra/sweeper") == "basic":  # Hydra's own, whose jobs these are
+        arguments = [text for text in arguments if text != "hydra/sweeper=basic"]
+        overrides = [text for text in overrides if text != "hydra/sweeper=basic"]
+    elif chosen.get("hydra/sweeper", "mqlearn") != "mqlearn":  # which decides itself what runs, one result at a time
+        compose.sweep(overrides, config_dir)
+        if preview:
+            raise SettingError("preview", True, f"does not go with hydra/sweeper={chosen['hydra/sweeper']}")
         return hydra_main(arguments)
     added, launcher = _defaults(chosen)
     name = _new_id()
@@ -84,14 +94,11 @@ def run(
 
 
 def _execute(sweep: Sweep, kept: Mapping[int, runs.Run], arguments: Sequence[str]) -> int:
-    interrupted = False
+    interrupted, problem = False, ""
     with processes.ending_promptly(lambda: _mark_killed(sweep)):
         try:
             if sweep.missing:
-                (sweep.folder / "cells").mkdir(parents=True)
-                sweep.write_plan()
-                _prepare_stores(sweep)
-                _end_stale(sweep)
+                _begin(sweep)
                 _deliver(sweep, kept)
                 with audit.watching(sweep):
                     launch(sweep, arguments)
@@ -99,17 +106,39 @@ def _execute(sweep: Sweep, kept: Mapping[int, runs.Run], arguments: Sequence[str
             interrupted = True
             _mark_killed(sweep)
         except OSError as error:
-            raise SettingError("MQLEARN_OUTPUTS", sweep.folder, f"the sweep cannot be recorded: {error}") from error
-    states = journal.states(sweep.folder)
-    if sweep.folder.exists():
-        if not interrupted:
-            _end_stale(sweep)
-        sweep.write_plan(ended=journal.now())
+            problem = _told(error)
+    states = settled(sweep, outputs_folder())
+    try:
+        if sweep.folder.exists():
+            if not interrupted:
+                _end_stale(sweep)
+            sweep.write_plan(ended=journal.now())
+    except OSError as error:
+        problem = problem or _told(error)
+    if problem:
+        sweep.problems.append(f"the system refused {problem}")
     print(audit.summary(sweep, states, interrupted=interrupted), flush=True)
     if interrupted:
         raise KeyboardInterrupt
     good = len(sweep.done) + sum(state["state"] == "done" for state in states.values())
     return 0 if good == len(sweep.cells) and not sweep.problems else 1
+
+
+def _begin(sweep: Sweep) -> None:
+    """Write the plan, and put in order what killed processes left. Raises SettingError where nothing can be written."""
+    try:
+        (sweep.folder / "cells").mkdir(parents=True)
+        sweep.write_plan()
+    except OSError as error:
+        raise SettingError("MQLEARN_OUTPUTS", outputs_folder(), f"the system refused {_told(error)}") from error
+    _prepare_stores(sweep)
+    _end_stale(sweep)
+
+
+def _told(error: OSError) -> str:
+    """The path, if the system named one, and the reason that it gave."""
+    place = " and ".join(str(name) for name in (error.filename, error.filename2) if name is not None)
+    return f"{place or 'something'}: {error.strerror or error}"
 
 
 def _defaults(chosen: dict[str, str]) -> tuple[list[str], str]:
@@ -156,9 +185,12 @@ def _find_done(sweep: Sweep) -> dict[int, runs.Run]:
         left = [one.digest for one in members if one.digest not in found]
         on_disk = _finished(experiment, None, left) if left and uri is not None else {}
         for one in members:
-            if one.digest in found:
+            run, damage = runs.look(one.folder, one.digest, identity.digest_of)
+            if damage:
+                sweep.damaged[one.number] = f"{one.folder}: {damage}"
+            elif one.digest in found:
                 sweep.done[one.number] = found[one.digest]
-            elif run_kept := runs.complete(one.folder, one.digest, identity.digest_of) or on_disk.get(one.digest):
+            elif run_kept := run or on_disk.get(one.digest):
                 (sweep.done if uri is None else kept)[one.number] = run_kept
     return kept
 
@@ -183,39 +215,38 @@ def _prepare_stores(sweep: Sweep) -> None:
 
 def _deliver(sweep: Sweep, kept: Mapping[int, runs.Run]) -> None:
     """Upload what is complete on disk and not in its store: it need not run again."""
-    from mqlearn.storage import tracking
-
     for one in [one for one in sweep.cells if one.number in kept]:
-        folder = kept[one.number].folder
-        tags = journal.tags_of(sweep.id, one.record())
-        try:
-            tracking.upload(folder, one.uri or "", one.experiment, one.track.per_seed, tags=tags)
-            problem = None
-        except TrackingError as error:
-            problem = str(error)
-        run_kept = runs.load(folder)
-        sweep.done[one.number] = run_kept
+        run, problem = one.track.deliver(kept[one.number], tags=journal.tags_of(sweep.id, one.record()))
         if problem:
-            more = {"not_tracked": problem}
-            journal.mark(sweep.folder, one.record(), "done", **journal.outcome(run_kept), **more)
-            del sweep.done[one.number]
+            sweep.tell(one, "done", **journal.outcome(run), not_tracked=problem)
+        else:
+            sweep.done[one.number] = run
 
 
 def _end_stale(sweep: Sweep) -> None:
-    """End runs of these cells that a killed process left RUNNING in a store."""
+    """Put in order what killed processes left of these cells: runs RUNNING in a store, half-written folders."""
     from mqlearn.storage import tracking
 
     for (uri, experiment), members in _stores(sweep.cells).items():
         digests = {one.digest for one in members}
         with contextlib.suppress(TrackingError):
-            left = [] if uri is None else running(uri, experiment)
-            stale = [one.run_id for one in left if identity.digest_in(one.folder, one.digest) in digests]
-            if uri is not None and stale:
-                tracking.end_killed(uri, stale)
+            for left in running(uri, experiment) if uri is not None else ():
+                if identity.digest_in(left.folder, left.digest) in digests:
+                    with tracking.record_at_once(uri or "", experiment, left.digest) as held:
+                        if held:  # else it is being recorded now
+                            tracking.end_killed(uri or "", [left.run_id])
+    place = locks.folder(outputs_folder())
+    half_written = {parent: runs.leftovers(parent) for parent in {one.folder.parent for one in sweep.cells}}
+    for one in sweep.cells:
+        if one.folder.name in half_written[one.folder.parent]:
+            with locks.at_once(place, *execute.claim(one.experiment, one.digest)) as held:
+                if held:
+                    runs.clear(one.folder)
 
 
 def _mark_killed(sweep: Sweep) -> None:
-    states = journal.states(sweep.folder)
+    states = sweep.told()
     for one in sweep.missing:
         if states.get(one.number, {}).get("state") == "running":
-            journal.record_killed(sweep.folder, sweep.record(one))
+            with contextlib.suppress(OSError):
+                journal.record_killed(sweep.folder, sweep.record(one))

@@ -9,20 +9,18 @@ import functools
 import json
 import os
 import socket
-import threading
-import time
 import traceback
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 from mqlearn.errors import SettingError
+from mqlearn.experiments import processes
 from mqlearn.experiments.settings import identity
 from mqlearn.files import write_whole
-from mqlearn.storage import runs
+from mqlearn.storage import locks, runs
 
 # Environment of a job: the folder of its sweep, its number there, and the store's address if a password is in it.
 SWEEP, CELL, STORE = "MQLEARN_SWEEP", "MQLEARN_CELL", "MQLEARN_STORE"
@@ -97,48 +95,10 @@ def alive(state: Mapping[str, Any]) -> bool:
     return True
 
 
-@contextlib.contextmanager
-def claimed(outputs: Path, planned: Mapping[str, Any]) -> Iterator[bool]:
-    """Hold a cell, so that two sweeps do not run it at once; yields whether it had to be waited for.
-
-    A byte of one file stands for each cell: such locks hold across machines that share a file system with locks,
-    and end with their process, however it ends.
-    """
-    import fcntl
-
-    place = sweeps(outputs) / ".lock"
-    place.parent.mkdir(parents=True, exist_ok=True)
-    with place.open("a+b") as file:
-        byte = int(sha256(f"{planned['experiment']}/{planned['digest']}".encode()).hexdigest()[:15], 16)
-        waited = False
-        try:
-            fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, byte)
-        except OSError:
-            waited = True
-            fcntl.lockf(file, fcntl.LOCK_EX, 1, byte)
-        yield waited
-
-
 def told_apart(cells: Sequence[tuple[str, str | None]]) -> list[str]:
     """Names of cells, from (name, what was swept) of each: what was swept is said where several have one name."""
     names = Counter(name for name, _ in cells)
     return [name if names[name] == 1 or not swept else f"{name} ({swept})" for name, swept in cells]
-
-
-_busy = threading.Lock()
-
-
-@functools.lru_cache(maxsize=1)
-def _end_with_parent(parent: int) -> None:
-    """A worker whose sweep was killed would wait for work for minutes: it ends after the cell that it is at."""
-
-    def watch() -> None:
-        while os.getppid() == parent:
-            time.sleep(1.0)
-        with _busy:
-            os._exit(1)
-
-    threading.Thread(target=watch, daemon=True).start()
 
 
 _plan_of = functools.lru_cache(maxsize=2)(read_plan)
@@ -148,32 +108,40 @@ def job(folder: Path) -> None:
     """One cell, as it was planned, in whatever process the launcher runs it: nothing that happens stops the others."""
     sweep = Path(os.environ[SWEEP])
     plan = _plan_of(sweep)
-    if plan["launcher"] == "joblib" and os.getpid() != plan["pid"]:  # with one job, joblib runs it in the sweep itself
-        _end_with_parent(plan["pid"])
-        if os.getppid() != plan["pid"]:
-            return  # what is left in the pipe of its workers is for the next sweep
-    with _busy:
+    if plan["launcher"] == "joblib" and os.getpid() != plan["pid"] != os.getppid():
+        return  # what is left in the pipe of its workers is for the next sweep
+    with processes.busy:
         _account(folder, sweep, plan, plan["cells"][int(os.environ[CELL]) - 1])
 
 
 def _account(folder: Path, sweep: Path, plan: Any, planned: Any) -> None:
+    from mqlearn.experiments import execute
+
     try:
-        with claimed(sweep.parent.parent, planned) as waited:
-            if waited and plan["existing"] != "rerun" and runs.is_complete(folder, planned["digest"]):
-                mark(sweep, planned, "done", **outcome(runs.load(folder)))
-                return
-            mark(sweep, planned, "running", started=now())
+        with locks.claimed(_locks(sweep), *execute.claim(planned["experiment"], planned["digest"])):
             settings = _settings(planned)
+            mark(sweep, planned, "running", started=now())
             try:
-                _run(settings, folder, sweep, planned, plan)
+                run, again = None, plan["existing"] == "rerun"
+                track = execute.tracker(settings)
+                if not again:
+                    run = execute.finished(folder, planned["digest"], track)
+                if run is None:
+                    run = _run(settings, folder, planned, plan)
+                run, problem = track.deliver(run, again=again, tags=tags_of(plan["id"], planned))
             except Exception as error:
                 _record_failed(settings, folder, planned, plan, error)
                 raise
+            mark(sweep, planned, "done", **outcome(run), **({"not_tracked": problem} if problem else {}))
     except Exception as error:
         mark(sweep, planned, "failed", error=first_line(error), traceback=traceback.format_exc())
     except BaseException:
         record_killed(sweep, planned)
         raise
+
+
+def _locks(sweep: Path) -> Path:
+    return locks.folder(sweep.parent.parent)
 
 
 def _settings(planned: Mapping[str, Any]) -> dict[str, Any]:
@@ -184,7 +152,7 @@ def _settings(planned: Mapping[str, Any]) -> dict[str, Any]:
     return settings
 
 
-def _run(settings: dict[str, Any], folder: Path, sweep: Path, planned: Mapping[str, Any], plan: Any) -> None:
+def _run(settings: dict[str, Any], folder: Path, planned: Mapping[str, Any], plan: Any) -> runs.Run:
     from mqlearn.experiments import execute
     from mqlearn.experiments.settings.cell import build
 
@@ -193,10 +161,8 @@ def _run(settings: dict[str, Any], folder: Path, sweep: Path, planned: Mapping[s
     if cell.digest != digest:
         problem = "is not the planned digest: a configuration file, a map or a module has changed since the sweep began"
         raise SettingError("settings", cell.digest[:16], f"{problem} (planned {digest[:16]}); start the sweep again")
-    track = execute.tracker(cell.settings)
     known = {"tags": tags_of(plan["id"], planned), "command": planned["command"], **execute.prospects(cell)}
-    logged, problem = track.deliver(execute.perform(cell, folder, track, known=known, quiet=True))
-    mark(sweep, planned, "done", **outcome(logged), **({"not_tracked": problem} if problem else {}))
+    return execute.perform(cell, folder, execute.tracker(cell.settings), known=known, quiet=True)
 
 
 def tags_of(sweep: str, planned: Mapping[str, Any]) -> dict[str, str]:
@@ -224,11 +190,16 @@ def first_line(error: BaseException) -> str:
 
 def record_killed(sweep: Path, planned: Mapping[str, Any]) -> None:
     """Mark a cell that was begun and not finished: in the sweep, and in its run folder if that holds no run."""
+    from mqlearn.experiments import execute
+
     folder = Path(planned["folder"])
-    if not runs.is_complete(folder):
-        with contextlib.suppress(SettingError):
-            extra = {"status": "killed", "error": "interrupted", "command": planned["command"]}
-            runs.write(folder, settings={}, digest=planned["digest"], name=planned["name"], result=None, extra=extra)
+    with locks.at_once(_locks(sweep), *execute.claim(planned["experiment"], planned["digest"])) as held:
+        if held and not runs.is_complete(folder):  # else another sweep is at it by now
+            runs.clear(folder)
+            with contextlib.suppress(SettingError):
+                extra = {"status": "killed", "error": "interrupted", "command": planned["command"]}
+                digest, name = planned["digest"], planned["name"]
+                runs.write(folder, settings={}, digest=digest, name=name, result=None, extra=extra)
     mark(sweep, planned, "killed", error="interrupted")  # last: what is marked is recorded
 
 

@@ -1,5 +1,6 @@
 """The jobs of a sweep: launched through Hydra's launcher, and again where a worker died."""
 
+import contextlib
 import os
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -11,46 +12,49 @@ from mqlearn.experiments.sweep import journal
 from mqlearn.experiments.sweep.sweep import Sweep
 from mqlearn.storage.store import shown
 
+_IN_VAIN = 5  # launches in a row in which no cell began
+
 
 def launch(sweep: Sweep, arguments: Sequence[str]) -> None:
     """Let Hydra set up its launcher, which then carries out the sweep."""
     from mqlearn.experiments.sweep import sweeper
 
     sweeper.register(lambda launch: _carry_out(sweep, launch))
-    try:
+    # workers keep the environment of the sweep that they were started for
+    with processes.ending_workers() if sweep.launcher == "joblib" else contextlib.nullcontext():
         hydra_main(arguments)
-    finally:
-        if sweep.launcher == "joblib":  # workers keep the environment of the sweep that they were started for
-            processes.end_workers()
 
 
 def _carry_out(sweep: Sweep, launch: Callable[..., Any]) -> None:
     """Launch what is missing until each cell is done or has failed.
 
-    A worker that dies may take the whole launch with it. Cells that never started are launched again. One of those
-    that were under way killed it: they are tried again, each alone, so that it can only take itself.
+    A worker that dies may take the whole launch with it. Cells that never started are launched again, if need be a
+    few times with none of them begun. One of those that were under way killed it: they are tried again, each alone,
+    so that it can only take itself.
     """
-    waiting, alone = [one for one in sweep.missing if one.number not in journal.states(sweep.folder)], []
+    waiting, alone = [one for one in sweep.missing if one.number not in sweep.told()], []
+    in_vain = 0
     while waiting:
         # submitit's local executor has no limit of its own, and starts all that it gets at once
         batch = waiting[: os.cpu_count()] if sweep.launcher == "submitit_local" else waiting
         error = _attempt(sweep, launch, batch)
-        states = journal.states(sweep.folder)
+        states = sweep.told()
         alone += [one for one in batch if states.get(one.number, {}).get("state") in ("running", "killed")]
         left = [one for one in waiting if one.number not in states]
-        if len(left) == len(waiting):
+        in_vain = in_vain + 1 if len(left) == len(waiting) else 0
+        if in_vain == _IN_VAIN or (in_vain and error is None):
             for one in left:
                 reason = journal.first_line(error) if error else "the launcher did not run it"
-                journal.mark(sweep.folder, one.record(), "failed", error=reason)
+                sweep.tell(one, "failed", error=reason)
             break
         waiting = left
     for one in alone:
         error = _attempt(sweep, launch, [one])
-        state = journal.states(sweep.folder).get(one.number, {}).get("state")
+        state = sweep.told().get(one.number, {}).get("state")
         if state not in ("done", "failed"):
             reason = "its process died twice, the second time alone (killed, or out of memory?)"
             detail = f" ({type(error).__name__})" if error else ""
-            journal.mark(sweep.folder, one.record(), "failed", error=reason + detail)
+            sweep.tell(one, "failed", error=reason + detail)
 
 
 def _attempt(sweep: Sweep, launch: Callable[..., Any], members: Sequence[PlannedCell]) -> Exception | None:
@@ -68,6 +72,8 @@ def _attempt(sweep: Sweep, launch: Callable[..., Any], members: Sequence[Planned
             returned = launch(jobs, initial_job_idx=members[0].number - 1)
         except Exception as error:  # of any launcher: a worker died
             handed.wait()
+            if sweep.launcher == "joblib":
+                processes.end_workers()  # and with it the pool, which is made anew
             return error
     failed = [one._return_value for one in returned if isinstance(one._return_value, Exception)]
     return failed[0] if failed else None

@@ -21,7 +21,7 @@ def plan(overrides: Sequence[str], added: Sequence[str], config_dir: str | None)
     for base in lists:
         swept = " ".join(shown(text) for text in base if text not in common)
         if any(text.partition("=")[0].lstrip("+") == "experiment" for text in base):
-            settings = compose.compose(base, config_dir)
+            settings = compose.compose([*base, *added], config_dir)
             if (settings.get("figure") or {}).get("curves"):
                 places = expand(settings["figure"], base)
                 expanded += [(one, " ".join([label, *[swept] * bool(swept)]), panel) for panel, label, one in places]

@@ -28,7 +28,9 @@ class Sweep:
     config_dir: str | None
     added: list[str]  # overrides that all jobs get
     done: dict[int, runs.Run] = field(default_factory=dict)  # before it began, by number
+    damaged: dict[int, str] = field(default_factory=dict)  # what was wrong with folders that are made again, by number
     problems: list[str] = field(default_factory=list)
+    unwritten: dict[int, dict[str, Any]] = field(default_factory=dict)  # states that the disk did not take, by number
 
     @property
     def folder(self) -> Path:
@@ -37,6 +39,17 @@ class Sweep:
     @property
     def missing(self) -> list[PlannedCell]:
         return [one for one in self.cells if one.number not in self.done]
+
+    def tell(self, one: PlannedCell, state: str, **more: Any) -> None:
+        """`journal.mark`, but nothing is lost where the disk is full."""
+        try:
+            journal.mark(self.folder, one.record(), state, **more)
+        except OSError:
+            self.unwritten[one.number] = {"state": state, **more}
+
+    def told(self) -> dict[int, dict[str, Any]]:
+        """What was said last of each cell that was begun, by number."""
+        return journal.states(self.folder) | self.unwritten
 
     @cached_property
     def labels(self) -> dict[int, str]:

@@ -36,6 +36,9 @@ class CellSweeper(Sweeper):
 
     __module__ = _MODULE
 
+    def __init__(self, params: Any = None) -> None:  # which compose.sweep has read
+        pass
+
     def setup(self, *, hydra_context: Any, task_function: Any, config: Any) -> None:
         context = HydraContext(PlannedJobs(hydra_context.config_loader), hydra_context.callbacks)
         self.launch = Plugins.instance().instantiate_launcher(context, task_function, config).launch

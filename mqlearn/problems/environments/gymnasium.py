@@ -5,6 +5,7 @@ P[state][action] is a list of (probability, next state, reward, terminated), as 
 
 import contextlib
 import copy
+import difflib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mqlearn.checks import are_distributions
-from mqlearn.errors import SettingError, nearest
+from mqlearn.errors import SettingError
 from mqlearn.problems.environments.simulator import Simulator
 from mqlearn.problems.mdp import FiniteMDP, check_discount
 
@@ -117,7 +118,9 @@ def _unknown(env_id: str, registered: list[str]) -> str:
     if current:
         newest = max(current, key=lambda name: int(name[len(stem(name)) + 2 :] or 0))
         return f"is not the name of an environment in this Gymnasium; use '{newest}'"
-    return "is not the name of a Gymnasium environment" + nearest(env_id, registered)
+    close = difflib.get_close_matches(env_id, registered, n=1, cutoff=0.8)
+    own = "; if a module of yours registers it, name that: plugins=[my_module]"
+    return "is not the name of a Gymnasium environment" + (f" (did you mean '{close[0]}'?)" if close else own)
 
 
 @dataclass(frozen=True)

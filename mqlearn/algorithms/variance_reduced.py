@@ -1,0 +1,66 @@
+"""Variance-reduced Q-learning (Wainwright 2019, "Variance-reduced Q-learning is minimax optimal")."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from mqlearn.algorithms.stateful import Stateful
+from mqlearn.algorithms.step_sizes import RescaledLinear
+from mqlearn.checks import whole
+
+
+@dataclass(frozen=True)
+class VarianceReduced(Stateful):
+    """Epoch m = 1, 2, ...: B = Q, and M = mean of N_m draws of T B; then K steps Q += l_j (T_k Q - T_k B + M - Q).
+
+    One fresh draw serves T_k Q and T_k B; l_j = alpha_j for j = 1 .. K, its own 1/(1 + (1 - g) j); N_m = first 4^m.
+    Measured and acting: B, the table of the last whole epoch. A budget that cuts the last epoch wastes what was drawn
+    in it. `steps` K null: ceil(10/(1 - g)), a practical choice; the theorem's K and N_m are larger.
+    """
+
+    first: int = 50
+    steps: int | None = None
+    modes = ("synchronous",)
+
+    def __post_init__(self) -> None:
+        whole("algorithm.first", self.first, 1)
+        whole("algorithm.steps", self.steps, 1, null="ceil(10/(1 - discount))")
+
+    def own_step_size(self, discount):
+        return RescaledLinear(discount)
+
+    def init(self, q0):
+        return {"anchor": q0, "q": q0.copy(), "mean": np.zeros_like(q0)}
+
+    def length(self, discount: float) -> int:
+        """K, the steps of an epoch after its batch."""
+        # Rounded first: 10/(1 - 0.9) is 100 and a rounding error.
+        return math.ceil(round(10 / (1 - discount), 9)) if self.steps is None else self.steps
+
+    def epochs(self, last: float, discount: float) -> tuple[np.ndarray, np.ndarray]:
+        """N_m of the epochs m = 1, 2, ... up to that of iteration `last`, and the iteration at which each is over."""
+        batches, end = [], 0
+        while end <= last:
+            batches.append(self.first * 4 ** (len(batches) + 1))
+            end += batches[-1] + self.length(discount)
+        sizes = np.array(batches, np.float64)
+        return sizes, np.cumsum(sizes + self.length(discount))
+
+    def numbers(self, k):
+        sizes, ends = self.epochs(k.max(initial=0), self.discount)
+        epoch = np.searchsorted(ends, k, side="right")
+        seen = k - ends[epoch] + self.length(self.discount) + sizes[epoch]  # iterations of this epoch before this one
+        later = np.maximum(0.0, seen - sizes[epoch])  # of them, after the batch
+        share = np.where(seen < sizes[epoch], 1 / sizes[epoch], 0.0)
+        return {"share": share, "alpha": self.alpha(later), "ends": ends[epoch] == k + 1}
+
+    def step(self, z, s, c):
+        at_anchor = s.target(z.anchor)
+        if c.share > 0:
+            s.add(z.mean, c.share * at_anchor)
+        else:
+            s.move(z.q, s.target(z.q) - at_anchor + s.value(z.mean), c.alpha)
+        if c.ends:
+            z.anchor[:] = z.q
+            z.mean[:] = 0.0

@@ -1,0 +1,53 @@
+"""The choice `step_size=own`: the step size of an algorithm's source, as the settings that it stands for."""
+
+import dataclasses
+import re
+from typing import Any
+
+from mqlearn.algorithms import Rule, Stateful
+from mqlearn.errors import SettingError, nearest
+
+NAME = "own"
+
+
+def asked(node: Any) -> bool:
+    """Whether a node of settings is that of `step_size=own`."""
+    return isinstance(node, dict) and "_target_" not in node and node.get("name") == NAME
+
+
+def resolved(node: dict[str, Any], rule: Rule | Stateful, discount: float) -> dict[str, Any]:
+    """The node of the rule's own step size, with the entries that the node of `step_size=own` gives.
+
+    Raises SettingError for an entry that is no setting of it, and for a step size that no settings describe.
+    """
+    own = described(rule.own_step_size(discount), type(rule).__name__)
+    given = {key: value for key, value in node.items() if key != "name" and value is not None}
+    for key, value in given.items():
+        if key not in own:
+            known = [name for name in own if name not in ("_target_", "name")]
+            expected = f"is no setting of step_size={own['name']}, the own step size of {type(rule).__name__}"
+            raise SettingError(f"step_size.{key}", value, expected + nearest(key, known))
+    return own | given
+
+
+def described(step_size: Any, rule: str) -> dict[str, Any]:
+    """The node of a step size; of ours as conf/step_size has it. Raises SettingError if it is no dataclass."""
+    import mqlearn
+
+    kind = type(step_size)
+    if not dataclasses.is_dataclass(kind):
+        expected = f"must be chosen: settings cannot describe the {kind.__name__} that {rule} has of its own"
+        raise SettingError("step_size", NAME, expected)
+    ours = getattr(mqlearn, kind.__name__, None) is kind
+    label = re.sub("(?<=[a-z])(?=[A-Z])", "_", kind.__name__).lower()
+    fields = {field.name: getattr(step_size, field.name) for field in dataclasses.fields(kind)}
+    return {
+        "_target_": f"{'mqlearn' if ours else kind.__module__}.{kind.__name__}",
+        "name": label,
+        **{key: described(value, rule) if callable(value) else _plain(value) for key, value in fields.items()},
+    }
+
+
+def _plain(value: Any) -> Any:
+    """Whole numbers as such, as yaml files write them."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
