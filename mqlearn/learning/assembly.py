@@ -9,7 +9,7 @@ import numpy as np
 
 from mqlearn.learning.advice import foreseen, without_effect
 from mqlearn.learning.findings import fixed_point
-from mqlearn.learning.learners import can_share, shared_samples, start
+from mqlearn.learning.learners import can_share, shared_samples, start, with_state
 from mqlearn.learning.lockstep import Course, Part
 from mqlearn.learning.metrics import Measure, SimulationMeasure
 from mqlearn.learning.record import Recorder
@@ -58,7 +58,7 @@ def assembled(setup: Setup, rules: Sequence[AnyRule]) -> Assembly:
     parts = _parts(setup, rules, workers)
     courses = [
         Course(
-            rule,
+            with_state(rule, setup.features, setup.linear),
             Recorder(setup.mdp, optimal_q, setup.iteration, setup.n_seeds),
             foreseen(setup.mdp, rule, setup.sampling, setup.iterations) + warnings,
         )

@@ -51,10 +51,11 @@ def run_together(mdp: Environment, rules: Iterable[AnyRule], **settings: Any) ->
     if not wanted:
         return []
     setup = validated(mdp, **settings)
-    made = assembled(setup, [setup.ready(rule) for rule in wanted])
+    ready = [setup.ready(rule) for rule in wanted]
+    made = assembled(setup, ready)
     _compile(made)
     _walk(setup, made)
-    return [_result(setup, made, number) for number in range(len(wanted))]
+    return [_result(setup, made, number, rule) for number, rule in enumerate(ready)]
 
 
 def _compile(made: Assembly) -> None:
@@ -82,13 +83,15 @@ def _walk(setup: Setup, made: Assembly) -> None:
             previous = k
 
 
-def _result(setup: Setup, made: Assembly, number: int) -> Result:
+def _result(setup: Setup, made: Assembly, number: int, rule: AnyRule) -> Result:
     """What a rule leaves, with what is known of it after the run."""
     course, left = made.courses[number], learners_of(made.parts, number)
     recorder, warnings = course.recorder, course.warnings
     facts = made.facts | seen(setup.mdp, left, recorder.ended, setup.iterations, setup.sampling, warnings)
-    if isinstance(course.rule, Rule) and isinstance(setup.mdp, FiniteMDP) and setup.features is None:
-        facts |= horizon(course.rule, setup.mdp, setup.sampling, setup.iterations, warnings)
+    if isinstance(rule, Rule) and isinstance(setup.mdp, FiniteMDP) and setup.features is None:
+        facts |= horizon(rule, setup.mdp, setup.sampling, setup.iterations, warnings)
     if "q_error" in recorder.curves:
         warnings += grown(recorder.curves["q_error"])
-    return recorder.result(left, course.seconds, facts, tuple(warnings), setup.reward)
+    each = rule.samples_per_iteration * rule.batch  # transitions that an iteration learns from, at each pair
+    each *= len(setup.mdp.pairs) if setup.synchronous and isinstance(setup.mdp, FiniteMDP) else 1
+    return recorder.result(each, left, course.seconds, facts, tuple(warnings), setup.reward)

@@ -18,7 +18,7 @@ from mqlearn.checks import choice, finite_number, whole
 from mqlearn.errors import SettingError
 from mqlearn.learning.bar import Bar
 from mqlearn.learning.initial import Initial
-from mqlearn.learning.learners import Linear
+from mqlearn.learning.learners import Linear, with_state
 from mqlearn.learning.metrics import Evaluation, Metric
 from mqlearn.learning.sampling import Sampling, Synchronous
 from mqlearn.learning.simulation import check as check_simulation
@@ -82,7 +82,8 @@ class Setup:
         rule = rule if self.step_size is None else rule.with_step_size(self.step_size)
         rule = rule.at(self.mdp.discount) if isinstance(rule, Stateful) else rule
         check(rule, self.mdp.discount)
-        check_place(rule, self.sampling, self.features, self.linear)
+        if isinstance(self.mdp, FiniteMDP):
+            check_place(with_state(rule, self.features, self.linear), self.sampling, self.features, self.linear)
         return rule
 
 
