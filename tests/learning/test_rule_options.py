@@ -90,7 +90,7 @@ class Bent(type(PLAIN)):
         (mq.averaged(mq.SpeedyQ()), "markovian", {"sampling": mq.Markovian(update="rounds")}, "sampling.update"),
         (mq.minibatch(mq.SpeedyQ(), 2), "linear", {"linear": mq.Linear(projection=1.0)}, "linear.projection"),
         (
-            mq.averaged(type("Root", (type(PLAIN),), {"estimate": lambda self, z: abs(z.q)})()),
+            mq.averaged(Bent()),
             "iid",
             {},
             "is linear in",
