@@ -26,6 +26,8 @@ from mqlearn.algorithms import (
     Stateful,
     VarianceReduced,
     Zap,
+    averaged,
+    minibatch,
 )
 from mqlearn.algorithms.step_sizes import Constant, Harmonic, InverseSqrt, Matched, Polynomial, RescaledLinear
 from mqlearn.errors import SettingError
@@ -118,6 +120,7 @@ __all__ = [
     "VarianceReduced",
     "Zap",
     "aggregation",
+    "averaged",
     "azar_linear",
     "chain_walk",
     "chain_walk_walls",
@@ -142,6 +145,7 @@ __all__ = [
     "load",
     "lower_bound",
     "machine",
+    "minibatch",
     "noisy_grid",
     "one_hot",
     "optimal",

@@ -34,6 +34,7 @@ class Rule:
     step_size: StepSize = Harmonic()
     batch: ClassVar[int] = 1
     averaged: ClassVar[bool] = False
+    samples_per_iteration: ClassVar[int] = 1
 
     def update(self, k: np.ndarray, q: Any, q_prev: Any, target: Any, target_prev: Any) -> Any:
         """Return Q_{k+1} from Q_k, Q_{k-1}, T_k Q_k and T_k Q_{k-1}; k is an array, so write np.where, not if."""

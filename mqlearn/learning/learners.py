@@ -6,6 +6,7 @@ A learner holds some lanes (seeds) of a run. All learners have the same few meth
 rows(k, n): the range of the weights' rows that iterations k .. k + n - 1 read;
 advance(k, n, weights): those iterations, with these rows;   tables(): (lanes, S, A) estimates of Q*, measured;
 acting_tables(): (lanes, S, A), of which greedy actions are taken, None if of `tables()`;
+average_tables(): (lanes, S, A), mean of the tables that iterations 0 .. k - 1 made, None if it is not asked for;
 largest(): (lanes,) largest absolute parameter;   copy();   keep(mask): forget the other lanes;
 chain_state(): states (lanes, 6) and visits (lanes, pairs) of their chains, or None.
 """
@@ -15,6 +16,8 @@ from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import numpy as np
 
+from mqlearn.algorithms.four_numbers import FourNumbers, FourNumbersLinear
+from mqlearn.algorithms.rule import Rule, changed
 from mqlearn.algorithms.stateful import Stateful
 from mqlearn.checks import choice
 from mqlearn.errors import SettingError
@@ -38,6 +41,7 @@ class Learner(Protocol):
     def advance(self, k: int, n: int, weights: np.ndarray) -> None: ...
     def tables(self) -> np.ndarray: ...
     def acting_tables(self) -> np.ndarray | None: ...
+    def average_tables(self) -> np.ndarray | None: ...
     def largest(self) -> np.ndarray: ...
     def chain_state(self) -> tuple[np.ndarray, np.ndarray] | None: ...
     def copy(self) -> Self: ...
@@ -81,6 +85,7 @@ def start(
     samples: of these very lanes and this sampling, if the learner is to share them: `shared_samples`.   rule: that it
     is to follow; one of four numbers needs not be named, its numbers are all that a learner has to know.
     """
+    rule = with_state(rule, features, linear)
     if isinstance(sampling, Synchronous):
         if isinstance(rule, Stateful):
             return SynchronousStateful(rule, mdp, lanes, seed, initial, mean_reward)
@@ -94,13 +99,30 @@ def start(
     if samples is not None:
         if features is None:
             return SharedTable(samples, initial, sampling.clock == "local")
-        return LinearLearner(samples, features, linear, initial)
+        return _averaged(LinearLearner(samples, features, linear, initial), rule)
     chain = Chain(mdp, sampling, lanes, seed, mean_reward)
     if features is not None:
-        return OwnChainLinearLearner(chain, features, linear, initial)
+        return _averaged(OwnChainLinearLearner(chain, features, linear, initial), rule)
     if sampling.update == "rounds":
         return RoundsTable(chain, initial)
     return AsynchronousTable(chain, initial, sampling.clock == "local")
+
+
+def with_state(rule: Any, features: Any, linear: Linear) -> Any:
+    """The rule that is run: one of four numbers as one with state, where a minibatch or an average asks for that."""
+    if not isinstance(rule, Rule) or (rule.batch == 1 and not (rule.averaged and features is None)):
+        return rule
+    made = FourNumbers(rule)
+    if features is not None:
+        same_sample, zero_first = linear.previous_gradient == "same_sample", linear.first_gradient == "zero"
+        made = FourNumbersLinear(rule, same_sample, zero_first)
+    return changed(made, batch=rule.batch, averaged=rule.averaged)
+
+
+def _averaged(learner: Any, rule: Any) -> Any:
+    """A linear learner, which has the mean of its parameters in any case, with the word whether its table counts."""
+    learner.averaged = rule is not None and rule.averaged
+    return learner
 
 
 def can_share(sampling: Any, features: Any, linear: Linear) -> bool:
@@ -132,6 +154,9 @@ class _FourNumbers:
     """A learner of a rule of four numbers. Abstract."""
 
     def acting_tables(self) -> None:
+        return None
+
+    def average_tables(self) -> np.ndarray | None:
         return None
 
 
@@ -327,6 +352,7 @@ class _LinearParameters(_FourNumbers):
     """Parameters theta (L, d) of linear features, v = theta_k - theta_{k-1}, sum of theta_1 .. theta_k. Abstract."""
 
     arrays = ("theta", "v", "sums", "last")
+    averaged = False
 
     def __init__(self, chain: Chain, features: Any, linear: Linear, initial: Initial) -> None:
         self.mdp = chain.mdp
@@ -351,6 +377,9 @@ class _LinearParameters(_FourNumbers):
 
     def tables(self) -> np.ndarray:
         return self.features.table(self.mdp, self.theta)
+
+    def average_tables(self) -> np.ndarray | None:
+        return self.features.table(self.mdp, self.average) if self.averaged else None
 
     def largest(self) -> np.ndarray:
         return np.abs(self.theta).max(axis=1)

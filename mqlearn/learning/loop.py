@@ -19,7 +19,7 @@ from mqlearn.learning.advice import foreseen, grown, without_effect
 from mqlearn.learning.bar import Bar
 from mqlearn.learning.chains import Samples
 from mqlearn.learning.initial import Initial
-from mqlearn.learning.learners import Linear, can_share, shared_samples, start
+from mqlearn.learning.learners import Linear, can_share, shared_samples, start, with_state
 from mqlearn.learning.lockstep import Course, Part, advance, learners_of
 from mqlearn.learning.metrics import Evaluation, Measure, Metric, SimulationMeasure
 from mqlearn.learning.record import Ended, Recorder, Result
@@ -156,7 +156,8 @@ def run_together(
     rules = [rule.at(mdp.discount) if isinstance(rule, Stateful) else rule for rule in rules]
     for rule in rules:
         check(rule, mdp.discount)
-        check_place(rule, sampling, features, linear)
+        if isinstance(mdp, FiniteMDP):
+            check_place(with_state(rule, features, linear), sampling, features, linear)
     synchronous = isinstance(sampling, Synchronous)
     reward = resolve_reward(reward, synchronous)
     check_together(mdp, sampling, features, reward, metrics)
@@ -204,7 +205,7 @@ def run_together(
     shared_warnings += without_effect(mdp, sampling, features, linear, evaluation, q0, theta0)
     courses = [
         Course(
-            rule,
+            with_state(rule, features, linear),
             Recorder(mdp, optimal_q, iteration, n_seeds),
             foreseen(mdp, rule, sampling, iterations) + shared_warnings,
         )
@@ -232,11 +233,14 @@ def run_together(
     for number, course in enumerate(courses):
         left = learners_of(parts, number)
         facts = shared_facts | _seen(mdp, left, course.recorder.ended, iterations, sampling, course.warnings)
-        if isinstance(course.rule, Rule) and isinstance(mdp, FiniteMDP) and features is None:
-            facts |= _horizon(course.rule, mdp, sampling, iterations, course.warnings)
+        rule = rules[number]
+        if isinstance(rule, Rule) and isinstance(mdp, FiniteMDP) and features is None:
+            facts |= _horizon(rule, mdp, sampling, iterations, course.warnings)
         if "q_error" in course.recorder.curves:
             course.warnings += grown(course.recorder.curves["q_error"])
-        results.append(course.recorder.result(left, course.seconds, facts, tuple(course.warnings), reward))
+        each = rule.samples_per_iteration * rule.batch  # transitions that an iteration learns from, at each pair
+        each *= len(mdp.pairs) if synchronous and isinstance(mdp, FiniteMDP) else 1
+        results.append(course.recorder.result(each, left, course.seconds, facts, tuple(course.warnings), reward))
     return results
 
 

@@ -69,15 +69,18 @@ class Evaluation:
         return []
 
 
-def recorded(mdp: Any, features: Any, evaluation: Evaluation, more: Mapping[str, Metric] | None = None) -> list[str]:
+def recorded(
+    mdp: Any, features: Any, evaluation: Evaluation, more: Mapping[str, Metric] | None = None, averaged: bool = False
+) -> list[str]:
     """Names of the metrics that a run can record; theta_error is absent still where no theta* is found.
 
-    evaluation: with its number of episodes.
+    evaluation: with its number of episodes.   averaged: whether the rule is.
     """
     starts = {"both": ("uniform", "start")}.get(evaluation.start, (evaluation.start,))
     if not isinstance(mdp, FiniteMDP):
         return ["expected_return", "return_start"] if evaluation.episodes else []
     names = ["q_error", "expected_return", "q_error_l2", "bellman_error", "policy_value", "value_gap"]
+    names += [f"{name}_average" for name in names if name != "expected_return"] if averaged else []
     names += [] if features is None else ["theta_error", "theta_error_average"]
     if evaluation.episodes:
         names += [*(f"return_{start}" for start in starts), "success_probability", "success_uniform"]
@@ -93,7 +96,8 @@ class Measure:
     T Q_k - Q_k, T with exact expectations. At the start (mean over the start distribution): policy_value, the exact
     discounted value of the greedy policy, which chooses uniformly among equal best actions; value_gap, the optimal
     value minus that. theta_error: ||theta_k - theta*||/||theta*|| over the columns that are sampled, theta* in `point`,
-    a `FixedPoint`; theta_error_average: of the mean of theta_1, ..., theta_k. return_uniform, return_start: total
+    a `FixedPoint`; theta_error_average: of the mean of theta_1, ..., theta_k. q_error_average and so on: of the mean of
+    Q_1, ..., Q_k, for rules that are averaged. return_uniform, return_start: total
     return of the greedy episodes. success_probability, success_uniform: exact probability of a goal within the step
     limit, from the start and from uniform non-terminal states. On more than 128 states bellman_error and the exact
     values are measured at the columns `exact` only, and these probabilities there in any case. More metrics:
@@ -140,6 +144,8 @@ class Measure:
             values, residuals = self.exact_values(q, acting)
             measured |= {"policy_value": values, "value_gap": self.optimum.start_value - values}
             measured["bellman_error"] = residuals
+        if (average := learner.average_tables()) is not None:
+            measured |= {f"{name}_average": values for name, values in self._of_average(column, average).items()}
         if self.point is not None:
             used = self.point.used  # the other columns are never sampled and stay at theta_0
             star = self.point.theta[used]
@@ -157,6 +163,14 @@ class Measure:
                 measured[name] = np.asarray(metric(q, self.mdp), dtype=np.float64)
             if measured[name].shape != (len(q),):
                 raise SettingError("metrics", name, f"must return an array of shape ({len(q)},), one value a seed")
+        return measured
+
+    def _of_average(self, column: int, q: np.ndarray) -> dict[str, np.ndarray]:
+        """What is measured of the mean of the iterates."""
+        measured = self.errors(q)
+        if self.mdp.n_states <= _SMALL or column in self.exact:
+            values, measured["bellman_error"] = self.exact_values(q)
+            measured |= {"policy_value": values, "value_gap": self.optimum.start_value - values}
         return measured
 
     def errors(self, q: np.ndarray) -> dict[str, np.ndarray]:

@@ -28,7 +28,9 @@ def table_of_curves(iteration: np.ndarray, curves: Mapping[str, np.ndarray]) -> 
 class Result:
     """What a run measured.
 
-    iteration: (C,) int64 checkpoints, the last is `iterations`.   curves: metric -> (n_seeds, C), NaN after a seed
+    iteration: (C,) int64 checkpoints, the last is `iterations`.   samples: (C,) int64 transitions that a seed has
+    learned from until then: a synchronous iteration is one for each pair, one that is replayed counts once more.
+    curves: metric -> (n_seeds, C), NaN after a seed
     has diverged and where a metric was not measured.   q: (n_seeds, S, A) last finite tables, None without a model.
     theta, theta_average: (n_seeds, d) with features, else None.   error_iteration, error_tables: up to 20 checkpoints
     (5 for large tables) and the seed-mean of |Q_k - Q*| there (E, S, A).   visits: (S, A) of all chains, None for
@@ -38,6 +40,7 @@ class Result:
     """
 
     iteration: np.ndarray
+    samples: np.ndarray
     curves: dict[str, np.ndarray]
     q: np.ndarray | None
     theta: np.ndarray | None
@@ -123,6 +126,7 @@ class Recorder:
 
     def result(
         self,
+        samples_each: int,
         learners: list[Learner],
         seconds: float,
         facts: dict[str, Any],
@@ -144,6 +148,7 @@ class Recorder:
         seen += [part[1].sum(axis=0) for part in (learner.chain_state() for learner in learners) if part is not None]
         return Result(
             iteration=self.iteration,
+            samples=self.iteration * samples_each,
             curves={name: self.curves[name] for name in sorted(self.curves, key=lambda one: one not in _FIRST)},
             q=gather("tables") if self.optimal_q is not None else None,
             theta=gather("theta"),

@@ -6,12 +6,11 @@ leading axis lists the components of one quantity (seeds; mean, low, high).
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from mqlearn.storage.runs import Run
+from mqlearn.storage.runs import AXES, Run
 
 Numbers = Mapping[str, np.ndarray]
 Place = Callable[[str, tuple[int, ...]], tuple[str, int | None]]  # of an entry: what it is called, and its iteration
@@ -93,8 +92,9 @@ def of_run(run: "Run", n_seeds: int | None = None) -> dict[str, np.ndarray]:
     if n_seeds is None:
         curves, tables = dict(run.curves), dict(run.tables)
     else:
-        curves = {name: curve if name == "iteration" else curve[:n_seeds] for name, curve in run.curves.items()}
+        curves = {name: curve if name in AXES else curve[:n_seeds] for name, curve in run.curves.items()}
         tables = {name: run.tables[name][:n_seeds] for name in _OF_SEEDS if name in run.tables}
+    curves.pop("samples", None)  # follows from the iterations and the settings; older runs have none
     named = {f"curve {name}": array for name, array in curves.items()}
     return named | {f"table {name}": array for name, array in tables.items()}
 
@@ -105,7 +105,7 @@ def place_in(run: "Run") -> Place:
 
     def place(name: str, index: tuple[int, ...]) -> tuple[str, int | None]:
         kind, _, what = name.partition(" ")
-        if kind == "curve" and what != "iteration":
+        if kind == "curve" and what not in AXES:
             return f"{name}, seed {index[0]}", int(iteration[index[1]])
         if what in _OF_SEEDS:
             return f"{name}, seed {index[0]}, entry {list(index[1:])}", None

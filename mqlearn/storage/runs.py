@@ -1,7 +1,7 @@
 """Run folders: written whole, loaded lazily, and found again by digest.
 
-A run folder holds `config.yaml` (resolved settings), `curves.npz` (`iteration` (C,) int64 and each metric
-(n_seeds, C)), `tables.npz` (`q` (n_seeds, S, A), `error_iteration` (K,), `error_tables` (K, S, A)) and
+A run folder holds `config.yaml` (resolved settings), `curves.npz` (`iteration` and `samples` (C,) int64 and each
+metric (n_seeds, C)), `tables.npz` (`q` (n_seeds, S, A), `error_iteration` (K,), `error_tables` (K, S, A)) and
 `summary.json`, where null stands for what is not finite. A failed run has no arrays. The summary holds the SHA-256 of
 each of the other files (`files`) and of itself without this entry (`checksum`): a run is finished if it is whole. A
 folder of a version that had no checksums is whole if it can be read.
@@ -32,6 +32,7 @@ from mqlearn.storage import checksums, read, shapes
 from mqlearn.storage.summary import aggregate
 
 CONFIG, CURVES, TABLES, SUMMARY = FILES = ("config.yaml", "curves.npz", "tables.npz", "summary.json")
+AXES = shapes.AXES
 TABLE_NAMES = ("q", "theta", "theta_average", "error_iteration", "error_tables", "visits")
 DONE = ("finished", "diverged")
 
@@ -67,7 +68,7 @@ class Run:
 
     @cached_property
     def curves(self) -> dict[str, np.ndarray]:
-        """`iteration` (C,) and each metric (n_seeds, C), read-only; NaN after divergence."""
+        """`iteration`, `samples` (C,) if recorded, each metric (n_seeds, C), read-only; NaN after divergence."""
         return read.file(self.folder / CURVES, read.curves)
 
     @cached_property
@@ -111,6 +112,8 @@ def write(
         (temporary / CONFIG).write_text(_yaml(settings), encoding="utf-8")
         if result is not None:
             iteration = {"iteration": np.asarray(result.iteration, dtype=np.int64)}
+            if (samples := getattr(result, "samples", None)) is not None:
+                iteration["samples"] = np.asarray(samples, dtype=np.int64)
             _save_arrays(temporary / CURVES, iteration | result.curves)
             tables = {name: getattr(result, name, None) for name in TABLE_NAMES}
             if tables["theta"] is not None:  # of which the tables are a product, and a large one
@@ -185,7 +188,7 @@ def check_readable(run: Run) -> None:
     recorded_settings(run)
     curves = read.file(run.folder / CURVES, read.curves)  # not kept
     read.file(run.folder / TABLES, read.check_table_heads)
-    seeds = {len(array) for name, array in curves.items() if name != "iteration"}
+    seeds = {len(array) for name, array in curves.items() if name not in AXES}
     if seeds - {run.settings["n_seeds"]}:
         expected = f"has {seeds.pop()} seeds, {CONFIG} says {run.settings['n_seeds']}"
         raise SettingError("folder", run.folder, f"{CURVES} {expected}")

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+AXES = ("iteration", "samples")  # curves that are no metrics
 GROUPS = ("env", "algorithm", "step_size", "sampling", "features", "evaluation")
 _NEEDED = ("env", "algorithm", "step_size", "sampling", "features", "discount", "iterations", "n_seeds", "seed")
 _STATES = ("finished", "diverged", "failed", "killed")
@@ -121,15 +122,17 @@ def check_complete(settings: Mapping[str, Any]) -> None:
 
 
 def check_curves(arrays: Mapping[str, np.ndarray]) -> None:
-    """`iteration` (C,), whole and rising; each metric (n_seeds, C), real."""
+    """`iteration` and, if there, `samples` (C,), whole and rising; each metric (n_seeds, C), real."""
     iteration = arrays.get("iteration")
     if iteration is None:
         raise ValueError("iteration is missing")
-    if iteration.ndim != 1 or not iteration.size or iteration.dtype.kind not in "iu":
-        raise ValueError(f"iteration must be whole numbers (C,), not {_shown(iteration)}")
-    if iteration[0] < 0 or (np.diff(iteration) <= 0).any():
-        raise ValueError("iteration must rise")
-    metrics = {name: array for name, array in arrays.items() if name != "iteration"}
+    for name in AXES:
+        axis = arrays.get(name, iteration)
+        if axis.ndim != 1 or not axis.size or axis.dtype.kind not in "iu" or len(axis) != len(iteration):
+            raise ValueError(f"{name} must be whole numbers (C,), not {_shown(axis)}")
+        if axis[0] < 0 or (np.diff(axis) <= 0).any():
+            raise ValueError(f"{name} must rise")
+    metrics = {name: array for name, array in arrays.items() if name not in AXES}
     n_seeds = next((len(array) for array in metrics.values() if array.ndim), 0)
     for name, array in metrics.items():
         if array.dtype.kind not in "fiu" or array.shape != (n_seeds, len(iteration)) or not n_seeds:

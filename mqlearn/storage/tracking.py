@@ -138,7 +138,7 @@ def log(
     `tags` (sweep, cell, group, ...) join the run's own. A failed run is recorded as FAILED, with its error
     and without metrics. Raises TrackingError if the store fails; no RUNNING run stays, if it can be helped.
     """
-    metrics = [metric for metric in run.curves if metric != "iteration"] if run.status in runs.DONE else []
+    metrics = [metric for metric in run.curves if metric not in runs.AXES] if run.status in runs.DONE else []
     names = _unique(metrics, ("", "_std", "_low", "_high", "_n_finite", "_final"))
     values = [value for text, name in names.items() for value in _values(run, text, name, per_seed)]
     with failures("recording a run", uri):

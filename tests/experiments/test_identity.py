@@ -135,21 +135,21 @@ def test_no_digest_knows_where_a_file_lies(monkeypatch):
 def test_a_setting_that_comes_later_leaves_old_runs_found(recorded, mqlearn, monkeypatch):
     @dataclass(frozen=True)
     class Later(QLearning):
-        averaged: bool = False
+        later: bool = False
 
         def update(self, k, q, q_prev, target, target_prev):
-            return q if self.averaged else super().update(k, q, q_prev, target, target_prev)
+            return q if self.later else super().update(k, q, q_prev, target, target_prev)
 
     before = digest("algorithm=q_learning")
     monkeypatch.setattr(q_learning, "QLearning", Later)
     cell._build.cache_clear()
     assert digest("algorithm=q_learning") != before  # unless it is said what stands for the old behaviour
-    monkeypatch.setitem(identity.ADDED, "algorithm.averaged", False)
-    monkeypatch.setitem(identity.ADDED, "batch", 1)
-    monkeypatch.setitem(cell._KINDS, "batch", lambda name, value: 1 if value is None else value)
+    monkeypatch.setitem(identity.ADDED, "algorithm.later", False)
+    monkeypatch.setitem(identity.ADDED, "draws", 1)
+    monkeypatch.setitem(cell._KINDS, "draws", lambda name, value: 1 if value is None else value)
     cell._build.cache_clear()
-    assert digest("algorithm=q_learning") == digest("algorithm=q_learning", "+algorithm.averaged=false") == before
-    assert len({before, digest("+algorithm.averaged=true"), digest("+batch=2")}) == 3
+    assert digest("algorithm=q_learning") == digest("algorithm=q_learning", "+algorithm.later=false") == before
+    assert len({before, digest("+algorithm.later=true"), digest("+draws=2")}) == 3
     assert "finished already" in mqlearn("run", "existing=skip", *SMALL, "algorithm=q_learning").out
     cell._build.cache_clear()
 

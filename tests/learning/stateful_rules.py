@@ -46,7 +46,7 @@ class Memory(mq.Stateful):
         return {"q": q0, "last": q0.copy()}
 
     def numbers(self, k):
-        rule = mq.MomentumQ(m=self.m).with_step_size(self.step_size)
+        rule = mq.MomentumQ(m=self.m).with_step_size(self.alpha)
         return dict(zip("pqst", [rule.update(k, *unit) + 0 * k for unit in np.eye(4)], strict=True))
 
     def step(self, z, s, c):

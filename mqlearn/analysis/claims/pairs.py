@@ -14,7 +14,7 @@ from mqlearn.analysis.comparison.labels import Entry
 from mqlearn.analysis.comparison.seed_values import Question, common_checkpoint, metric_of
 from mqlearn.analysis.statistics.intervals import generator
 from mqlearn.errors import SettingError, nearest
-from mqlearn.storage.runs import Run
+from mqlearn.storage.runs import AXES, Run
 
 MEASURES = ("error", "peak", "overshoot", "spread")
 ITSELF = "itself"  # as a rival: the same rule under the conditions b_in
@@ -160,7 +160,7 @@ def half(run: Run, *, second: bool) -> Run:
     """The run with its first or its second half of the seeds."""
     n = run.settings["n_seeds"]
     chosen = range(n // 2, n) if second else range(n // 2)
-    curves = {name: c if name == "iteration" else c[chosen.start : chosen.stop] for name, c in run.curves.items()}
+    curves = {name: c if name in AXES else c[chosen.start : chosen.stop] for name, c in run.curves.items()}
     diverged = {str(seed - chosen.start): step for seed, step in run.diverged.items() if seed in chosen}
     return _view(run, curves, {"n_seeds": len(chosen)}, diverged)
 

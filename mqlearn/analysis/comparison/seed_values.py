@@ -10,7 +10,7 @@ from mqlearn.analysis.statistics.intervals import LEVEL, METHODS, Method
 from mqlearn.checks import choice
 from mqlearn.errors import SettingError, nearest
 from mqlearn.learning.metric_kinds import BUILT_IN, MORE_IS_BETTER
-from mqlearn.storage.runs import Run
+from mqlearn.storage.runs import AXES, Run
 
 SUMMARIES = ("error", "area", "time", "return")
 TREATMENTS = ("worst", "censored", "excluded")
@@ -134,7 +134,7 @@ def gone_by(run: Run, at: int) -> np.ndarray:
 
 def is_deterministic(run: Run, metric: str) -> bool:
     """Whether all seeds, two at least, have the same curves: what is learned and the metric do not depend on them."""
-    learned = [name for name in run.curves if name != "iteration" and not name.startswith("return_")]
+    learned = [name for name in run.curves if name not in AXES and not name.startswith("return_")]
     curves = [run.curves[name] for name in {*learned, metric}]
     return len(curves[0]) > 1 and all(
         np.array_equal(c, np.broadcast_to(c[:1], c.shape), equal_nan=True) for c in curves

@@ -20,7 +20,7 @@ from mqlearn.analysis.statistics.intervals import mean_interval
 from mqlearn.experiments.plan import Plan, PlannedCell
 from mqlearn.experiments.settings import identity
 from mqlearn.experiments.settings.cell import Cell
-from mqlearn.storage.runs import Run
+from mqlearn.storage.runs import AXES, Run
 
 _FIRST = ("q_error", "theta_error", "return_start", "return_uniform")  # the first of these that a run has is drawn
 _COLUMNS = 6  # checkpoints in the table of a figure
@@ -71,7 +71,7 @@ def finals(some: Sequence[Subject]) -> Markup:
     """Each metric at the last checkpoint: mean and interval over the finite seeds."""
     blocks = []
     for panel, members in by_panel(some).items():
-        names = list(dict.fromkeys(name for one in members for name in one.run.curves if name != "iteration"))
+        names = list(dict.fromkeys(name for one in members for name in one.run.curves if name not in AXES))
         rows = [[one.label, _seeds(one.run), *[_final(one.run, name) for name in names]] for one in members]
         ks = sorted({int(one.run.curves["iteration"][-1]) for one in members})
         caption = (
@@ -112,7 +112,7 @@ def _chosen(some: Sequence[Subject]) -> dict[str, list[Subject]]:
         if one.run.settings["sampling"]["name"] != "synchronous" and "return_uniform" in known and one.mdp is not None:
             chosen.setdefault("", []).append(one)
         else:
-            metric = next((name for name in [*_FIRST, *known] if name in known and name != "iteration"), None)
+            metric = next((name for name in [*_FIRST, *known] if name in known and name not in AXES), None)
             if metric:
                 chosen.setdefault(metric, []).append(one)
     return chosen

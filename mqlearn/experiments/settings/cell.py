@@ -100,10 +100,12 @@ def _build(text: str, *, recorded: bool) -> Cell:
     settings = json.loads(text)
     for plan in ("figure", "tuning"):  # of an experiment, not settings of its cells
         settings.pop(plan, None)
+    from mqlearn.learning.learners import with_state
     from mqlearn.learning.loop import check_together, resolve_reward
     from mqlearn.learning.sampling import Synchronous
     from mqlearn.learning.stateful.check import check as check_rule
     from mqlearn.learning.stateful.check import check_place
+    from mqlearn.problems.mdp import FiniteMDP
 
     for group in _GROUPS:  # a label that is not given
         node = settings.get(group)
@@ -153,7 +155,8 @@ def _build(text: str, *, recorded: bool) -> Cell:
         settings["env"]["map"] = list(layout)  # a file is not needed again
     settings["reward"] = resolve_reward(settings["reward"], isinstance(sampling, Synchronous))
     check_together(mdp, sampling, features, settings["reward"], metrics)  # type: ignore  # made: there are no errors
-    check_place(rule, sampling, features, linear)  # type: ignore
+    if isinstance(mdp, FiniteMDP):
+        check_place(with_state(rule, features, linear), sampling, features, linear)  # type: ignore
     initial = {name: tuple(value) if isinstance(value := settings[name], list) else value for name in ("q0", "theta0")}
     arguments = {
         "rule": rule,
@@ -176,7 +179,8 @@ def measured_by(cell: Cell) -> list[str]:
 
     arguments = cell.run_arguments
     evaluation = resolve_evaluation(arguments["evaluation"], default_episodes(cell.mdp, arguments["sampling"]))
-    return recorded(cell.mdp, arguments["features"], evaluation, arguments["metrics"])
+    averaged = arguments["rule"].averaged
+    return recorded(cell.mdp, arguments["features"], evaluation, arguments["metrics"], averaged)
 
 
 def build_environment(settings: Mapping[str, Any]) -> Any:

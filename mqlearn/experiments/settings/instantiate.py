@@ -12,7 +12,7 @@ import typing
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from mqlearn.checks import TRUTH
+from mqlearn.checks import TRUTH, switch, whole
 from mqlearn.errors import SettingError, SettingErrors, nearest, user_code
 from mqlearn.experiments.settings import old_names, targets
 from mqlearn.experiments.settings import plugins as user_modules
@@ -27,6 +27,7 @@ def make(group: str, node: Any, plugins: Mapping[str, Any], more: Mapping[str, A
     if not isinstance(node, dict) or "_target_" not in node:
         raise SettingError(group, node, "must be chosen from its config group, or be a mapping with _target_")
     more = more or {}
+    options = {key: node.pop(key) for key in ("averaged", "batch") if key in node} if group == "algorithm" else {}
     now = old_names.successor(node)
     node.clear()
     node.update(now)
@@ -70,7 +71,18 @@ def make(group: str, node: Any, plugins: Mapping[str, Any], more: Mapping[str, A
     if not isinstance(made, kind):
         wanted = " or ".join(one.__name__ for one in typing.get_args(kind) or (kind,))
         raise SettingError(f"{group}._target_", path, f"must give a {wanted}, not a {type(made).__name__}")
-    return made
+    return _with_options(made, node, options) if group == "algorithm" else made
+
+
+def _with_options(rule: Any, node: dict[str, Any], options: Mapping[str, Any]) -> Any:
+    """A rule with what any can be asked for; written into its node again."""
+    from mqlearn.algorithms import averaged, minibatch
+
+    batch = whole("algorithm.batch", options.get("batch", 1), 1, of="draws", written=True)
+    average = switch("algorithm.averaged", options.get("averaged", False))
+    node |= {key: value for key, value in {"averaged": average, "batch": batch}.items() if key in options}
+    rule = minibatch(rule, batch)
+    return averaged(rule) if average else rule
 
 
 def metrics(node: Any, plugins: Mapping[str, Any]) -> dict[str, Any]:

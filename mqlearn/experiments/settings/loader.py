@@ -10,6 +10,9 @@ from typing import Any
 from mqlearn.errors import SettingError
 from mqlearn.paths import CONF
 
+# Settings of every algorithm, whether its yaml writes them or not.
+OPTIONS = ("algorithm.averaged", "algorithm.batch")
+
 
 def composing_once(loader: Any, folder: Path | None) -> Any:
     """A loader that composes each choice of groups once; Hydra's own needs 80 ms for each list of overrides.
@@ -19,6 +22,7 @@ def composing_once(loader: Any, folder: Path | None) -> Any:
     """
     from hydra._internal.config_loader_impl import ConfigLoaderImpl, get_overrides_dirname
     from hydra.core.override_parser.overrides_parser import OverridesParser
+    from hydra.core.override_parser.types import OverrideType
 
     read, composed = _known(_state_of(loader.get_search_path(), folder))
 
@@ -28,6 +32,9 @@ def composing_once(loader: Any, folder: Path | None) -> Any:
 
         def _load_configuration_impl(self, config_name: Any, overrides: list[str], *how: Any, **named: Any) -> Any:
             parsed = OverridesParser.create().parse_overrides(overrides)
+            for one in parsed:
+                if one.key_or_group in OPTIONS and one.type is OverrideType.CHANGE:
+                    one.type = OverrideType.FORCE_ADD
             values = list(filter(self._sets_a_value, parsed))
             choices = [text for one, text in zip(parsed, overrides, strict=True) if not self._sets_a_value(one)]
             key = (config_name, *choices, str(how), str(named))

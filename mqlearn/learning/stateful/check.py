@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from mqlearn.algorithms.four_numbers import FourNumbers
 from mqlearn.algorithms.rule import Rule, check_rule
 from mqlearn.algorithms.stateful import MODES, Stateful
 from mqlearn.errors import SettingError, nearest
@@ -53,7 +54,8 @@ def check_place(rule: Rule | Stateful, sampling: Sampling, features: Any, linear
     """Refuse a rule with state where it has no meaning. Raises SettingError."""
     if not isinstance(rule, Stateful):
         return
-    name, mode = type(rule).__name__, mode_of(sampling, features)
+    four = isinstance(rule, FourNumbers)
+    name, mode = type(rule.rule if four else rule).__name__, mode_of(sampling, features)
     if mode not in rule.modes:
         has = " and ".join(", ".join(rule.modes).rsplit(", ", 1))
         where = {"synchronous": "synchronous sampling", "asynchronous": "tables that learn one pair at a time"}
@@ -63,11 +65,15 @@ def check_place(rule: Rule | Stateful, sampling: Sampling, features: Any, linear
             expected = f"is not defined for {name}, which must not act by what it learns; use uniform or a fixed policy"
             raise SettingError("sampling.behaviour", sampling.behaviour, expected)
         reason = f"rules with state of their own ({name}) know"
+        if four:
+            reason = "with algorithm.batch or algorithm.averaged there is"
         if sampling.clock != "global":
             raise SettingError("sampling.clock", sampling.clock, f"{reason} the global clock only; count in your state")
         if sampling.update != "pair":
             raise SettingError("sampling.update", sampling.update, f"{reason} pair only: a step for each visited pair")
-    if linear.previous_gradient != "stored":
+    if four and linear.projection is not None and features is not None:
+        raise SettingError("linear.projection", linear.projection, "cannot be had with algorithm.batch")
+    if not four and linear.previous_gradient != "stored":
         expected = f"has no meaning for {name}, which keeps in its state what it needs of the past"
         raise SettingError("linear.previous_gradient", linear.previous_gradient, expected)
 
@@ -118,6 +124,21 @@ class _Trial:
             if table.shape != (self.size,):
                 expected = f"{function.__name__}() must return a table of shape ({self.size},), not {table.shape}"
                 raise SettingError("algorithm", self.name, expected + _at(function))
+
+        if self.rule.averaged:
+            self._check_average(arrays)
+
+    def _check_average(self, arrays: dict[str, np.ndarray]) -> None:
+        """The mean of what is measured is had from the means of the tables: both have to be linear in them."""
+        rng = np.random.default_rng(1)
+        a, b = ({key: rng.normal(size=(self.size,)) for key in arrays if arrays[key].ndim == 1} for _ in range(2))
+        a, b = ({key: table for key, table in one.items() if arrays[key].shape == (self.size,)} for one in (a, b))
+        both = {key: 2 * a[key] - b[key] for key in a}
+        with _told(self.rule, "with algorithm.averaged, estimate() must be made of tables"):
+            x, y, z = (self.rule.estimate(SimpleNamespace(**one)) for one in (a, b, both))
+        if not np.allclose(z, 2 * x - y, atol=1e-9):
+            expected = f"needs an estimate() that is linear in the state, and {self.name} has another"
+            raise SettingError("algorithm.averaged", True, expected + _at(self.rule.estimate))
 
     def _start(self) -> SimpleNamespace:
         rule = self.rule

@@ -12,7 +12,7 @@ from mqlearn.learning.chains import Chain, Samples, copied, drop_lanes
 from mqlearn.learning.initial import Initial, initial_values
 from mqlearn.learning.sampling import digits_of_words, outcome_tables
 from mqlearn.learning.stateful.expressions import Layout
-from mqlearn.learning.stateful.module import compiled_step
+from mqlearn.learning.stateful.module import Compiled, compiled_step
 from mqlearn.learning.stateful.plain import Pairs, Sweep, Transition
 from mqlearn.problems.mdp import FiniteMDP, table_of_pairs
 
@@ -37,18 +37,20 @@ class _StatefulLearner:
         states = [rule.init(q0) for q0 in initial_values(n, initial, lanes, seed)]
         made = {name: np.array([state[name] for state in states], np.float64) for name in states[0]}
         self.layout = Layout({name: array.shape[1:] for name, array in made.items()}, n)
-        self._hold(
-            np.stack([made[name] for name in self.layout.tables] or [np.empty((len(lanes), 0))], axis=1),
-            tuple(made[name] for name in self.layout.others),
-        )
+        tables = [made[name] for name in self.layout.tables]
+        z = np.stack(tables, axis=1) if tables else np.empty((len(lanes), 0, n))
+        sums = (np.zeros_like(z),) if rule.averaged else ()
+        self._hold(z, (*(made[name] for name in self.layout.others), *sums))
+        self.k = 0
+        self.compiled: Compiled | None = None
         entries = None if features is None else (features.active, features.values)
         self.pairs = Pairs(mdp.pair_offsets, mdp.discount, entries)
 
     def _hold(self, z: np.ndarray, others: tuple[np.ndarray, ...]) -> None:
-        """Take arrays as the state: z (L, tables, n), and others (L, ...)."""
+        """Take arrays as the state: z (L, tables, n), others (L, ...), and the sums of z if an average is kept."""
         self.z, self.others = z, others
         names = [*self.layout.tables, *self.layout.others]
-        self.state = dict(zip(names, [*np.moveaxis(z, 1, 0), *others], strict=True))
+        self.state = dict(zip(names, [*np.moveaxis(z, 1, 0), *others], strict=False))
 
     def rows(self, k: int, n: int) -> tuple[int, int]:
         return k, k + n
@@ -62,7 +64,9 @@ class _StatefulLearner:
         return np.stack([function(self.of_seed(row)) for row in range(len(self.lanes))])
 
     def _tables(self, function: Any) -> np.ndarray:
-        made = self._of_all(function)
+        return self._as_tables(self._of_all(function))
+
+    def _as_tables(self, made: np.ndarray) -> np.ndarray:
         return table_of_pairs(self.mdp, made) if self.features is None else self.features.table(self.mdp, made)
 
     def tables(self) -> np.ndarray:
@@ -79,10 +83,31 @@ class _StatefulLearner:
 
     @property
     def average(self) -> np.ndarray | None:
-        return None
+        """(L, n) or (L, d): mean of what the iterations made, if it is kept; the start at k = 0.
+
+        The measured table is linear in the state, so that it is had from the means of the tables.
+        """
+        if not self.rule.averaged:
+            return None
+        if self.k == 0:
+            return self._of_all(self.rule.estimate)
+        means = self.others[-1] / self.k
+        for row in () if self.compiled is None else self.compiled.lazy:
+            means[:, row] += self.z[:, row]
+        names = self.layout.tables
+        return np.stack([self.rule.estimate(SimpleNamespace(**dict(zip(names, one, strict=True)))) for one in means])
+
+    def average_tables(self) -> np.ndarray | None:
+        average = self.average
+        return None if average is None else self._as_tables(average)
 
     def largest(self) -> np.ndarray:
         return np.max([np.abs(array.reshape(len(array), -1)).max(axis=1) for array in self.state.values()], axis=0)
+
+    def _sum(self, row: int) -> None:
+        """Add the tables of a seed to their sums, if they are kept."""
+        if self.rule.averaged:
+            self.others[-1][row] += self.z[row]
 
     def _numbers(self, weights: np.ndarray) -> list[SimpleNamespace]:
         """The numbers of each iteration: c."""
@@ -117,6 +142,7 @@ class SynchronousStateful(_StatefulLearner):
         return None
 
     def advance(self, k: int, n: int, weights: np.ndarray) -> None:
+        self.k = k + n
         if self.compiled is not None:
             place = self.mdp.discount, k, n, self.lanes, self.seed
             self.compiled(self.z, self.others, self.model, weights[:n], *place)
@@ -125,6 +151,7 @@ class SynchronousStateful(_StatefulLearner):
             z = self.of_seed(row)
             for i, c in enumerate(self._numbers(weights[:n])):
                 self.rule.step(z, self._sample(k + i, lane), c)
+                self._sum(row)
 
     def _sample(self, k: int, lane: int) -> Sweep:
         y, r = self._draw(k, lane, "synchronous", 0)
@@ -179,6 +206,7 @@ class _OneTransition(_StatefulLearner):
                 self.rule.step(z, sample, c)
                 if self.radius is not None:
                     project(self.rule.estimate(z), self.radius)
+                self._sum(row)
 
     def _transitions(self, k: int, lane: int, samples: np.ndarray) -> Iterator[Transition]:
         model = self.chain.model
@@ -219,6 +247,7 @@ class ChainStateful(_OneTransition):
 
     def advance(self, k: int, n: int, weights: np.ndarray) -> None:
         kernels, c = _kernels(), self.chain
+        self.k = k + n
         if self.compiled is not None:
             radius = np.inf if self.radius is None else float(self.radius)
             moved = c.model, c.tables, c.walks, self._entries, radius
@@ -266,7 +295,6 @@ class SharedStateful(_OneTransition):
         super().__init__(rule, samples.chain.mdp, features, samples.chain.lanes, int(samples.chain.seed), initial)
         self.samples = samples
         self.places = np.arange(len(samples.chain.lanes))  # of its lanes among those of the samples
-        self.k = 0
         self.compiled = self._compiled("samples")
 
     @property

@@ -22,7 +22,7 @@ from mqlearn.errors import SettingError
 from mqlearn.learning.stateful.expressions import TABLE, VECTOR, Layout, Value
 from mqlearn.learning.stateful.source import Step
 from mqlearn.learning.stateful.text import Text
-from mqlearn.learning.stateful.verbs import BEYOND, KEPT, PointVerbs, SweepVerbs
+from mqlearn.learning.stateful.verbs import BEYOND, KEPT, PointVerbs, SweepVerbs, written_by_verbs
 
 _HEAD = """\
 import math
@@ -66,6 +66,7 @@ def advance(z_all, others, fields, model, numbers, discount, k, n_all, lanes, se
                 $draw
                 $numbers
                 $step
+                $average
 """,
     "chain": """\
 @compiled(**kept)
@@ -95,6 +96,7 @@ def advance(z_all, others, fields, model, chain, walks, features, radius, number
                 $numbers
                 $step
                 $project
+                $average
                 $named
             leave(state, walk)
 """,
@@ -117,6 +119,7 @@ def advance(z_all, others, fields, model, samples, features, numbers, discount, 
                 $draw
                 $numbers
                 $step
+                $average
                 $named
 """,
 }
@@ -130,6 +133,11 @@ def compiled_step(rule: Stateful, mode: str, layout: Layout, source: str) -> "Co
     step = Step(rule)
     verbs = SweepVerbs(rule.batch) if mode == "synchronous" else PointVerbs(rule.batch, mode == "linear")
     text = Text(step, layout, rule.number_names, verbs)
+    lazy: list[int] = []
+    if rule.averaged:
+        if mode == "asynchronous" or source == "samples":  # a projection moves all entries
+            lazy = written_by_verbs(text)
+        verbs.averaged = bool(lazy)
     text.block(step.body)
     parts = {
         "others": [f"m_{name} = others[{i}][lane]" for i, name in enumerate(layout.others)],
@@ -138,10 +146,13 @@ def compiled_step(rule: Stateful, mode: str, layout: Layout, source: str) -> "Co
         "words": [],
         "draw": _sweep_draws(rule, verbs) if mode == "synchronous" else _further_draws(rule, verbs),
         "greedy": [],
+        "average": _sums(rule, layout, lazy),
         "project": _projection(rule, layout) if mode == "linear" and source.endswith("chain") else [],
         # As in `chain.move`.
         "named": ["_ = " + " + ".join(f"{name}.size" for name in _arrays(layout, source))],
     }
+    if rule.averaged:
+        parts["others"].append(f"sums = others[{len(layout.others)}][lane]")
     parts["others"] += [f"{name}_n = {BEYOND}" for name in verbs.followed]
     scratch = {f"{name}": f"np.empty({KEPT}, np.int64)" for name in verbs.followed} | text.scratch
     if mode == "synchronous":
@@ -161,12 +172,12 @@ def compiled_step(rule: Stateful, mode: str, layout: Layout, source: str) -> "Co
         parts["greedy"] = _greedy(rule, layout, mode == "linear")
         scratch |= {"acting": "np.zeros(model.successors.shape[0])"}
     parts["scratch"] += [f"{name} = {made}" for name, made in scratch.items()]
-    return Compiled(*_filled(_LOOPS[source.removeprefix("greedy ")], parts, text), step, text.fields)
+    return Compiled(*_filled(_LOOPS[source.removeprefix("greedy ")], parts, text), step, text.fields, lazy)
 
 
 def _filled(loop: str, parts: dict[str, list[str]], text: Text) -> tuple[str, dict[int, int]]:
     """The text of a module, and the lines of the user's file that its lines come from."""
-    lines: list[str] = _HEAD.splitlines()
+    lines: list[str] = list(_HEAD.splitlines())
     for name in ("solve", "times"):
         if any(f"{name}(" in line for _, line, _ in text.lines):
             lines.append(f"{name} = compiled(linear_solves.{name}, **kept)")
@@ -187,6 +198,12 @@ def _filled(loop: str, parts: dict[str, list[str]], text: Text) -> tuple[str, di
 def _arrays(layout: Layout, source: str) -> list[str]:
     own = ["drawn"] if source == "samples" else ["words"]
     return ["z", "z_all", "offsets", "columns", "values", "numbers", *own, *(f"m_{name}" for name in layout.others)]
+
+
+def _sums(rule: Stateful, layout: Layout, lazy: list[int]) -> list[str]:
+    """Statements that add the tables of an iteration to their sums, but for those of which verbs keep them."""
+    rows = [row for row in range(len(layout.tables)) if row not in lazy] if rule.averaged else []
+    return [line for row in rows for line in ("for p in range(n):", f"    sums[{row}, p] += z[{row}, p]")]
 
 
 def _sweep_draws(rule: Stateful, verbs: Any) -> list[str]:
@@ -284,8 +301,10 @@ def _formula(rule: Stateful, method: str, layout: Layout) -> tuple[Value, list[s
 class Compiled:
     """A generated module, compiled when it is called first."""
 
-    def __init__(self, text: str, places: dict[int, int], step: Step, fields: Sequence[str]) -> None:
-        self.text, self.step, self.places = text, step, places
+    def __init__(
+        self, text: str, places: dict[int, int], step: Step, fields: Sequence[str], lazy: Sequence[int]
+    ) -> None:
+        self.text, self.step, self.places, self.lazy = text, step, places, lazy
         self.fields = np.array([getattr(step.rule, name) for name in fields], np.float64)
 
     def __call__(self, z: np.ndarray, others: tuple[np.ndarray, ...], *arguments: Any) -> None:

@@ -23,6 +23,7 @@ class _Verbs:
 
     def __init__(self, batch: int) -> None:
         self.batch = batch
+        self.averaged = False  # whether what verbs write is noted in `sums`, see `PointVerbs`
         self.uses: set[str] = set()  # of again, uniform
         self.followed: list[str] = []  # names of the lists of entries that `follow` has yet to copy
 
@@ -264,13 +265,29 @@ class PointVerbs(_Verbs):
             f"if {name}_n < {KEPT}:", f"    {name}[{name}_n] = {pair}", f"{name}_n += 1"
         )]  # fmt: skip
         if not self.linear:
-            return [f"{depth}{q.at(f'np.uint64({pair})')} += {change}", *noted]
+            return [*self._add_to(q, f"np.uint64({pair})", change, depth), *noted]
         at, by = self.text.fresh(), self.text.fresh()
         return [
             f"{depth}{by} = {change}",
             f"{depth}for {at} in range(np.uint64({pair}) * n_active, np.uint64({pair} + 1) * n_active):",
-            f"{depth}    {q.at(f'np.uint64(columns[{at}])')} += {by} * values[{at}]",
+            *self._add_to(q, f"np.uint64(columns[{at}])", f"{by} * values[{at}]", depth + "    "),
             *noted,
+        ]
+
+    def _add_to(self, q: Value, entry: str, change: str, depth: str) -> list[str]:
+        """Lines that add to one entry.
+
+        With an average, `sums` is Q_1 + ... + Q_k - k Q_k, which changes only where Q does: by -k (Q_{k+1} - Q_k).
+        """
+        if not (self.averaged and q.row):
+            return [f"{depth}{q.at(entry)} += {change}"]
+        before, after = self.text.fresh(), self.text.fresh()
+        sums = f"sums[{q.code}, {entry}]"
+        return [
+            f"{depth}{before} = {q.at(entry)}",
+            f"{depth}{after} = {before} + {change}",
+            f"{depth}{q.at(entry)} = {after}",
+            f"{depth}{sums} -= np.float64(k + done + i) * ({after} - {before})",
         ]
 
     def _add(self, node: Any, again: bool, q: Value, change: Value) -> None:
@@ -349,16 +366,17 @@ class PointVerbs(_Verbs):
         return self._planned
 
 
-def _single_followers(text: Text) -> list[str]:
+def _touched(text: Text) -> tuple[list[tuple], list[str]]:
+    """The tables of `follow` statements, and what else is written: NAME or "?" by verbs, "whole NAME" by statements."""
     step = text.step
-    row = {name: str(i) for i, name in enumerate(text.tables)}
 
     def table(node: ast.AST) -> str | None:
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == step.z:
             return node.attr
         return None
 
-    pairs, touched = [], []  # a write to a table of unknown name is "?", a statement on a whole one "whole NAME"
+    pairs: list[tuple] = []
+    touched: list[str] = []
     for node in ast.walk(ast.Module(step.body, [])):
         if isinstance(node, ast.Call):
             names = [table(one) for one in [*node.args, *(one.value for one in node.keywords)]]
@@ -377,6 +395,21 @@ def _single_followers(text: Text) -> list[str]:
                     touched.append(f"whole {name}")
                 elif isinstance(target, ast.Subscript) or isinstance(node, ast.AugAssign):
                     touched.append("whole ?")
+    return pairs, touched
+
+
+def written_by_verbs(text: Text) -> list[int]:
+    """The rows of tables that change by verbs alone, entry by entry; none if a verb may mean any table."""
+    pairs, touched = _touched(text)
+    whole = {name.removeprefix("whole ") for name in touched if name.startswith("whole ")} | {pair[0] for pair in pairs}
+    if "?" in whole or ("?" in touched and whole & set(text.tables)):
+        return []
+    return [row for row, name in enumerate(text.tables) if name not in whole]
+
+
+def _single_followers(text: Text) -> list[str]:
+    pairs, touched = _touched(text)
+    row = {name: str(i) for i, name in enumerate(text.tables)}
     chosen = []
     for later, q in pairs:
         once = sum(later in pair for pair in pairs) == 1 and later in row and q in row

@@ -1,0 +1,23 @@
+"""What any rule can be asked for beside its own settings: a minibatch, and the average of its iterates."""
+
+from typing import TypeVar
+
+from mqlearn.algorithms.rule import Rule, changed
+from mqlearn.algorithms.stateful import Stateful
+from mqlearn.checks import whole
+
+AnyRule = TypeVar("AnyRule", bound=Rule | Stateful)
+
+
+def minibatch(rule: AnyRule, n: int) -> AnyRule:
+    """The same rule with T_k the mean of n independent draws of each pair that it learns from.
+
+    The first draw is the one that all rules share, the others come from a stream of their own. An iteration counts as
+    n times as many samples. Raises SettingError unless n is a whole number, at least 1.
+    """
+    return changed(rule, batch=whole("algorithm.batch", n, 1, of="draws"))
+
+
+def averaged(rule: AnyRule) -> AnyRule:
+    """The same rule, of which the mean of Q_1, ..., Q_k (Polyak, Juditsky 1992) is measured beside Q_k."""
+    return changed(rule, averaged=True)
