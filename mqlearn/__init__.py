@@ -1,5 +1,7 @@
 """mqlearn: a bench on which Q-learning rules are compared against the exact optimum."""
 
+from typing import TYPE_CHECKING, Any
+
 from mqlearn.algorithms import (
     PID,
     Adam,
@@ -74,6 +76,9 @@ from mqlearn.problems.solvers import optimal
 
 old_names.let_import()
 
+if TYPE_CHECKING:
+    from mqlearn.analysis.library import compare, load
+
 __all__ = [
     "IID",
     "PID",
@@ -121,6 +126,7 @@ __all__ = [
     "chain_walk_walls",
     "cliff_walking",
     "combination_lock",
+    "compare",
     "deep_sea",
     "forest",
     "fourier",
@@ -136,6 +142,7 @@ __all__ = [
     "garnet",
     "garnet_fixed",
     "inventory",
+    "load",
     "lower_bound",
     "machine",
     "minibatch",
@@ -157,3 +164,22 @@ __all__ = [
     "times",
     "two_state",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """What reads finished runs, imported at its first use."""
+    if name not in ("load", "compare"):
+        raise AttributeError(f"module 'mqlearn' has no attribute {name!r}")
+    from mqlearn.analysis import library
+
+    return getattr(library, name)
+
+
+def _plot(self: Result, metric: str | None = None) -> Any:
+    """A Matplotlib figure: mean and 95 % interval of a metric, by default the first, against the iteration."""
+    from mqlearn.analysis.figures import quick
+
+    return quick.plot(self.iteration, self.curves, metric)
+
+
+Result.plot = _plot

@@ -1,8 +1,15 @@
 """The one error that a user can cause, and the nearest valid name that its message offers."""
 
+import contextlib
 import difflib
-from collections.abc import Callable, Iterable, Sequence
+import sysconfig
+import traceback
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
+
+_OURS = str(Path(__file__).parent)
+_INSTALLED = ("site-packages", "dist-packages")
 
 
 class SettingError(ValueError):
@@ -62,3 +69,39 @@ class SettingErrors(SettingError):
         if errors:
             raise cls.one_of(errors)
         return values
+
+
+@contextlib.contextmanager
+def user_code(setting: str, value: object) -> Iterator[None]:
+    """Around a call of the user's own code: whatever that raises becomes a SettingError of one line.
+
+    It says type, message, file and line. A SettingError passes, and so does an exception in which no line of the
+    user's took part: that is a fault of ours, which keeps its traceback.
+    """
+    try:
+        yield
+    except SettingError:
+        raise
+    except Exception as error:
+        place = _users_line(error)
+        if place is None:
+            raise
+        said = " ".join(str(error).split())
+        raise SettingError(setting, value, f"raised {type(error).__name__}: {said} ({place})") from error
+
+
+def _users_line(error: BaseException | None) -> str | None:
+    """File and line of the innermost code that is neither ours nor a library's; None if there is none."""
+    library = sysconfig.get_paths()["stdlib"]
+    while error is not None:
+        files = [
+            frame
+            for frame in traceback.extract_tb(error.__traceback__)
+            if not frame.filename.startswith((_OURS, library, "<frozen", "<string>"))
+            and not frame.filename.endswith((".pyx", ".pxd", ".pxi"))
+            and not {*_INSTALLED} & {*Path(frame.filename).parts}
+        ]
+        if files:
+            return f"{files[-1].filename}, line {files[-1].lineno}"
+        error = error.__cause__ or error.__context__  # as when a library has raised it anew
+    return None

@@ -23,14 +23,6 @@ def write_whole(path: Path, content: str | bytes) -> None:
         temporary.unlink(missing_ok=True)
 
 
-def is_there(name: str) -> bool:
-    """Whether a file or a folder has this name; a text that can be no name is none."""
-    try:
-        return Path(name).exists()
-    except (OSError, ValueError):
-        return False
-
-
 def flush(path: Path) -> None:
     """Have the system put a file, or the names in a folder, on the disk itself: what a power cut then leaves alone."""
     descriptor = os.open(path, os.O_RDONLY)
@@ -38,6 +30,14 @@ def flush(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def is_there(name: str) -> bool:
+    """Whether a file or a folder has this name; a text that can be no name is none."""
+    try:
+        return Path(name).exists()
+    except (OSError, ValueError):
+        return False
 
 
 def target(flag: str, name: str) -> Path:

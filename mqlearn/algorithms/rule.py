@@ -15,7 +15,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from mqlearn.algorithms.step_sizes import Harmonic, StepSize
-from mqlearn.errors import SettingError
+from mqlearn.errors import SettingError, user_code
+
+_LARGEST = 1e100  # weight: squares of larger ones are no numbers
 
 
 def changed(rule: Any, **attributes: Any) -> Any:
@@ -54,28 +56,42 @@ class Rule:
         """The four numbers (p, q, s, t) of iterations first .. stop - 1, shape (stop - first, 4)."""
         k = np.arange(first, stop, dtype=np.float64)
         table = np.empty((k.size, 4))
-        for column, unit in enumerate(np.eye(4)):
-            table[:, column] = self.update(k, *unit)
+        with user_code("algorithm", type(self).__name__):
+            for column, unit in enumerate(np.eye(4)):
+                table[:, column] = self.update(k, *unit)
         return table
 
 
 def check_rule(rule: Rule) -> None:
     """Refuse a rule whose update is not linear in its four arguments, or that moves away from Q*.
 
-    Raises SettingError. Q* is a fixed point under exact targets exactly when the four numbers sum to 1.
+    Raises SettingError, also for an update that does not give the same numbers twice. Q* is a fixed point under exact
+    targets exactly when the four numbers sum to 1.
     """
     name = type(rule).__name__
     k = np.concatenate([np.arange(20.0), [1e3, 1e6]])
     probes = np.array([[0.3, -1.7, 2.9, 0.6], [-0.8, 1.1, -0.4, -2.3]])  # each argument with both signs
+
+    def evaluate(arguments: np.ndarray) -> np.ndarray:
+        with user_code("algorithm", name), np.errstate(all="ignore"):
+            return np.stack([np.broadcast_to(rule.update(k, *one), k.shape) for one in arguments])
+
     try:
-        weights = np.stack([np.broadcast_to(rule.update(k, *unit), k.shape) for unit in np.eye(4)], axis=1)
-        values = np.stack([np.broadcast_to(rule.update(k, *probe), k.shape) for probe in probes])
+        weights, values, again = evaluate(np.eye(4)).T, evaluate(probes), evaluate(np.eye(4)).T
     except (ValueError, TypeError) as error:
+        reason = f"({error})"
         if isinstance(error, SettingError):
-            raise
-        raise SettingError("algorithm", name, f"update() must work on an array of k ({error})") from error
-    if not np.isfinite(weights).all():
-        raise SettingError("algorithm", name, f"update() is not finite at k = {k[~np.isfinite(weights).all(1)][0]:g}")
+            if not isinstance(error.__cause__, ValueError | TypeError):
+                raise
+            reason = f"but {error.admissible}"
+        raise SettingError("algorithm", name, f"update() must work on an array of k {reason}") from error
+    if not np.array_equal(weights, again, equal_nan=True):
+        expected = "its chance comes from the samples, and what it keeps is the previous iterate"
+        raise SettingError("algorithm", name, f"update() gives other numbers when it is called again; {expected}")
+    for wrong, what in ((~np.isfinite(weights), "is not finite"), (np.abs(weights) > _LARGEST, "is beyond 1e100")):
+        if wrong.any():
+            where = f"update() {what} at k = {k[wrong.any(1)][0]:g}"
+            raise SettingError("algorithm", name, f"{where} (step size {rule.step_size(k[wrong.any(1)][:1])[0]:g})")
     scale = np.abs(weights).sum(axis=1)
     if not (np.abs(probes @ weights.T - values) <= 1e-9 * scale).all():
         raise SettingError("algorithm", name, "update() must be linear in q, q_prev, target and target_prev")

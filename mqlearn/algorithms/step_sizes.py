@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mqlearn.checks import within
-from mqlearn.errors import SettingError
+from mqlearn.errors import SettingError, user_code
 
 _SUMMED = 100_000  # terms
 
@@ -23,10 +23,11 @@ def total(step_size: StepSize, iterations: int) -> float:
     Exact for the first 100,000 terms; those that follow by the trapezoidal rule on a logarithmic grid.
     """
     exact = min(iterations, _SUMMED)
-    value = float(np.sum(step_size(np.arange(exact, dtype=np.float64)) + np.zeros(exact)))
-    if iterations > exact:
-        k = np.geomspace(exact - 0.5, iterations - 0.5, 10_001)  # a term reaches half an iteration to either side
-        value += float(np.trapezoid(step_size(k) + np.zeros(k.size), k))
+    with user_code("step_size", step_size):
+        value = float(np.sum(step_size(np.arange(exact, dtype=np.float64)) + np.zeros(exact)))
+        if iterations > exact:
+            k = np.geomspace(exact - 0.5, iterations - 0.5, 10_001)  # a term reaches half an iteration to either side
+            value += float(np.trapezoid(step_size(k) + np.zeros(k.size), k))
     return value
 
 

@@ -19,6 +19,8 @@ def truth(arguments: Sequence[str]) -> int:
     mdp = build_environment(settings)
     if not isinstance(mdp, FiniteMDP):  # said first: other settings may not suit such an environment either
         reason = "no exact model: its optimum and errors against it are not available"
+        if mdp.n_observations is not None:
+            reason += "; env.estimate=STEPS makes one from steps"
         raise SettingError("env", mdp.name, reason)
     facts, warnings = report(build(settings).mdp)
     if "--json" in options.given:

@@ -172,7 +172,8 @@ def perform_together(
         ready = pool.submit(quietly, track.prepare)
         with Progress(label, some[0][0].settings["iterations"]) as shown:
             results = run_cells([cell for cell, _ in some], progress or (None if quiet else shown))
-        said = [] if quiet else [warning for result in results for warning in result.warnings]
+        told = (known or {}).get("warnings", [])  # before the run
+        said = [] if quiet else [one for result in results for one in result.warnings if one not in told]
         for warning in dict.fromkeys(said):
             sys.stderr.write(f"warning: {warning}\n")
         written = [
@@ -211,6 +212,21 @@ def prospects(cell: Cell) -> dict[str, Any]:
     return {"optimum": facts, "warnings": warned}
 
 
+def foreseen(cell: Cell) -> list[str]:
+    """Warnings that are known before a cell runs; those of the learning loop come again with its result."""
+    from mqlearn.learning import advice
+
+    arguments = cell.run_arguments
+    rule = arguments["rule"].with_step_size(arguments["step_size"])
+    warned = advice.foreseen(cell.mdp, rule, arguments["sampling"], arguments["iterations"])
+    tracking = cell.settings["tracking"]
+    if tracking["name"] == "none":
+        plain = {"uri": None, "per_seed": False}
+        idle = [f"tracking.{key}={tracking[key]}" for key, value in plain.items() if tracking[key] != value]
+        warned += [f"{text} has no effect: tracking=none" for text in idle]
+    return warned
+
+
 def without_passwords(settings: dict[str, Any]) -> dict[str, Any]:
     """Settings as they may be written down."""
     from mqlearn.storage.store import shown
@@ -235,7 +251,7 @@ def _circumstances(result: Any, known: dict[str, Any]) -> dict[str, Any]:
         "reward": result.reward,
         **known,
         **result.facts,
-        "warnings": [*known.get("warnings", []), *result.warnings],
+        "warnings": list(dict.fromkeys([*known.get("warnings", []), *result.warnings])),
         "numerics_version": NUMERICS_VERSION,
         "digest_version": identity.DIGEST_VERSION,
         "versions": versions(),
@@ -283,9 +299,13 @@ def describe(run_done: Any) -> str:
         if final["mean"] is None:
             continue
         interval = "no interval" if final["low"] is None else f"[{final['low']:.4g}, {final['high']:.4g}]"
-        lines.append(f"  {metric:14} {final['mean']:.6g}  {interval}")
+        left = final["n_finite"]
+        fewer = "" if left == n_seeds else f"  of {left} of {n_seeds} seeds"
+        lines.append(f"  {metric:14} {final['mean']:.6g}  {interval}{fewer}")
     if summary["final"]:
-        seeds = f"{n_seeds} seed{'s' * (n_seeds != 1)}"
+        gone = len(run_done.diverged)
+        every = f"{n_seeds} seed{'s' * (n_seeds != 1)}"
+        seeds = f"the {n_seeds - gone} of {every} that did not diverge" if gone else every
         lines.append(f"  at k = {run_done.settings['iterations']}: mean, 95 % interval of the mean, {seeds}")
     if "effective_horizon" in summary:
         wanted = 1 / (1 - run_done.settings["discount"])

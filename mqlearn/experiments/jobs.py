@@ -8,13 +8,26 @@ from pathlib import Path
 from typing import Any
 
 from mqlearn.errors import SettingError, SettingErrors
-from mqlearn.experiments.execute import COMMAND, claimed, command, describe, finished, perform, prospects, tracker
+from mqlearn.experiments.execute import (
+    COMMAND,
+    claimed,
+    command,
+    describe,
+    estimated_seconds,
+    finished,
+    foreseen,
+    perform,
+    prospects,
+    tracker,
+)
+from mqlearn.experiments.progress import COMPILING, duration
 from mqlearn.experiments.settings import compose, identity
 from mqlearn.experiments.settings.cell import Cell, build
 from mqlearn.experiments.settings.refusals import hydra_errors
 from mqlearn.paths import CONF, outputs_folder
 from mqlearn.storage import lookup, runs
 
+_LONG = 3600.0  # seconds: what a run may take without a word beforehand
 OBJECTIVE = "MQLEARN_OBJECTIVE"  # environment variable: the metric that a job returns to Optuna
 
 _refused: dict[int, list[SettingError]] = {}  # by jobs in this process, whose id is the key
@@ -168,7 +181,7 @@ def _once(cell: Cell, folder: Path, skip: bool) -> tuple[Any, str]:
 
 
 def _announced(cell: Cell) -> dict[str, Any]:
-    """Say before a run what can be reached at best, and warn if that is next to nothing; for the summary."""
+    """Say before a run what can be reached at best, and what speaks against it; for the summary."""
     known = prospects(cell)
     if known:
         facts = known["optimum"]
@@ -176,10 +189,15 @@ def _announced(cell: Cell) -> dict[str, Any]:
         best = f"at best value {facts['start_value']:.6g} at the start"
         goal = "" if success is None else f", probability of reaching a goal {success:.6g}"
         print(f"{cell.mdp.name}, discount {cell.mdp.discount:g}: {best}{goal}")
-        for text in known["warnings"]:
-            sys.stderr.write(f"warning: {text}\n")
-        sys.stdout.flush()
-    return known
+    warned = [*known.get("warnings", []), *foreseen(cell)]
+    cores = len(os.sched_getaffinity(0))
+    seconds = estimated_seconds(cell) / min(cores, cell.settings["n_workers"] or cores)
+    if seconds > _LONG:
+        sys.stderr.write(f"about {duration(seconds)} of learning on this machine, {COMPILING}; Ctrl-C ends it\n")
+    for text in warned:
+        sys.stderr.write(f"warning: {text}\n")
+    sys.stdout.flush()
+    return known | {"warnings": warned}
 
 
 def _objective(run_done: Any) -> float | None:

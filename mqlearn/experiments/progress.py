@@ -10,6 +10,18 @@ _LIVE = 0.2  # between refreshes of a terminal's line
 _PLAIN = 10.0  # between lines in a log
 
 
+_UNITS = (("year", 365.25 * 86400), ("day", 86400.0), ("hour", 3600.0), ("minute", 60.0))
+COMPILING = "besides compiling, up to a minute, once after an installation"
+
+
+def duration(seconds: float) -> str:
+    """A time in words, as people say it: 40 s, 12 minutes, 3 hours, 20 days, 4 years."""
+    for unit, length in _UNITS:
+        if seconds >= 2 * length:
+            return f"{round(seconds / length):,} {unit}s"
+    return f"{max(1, round(seconds))} s"
+
+
 class Progress:
     """Called now and then with the iteration and the current error; use as a context manager."""
 
@@ -41,7 +53,7 @@ class Progress:
         left = (self.iterations - k) / rate
         done = f"{k:,} of {self.iterations:,} iterations"
         known = "" if math.isnan(error) else f", error {error:.3g}"
-        text = f": {done}, {rate:,.0f}/s, {left:.0f} s left{known}"
+        text = f": {done}, {rate:,.0f}/s, {duration(left)} left{known}"
         if self.live:
             room = max(8, shutil.get_terminal_size().columns - 1 - len(text))
             sys.stderr.write(f"\r\033[K{self.label[:room]}{text}")

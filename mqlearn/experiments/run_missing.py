@@ -16,7 +16,7 @@ from typing import Any
 
 from mqlearn.experiments import execute, processes
 from mqlearn.experiments.plan import Plan, PlannedCell, refuse_finished
-from mqlearn.experiments.progress import Progress
+from mqlearn.experiments.progress import COMPILING, Progress, duration
 from mqlearn.experiments.settings import identity
 from mqlearn.experiments.settings.cell import build
 from mqlearn.paths import outputs_folder
@@ -56,7 +56,7 @@ def finished(planned: Plan, existing: str = "skip") -> dict[str, runs.Run]:
     seconds = _seconds(missing)
     sys.stderr.write(
         f"{planned.name}: {len(done)} of {len(by_digest)} runs are finished, {len(missing)} to run, "
-        f"roughly {max(1, round(seconds))} s of one core\n"
+        f"roughly {duration(seconds)} of one core, {COMPILING}\n"
     )
     started = time.monotonic()
     with ThreadPoolExecutor(1) as tracking:

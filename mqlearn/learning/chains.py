@@ -132,14 +132,21 @@ def _streams(*names: str) -> "kernels.ChainStreams":
     return kernels.ChainStreams(*(np.uint32(kernels.STREAMS[name]) for name in names))
 
 
-def uniform_words(n: int, lanes: np.ndarray, seed: int, stream: str) -> np.ndarray:
-    """(L, n) uniform 32-bit words of a named stream, at k = 2^40, which no iteration reaches."""
+def stream_at(stream: str, k: int | None) -> np.uint32:
+    """The number of a named stream, or of the one that replaces it at checkpoint k: each k below 2^24 has its own."""
+    from mqlearn.learning import kernels
+
+    return np.uint32(kernels.STREAMS[stream] + (0 if k is None else (k + 1) % 2**24 << 8))
+
+
+def uniform_words(n: int, lanes: np.ndarray, seed: int, stream: str, at: int | None = None) -> np.ndarray:
+    """(L, n) uniform 32-bit words of a named stream (`stream_at`), at k = 2^40, which no iteration reaches."""
     from mqlearn.learning import kernels
 
     blocks = -(-n // 4)
     counters, own = np.repeat(np.arange(blocks, dtype=np.uint64), len(lanes)), np.tile(lanes.astype(np.uint64), blocks)
     words = np.empty((4, blocks * len(lanes)), np.uint32)
-    place = np.uint32(seed), np.uint32(kernels.STREAMS[stream])
+    place = np.uint32(seed), stream_at(stream, at)
     kernels.philox_counters(counters, np.uint32(0), 1 << 40, own, *place, words)
     words = words.reshape(4, blocks, len(lanes)).swapaxes(0, 1).reshape(-1, len(lanes))
     return np.ascontiguousarray(words[:n].T)  # other layouts would compile the kernels anew

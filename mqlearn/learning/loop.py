@@ -15,16 +15,18 @@ from mqlearn.algorithms.stateful import Stateful
 from mqlearn.algorithms.step_sizes import StepSize, total
 from mqlearn.checks import choice, finite_number, whole
 from mqlearn.errors import SettingError
+from mqlearn.learning.advice import foreseen, grown, without_effect
+from mqlearn.learning.bar import Bar
 from mqlearn.learning.chains import Samples
 from mqlearn.learning.initial import Initial
 from mqlearn.learning.learners import Linear, can_share, shared_samples, start, with_state
 from mqlearn.learning.lockstep import Course, Part, advance, learners_of
 from mqlearn.learning.metrics import Evaluation, Measure, Metric, SimulationMeasure
-from mqlearn.learning.record import Recorder, Result
+from mqlearn.learning.record import Ended, Recorder, Result
 from mqlearn.learning.sampling import Sampling, Synchronous, stationary
 from mqlearn.learning.simulation import SimulatedLearner, seen_by_simulators
 from mqlearn.learning.simulation import check as check_simulation
-from mqlearn.learning.stateful.check import check, check_place
+from mqlearn.learning.stateful.check import check, check_on
 from mqlearn.problems.environments.simulator import Simulator
 from mqlearn.problems.features import Features
 from mqlearn.problems.mdp import FiniteMDP
@@ -45,7 +47,7 @@ _TABLES = 512  # seeds that are advanced and measured at a time with tables: wha
 _STARTS = 3  # of the search for theta*
 _fixed_points: dict[tuple, Any] = {}
 
-Progress = Callable[[int, float], None]
+Progress = Callable[[int, float], None] | bool
 
 
 def run(
@@ -79,8 +81,9 @@ def run(
     checkpoints: "log" or "linear", `n_checkpoints` of them at most; T/4 and T/2 are added with one sample an iteration.
     n_workers: threads, by default one a core, or fewer.   reward: "mean" R(x, u) or "sampled" r(x, u, y) in the
     target; "auto" is mean for synchronous sampling, else sampled.   q0, theta0: a constant or a range (low, high) of
-    uniform values.   metrics: name -> function of (tables (n, S, A), mdp) that returns (n,).   progress: called with
-    (k, mean q_error) at every checkpoint, and with a model on long ways between them with the error of the last one.
+    uniform values.   metrics: name -> function of (tables (n, S, A), mdp) that returns (n,).   progress: True for a bar
+    (tqdm), or a function called with (k, mean q_error) at every checkpoint, and with a model on long ways between them
+    with the error of the last one.
     Raises SettingError for a value that is not admissible.
     """
     return run_together(
@@ -130,6 +133,12 @@ def run_together(
         ("linear", linear, isinstance(linear, Linear | None), "mq.Linear(...)"),
         ("evaluation", evaluation, isinstance(evaluation, Evaluation | None), "mq.Evaluation(...)"),
         ("metrics", metrics, isinstance(metrics, Mapping | None), "a mapping from names to functions"),
+        (
+            "progress",
+            progress,
+            isinstance(progress, bool | None) or callable(progress),
+            "True, or a function (k, error)",
+        ),
     ):
         if not fits:
             raise SettingError(name, given, f"must be {expected}")
@@ -139,14 +148,15 @@ def run_together(
     whole("seed", seed, 0, 2**32 - 1)
     whole("n_checkpoints", n_checkpoints, 1)
     whole("n_workers", n_workers, 1, null="one thread a core")
+    if isinstance(progress, bool):
+        progress = Bar(iterations) if progress else None
     sampling = Synchronous() if sampling is None else sampling
     linear = Linear() if linear is None else linear
     rules = [rule if step_size is None else rule.with_step_size(step_size) for rule in rules]
     rules = [rule.at(mdp.discount) if isinstance(rule, Stateful) else rule for rule in rules]
     for rule in rules:
         check(rule, mdp.discount)
-        if isinstance(mdp, FiniteMDP):
-            check_place(with_state(rule, features, linear), sampling, features, linear)
+        check_on(mdp, with_state(rule, features, linear), sampling, features, linear, n_seeds)
     synchronous = isinstance(sampling, Synchronous)
     reward = resolve_reward(reward, synchronous)
     check_together(mdp, sampling, features, reward, metrics)
@@ -160,11 +170,12 @@ def run_together(
     shared &= features is not None or len(rules) > 1  # a table draws as it learns: for one alone that is quicker
     n_parts = max(workers, -(-n_seeds // (_LANES if shared or features is not None else _TABLES)))
     lanes = _deal(n_seeds, n_parts, _LANE_STEP if synchronous else 1)
+    evaluation = resolve_evaluation(evaluation, default_episodes(mdp, sampling))
     shared_warnings: list[str] = []
     shared_facts: dict[str, Any] = {}
     optimal_q = None
     if isinstance(mdp, Simulator):
-        measure = SimulationMeasure(resolve_evaluation(evaluation, _SIMULATED_EPISODES))
+        measure = SimulationMeasure(evaluation, iteration)
         sources: list[Samples | None] = [None] * len(lanes)
         learners = [
             [SimulatedLearner(mdp, sampling, features, linear, some, seed, theta0) for some in lanes] for _ in rules
@@ -172,7 +183,6 @@ def run_together(
     else:
         optimum = optimal(mdp)
         optimal_q = optimum.q
-        evaluation = resolve_evaluation(evaluation, 0 if synchronous else _EPISODES)
         shared_warnings += mdp.notes
         shared_warnings += evaluation.warnings(mdp)
         point = None
@@ -182,7 +192,8 @@ def run_together(
         quarters = (iterations // 4, iterations // 2, iterations)
         exact = tuple(int(np.abs(iteration - point).argmin()) for point in quarters)
         episodes = evaluation if evaluation.episodes else None
-        measure = Measure(mdp, optimum, metrics, episodes, exact, point, seed)
+        limit = evaluation.limit(mdp)
+        measure = Measure(mdp, optimum, metrics, episodes, exact, point, seed, iteration, limit)
         initial, mean = q0 if features is None else theta0, reward == "mean"
         drawn = (mdp, sampling, features, linear, seed, mean)
         sources = [shared_samples(*drawn, some) if shared else None for some in lanes]
@@ -190,11 +201,12 @@ def run_together(
         learners = [
             [start(*common, some, source, rule) for some, source in zip(lanes, sources, strict=True)] for rule in rules
         ]
+    shared_warnings += without_effect(mdp, sampling, features, linear, evaluation, q0, theta0)
     courses = [
         Course(
             with_state(rule, features, linear),
             Recorder(mdp, optimal_q, iteration, n_seeds),
-            rule.warnings(mdp.discount) + shared_warnings,
+            foreseen(mdp, rule, sampling, iterations) + shared_warnings,
         )
         for rule in rules
     ]
@@ -219,10 +231,12 @@ def run_together(
     results = []
     for number, course in enumerate(courses):
         left = learners_of(parts, number)
-        facts = shared_facts | _seen(mdp, left, iterations, sampling, course.warnings)
         rule = rules[number]
+        facts = shared_facts | _seen(mdp, left, course.recorder.ended, iterations, sampling, course.warnings)
         if isinstance(rule, Rule) and isinstance(mdp, FiniteMDP) and features is None:
             facts |= _horizon(rule, mdp, sampling, iterations, course.warnings)
+        if "q_error" in course.recorder.curves:
+            course.warnings += grown(course.recorder.curves["q_error"])
         each = rule.samples_per_iteration * rule.batch  # transitions that an iteration learns from, at each pair
         each *= len(mdp.pairs) if synchronous and isinstance(mdp, FiniteMDP) else 1
         results.append(course.recorder.result(each, left, course.seconds, facts, tuple(course.warnings), reward))
@@ -316,7 +330,13 @@ def fixed_point(
     }
     if not point.exists:
         warnings.append(f"no theta* was found (residual {point.residual:.3g}): theta_error is absent")
-    return facts, point if point.exists else None
+        return facts, None
+    paid = (mdp.probabilities > 0) & (mdp.rewards != 0)
+    if not point.theta[point.used].any() or not paid[mu > 0].any():
+        reason = "theta* is 0, as no reward is in reach of the chain that is sampled"
+        warnings.append(f"{reason}: theta_error, a distance relative to its length, is absent")
+        return facts, None
+    return facts, point
 
 
 def checkpoint_iterations(iterations: int, spacing: str, n: int, *, quarters: bool = False) -> np.ndarray:
@@ -335,11 +355,15 @@ def checkpoint_iterations(iterations: int, spacing: str, n: int, *, quarters: bo
     return points[-1:] if n == 1 else points
 
 
-def _seen(mdp: Any, learners: list[Any], iterations: int, sampling: Any, warnings: list[str]) -> dict[str, Any]:
-    """What the chains have seen, over all seeds that did not diverge, and a warning when that taught nothing."""
-    chains = [state for learner in learners if (state := learner.chain_state()) is not None]
+def _seen(
+    mdp: Any, learners: list[Any], ended: list[Ended], iterations: int, sampling: Any, warnings: list[str]
+) -> dict[str, Any]:
+    """What the chains of all seeds have seen, of diverged ones until then, and a warning when that taught nothing."""
+    states = [*(learner.chain_state() for learner in learners), *(gone.chain_state for gone in ended)]
+    chains = [state for state in states if state is not None]
     if not chains:
-        return seen_by_simulators([one for one in learners if isinstance(one, SimulatedLearner)], iterations, sampling)
+        every = [*learners, *(gone.learner for gone in ended)]
+        return seen_by_simulators([one for one in every if isinstance(one, SimulatedLearner)], iterations, sampling)
     _, _, steps, episodes, goals, rewards = np.concatenate([states for states, _ in chains]).sum(axis=0).tolist()
     visited = np.concatenate([visits for _, visits in chains]) > 0
     facts = {

@@ -27,6 +27,7 @@ def _value(label: str, unit: str) -> MetricKind:
 
 KINDS = {
     "q_error": MetricKind(r"error $\Vert Q_k-Q^*\Vert_\infty$"),
+    "expected_return": _value("expected return from the start", "reward of an episode"),
     "q_error_l2": MetricKind(r"error $\Vert Q_k-Q^*\Vert_2$"),
     "bellman_error": MetricKind(r"Bellman error $\Vert TQ_k-Q_k\Vert_\infty$"),
     "policy_value": _value("exact value of the greedy policy at the start", "discounted reward"),

@@ -1,6 +1,6 @@
 """What is measured at a checkpoint: errors against the exact optimum, exact policy values, greedy episodes."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mqlearn.checks import choice, whole
-from mqlearn.errors import SettingError
+from mqlearn.errors import SettingError, user_code
+from mqlearn.learning.chains import stream_at
 from mqlearn.learning.metric_kinds import BUILT_IN
 from mqlearn.learning.sampling import alias_table, transition_model
 from mqlearn.problems.mdp import FiniteMDP
@@ -20,7 +21,9 @@ if TYPE_CHECKING:
 Metric = Callable[[np.ndarray, FiniteMDP], np.ndarray]
 
 _CACHED = 2**15  # entries of tables that are worked on at a time
-_SMALL = 128  # states: up to here the exact value of every greedy policy is affordable at every checkpoint
+_SMALL = 128  # states: up to here the exact value of every greedy policy is affordable at every checkpoint,
+_RETURNS = 40  # and its exact return at so many
+_LARGE = 4096  # states: beyond, that return takes a tenth of a second, and is measured at the end alone
 
 
 @dataclass(frozen=True)
@@ -29,17 +32,25 @@ class Evaluation:
 
     episodes: None is 150 for one sample an iteration, 0 for synchronous tables.   start: "uniform" over non-terminal
     states, "start" from the MDP's distribution, or "both".   time_limit: moves of an episode, None is 16 times the
-    longer side of a grid map and at least 100.   Equal best actions are chosen uniformly, anew at every visit.
+    longer side of a grid map and at least 100; it holds for the exact `expected_return` of every run too.   draws:
+    "fresh" numbers at every checkpoint, or "fixed", the same ones, so that a lucky start stays lucky; in both cases
+    common to all rules.   Equal best actions are chosen uniformly, anew at every visit.
     """
 
     episodes: int | None = None
     start: str = "both"
     time_limit: int | None = None
+    draws: str = "fixed"
 
     def __post_init__(self) -> None:
         whole("evaluation.episodes", self.episodes, 0, null="the default")
         choice("evaluation.start", self.start, ("uniform", "start", "both"))
         whole("evaluation.time_limit", self.time_limit, 1, of="moves", null="the default")
+        choice("evaluation.draws", self.draws, ("fresh", "fixed"))
+
+    def place(self, iteration: int) -> int | None:
+        """Which numbers the episodes of a checkpoint have: None, the ones that all have, or those of its iteration."""
+        return int(iteration) if self.draws == "fresh" else None
 
     def limit(self, mdp: FiniteMDP) -> int:
         """Moves after which an episode of this MDP is broken off."""
@@ -67,9 +78,9 @@ def recorded(
     """
     starts = {"both": ("uniform", "start")}.get(evaluation.start, (evaluation.start,))
     if not isinstance(mdp, FiniteMDP):
-        return ["return_start"] if evaluation.episodes else []
-    names = ["q_error", "q_error_l2", "bellman_error", "policy_value", "value_gap"]
-    names += [f"{name}_average" for name in names] if averaged else []
+        return ["expected_return", "return_start"] if evaluation.episodes else []
+    names = ["q_error", "expected_return", "q_error_l2", "bellman_error", "policy_value", "value_gap"]
+    names += [f"{name}_average" for name in names if name != "expected_return"] if averaged else []
     names += [] if features is None else ["theta_error", "theta_error_average"]
     if evaluation.episodes:
         names += [*(f"return_{start}" for start in starts), "success_probability", "success_uniform"]
@@ -79,6 +90,8 @@ def recorded(
 class Measure:
     """Measures learners at checkpoints: errors of their tables, and what is greedy of the tables that act.
 
+    expected_return: the exact expected undiscounted return of the greedy policy from the start distribution, within
+    the step limit; at 40 checkpoints, on more than 128 states at `exact`, on more than 4096 at the end.
     Over the counted pairs: q_error, sup norm of Q_k - Q*; q_error_l2, its Euclidean norm; bellman_error, sup norm of
     T Q_k - Q_k, T with exact expectations. At the start (mean over the start distribution): policy_value, the exact
     discounted value of the greedy policy, which chooses uniformly among equal best actions; value_gap, the optimal
@@ -100,6 +113,8 @@ class Measure:
         exact: tuple[int, ...] = (),
         point: Any = None,
         seed: int = 0,
+        iteration: Sequence[int] | np.ndarray = (),
+        limit: int = 0,
     ) -> None:
         self.mdp = mdp
         self.optimum = optimum
@@ -108,6 +123,9 @@ class Measure:
         self.exact = exact
         self.point = point
         self.seed = np.uint32(seed)
+        self.iteration = iteration
+        self.limit = limit
+        self.returned_at = _columns_of_returns(mdp, len(iteration), exact) if limit else set()
         self._model: Any = None if evaluation is None else transition_model(mdp, mean_reward=False)
         for name in self.more:
             if name in BUILT_IN:
@@ -117,11 +135,15 @@ class Measure:
         """Metric name -> (lanes,) at checkpoint number `column`."""
         q, acting = learner.tables(), learner.acting_tables()
         acting = q if acting is None else acting
-        measured = self.errors(q)
+        errors = self.errors(q)
+        measured = {"q_error": errors["q_error"]}
+        if column in self.returned_at:
+            measured["expected_return"] = self.expected_returns(acting)
+        measured |= errors
         if self.mdp.n_states <= _SMALL or column in self.exact:
-            values, errors = self.exact_values(q, acting)
+            values, residuals = self.exact_values(q, acting)
             measured |= {"policy_value": values, "value_gap": self.optimum.start_value - values}
-            measured["bellman_error"] = errors
+            measured["bellman_error"] = residuals
         if (average := learner.average_tables()) is not None:
             measured |= {f"{name}_average": values for name, values in self._of_average(column, average).items()}
         if self.point is not None:
@@ -133,11 +155,12 @@ class Measure:
                 difference = np.ascontiguousarray(theta[:, used] - star)
                 measured[name] = np.sqrt((difference**2).sum(axis=1) / ((star**2).sum() or 1.0))
         if self.evaluation is not None:
-            measured |= self.returns(acting, learner.lanes)
+            measured |= self.returns(acting, learner.lanes, self.evaluation.place(self.iteration[column]))
             if column in self.exact:
                 measured |= self.success(acting)
         for name, metric in self.more.items():
-            measured[name] = np.asarray(metric(q, self.mdp), dtype=np.float64)
+            with user_code(f"metrics.{name}", getattr(metric, "__name__", name)):
+                measured[name] = np.asarray(metric(q, self.mdp), dtype=np.float64)
             if measured[name].shape != (len(q),):
                 raise SettingError("metrics", name, f"must return an array of shape ({len(q)},), one value a seed")
         return measured
@@ -177,6 +200,12 @@ class Measure:
             return policy_values_at_start(self.mdp, greedy_policies(self.mdp, acting)), errors
         return kernels.policy_values(self._of_pairs(acting), self._expectations), errors
 
+    def expected_returns(self, q: np.ndarray) -> np.ndarray:
+        """(n,): exact expected undiscounted return of the greedy policies within the step limit."""
+        from mqlearn.learning import kernels
+
+        return kernels.expected_returns(self._of_pairs(q), self._expectations, self.limit)
+
     def _of_pairs(self, q: np.ndarray) -> np.ndarray:
         """Tables (n, S, A) as (n, pairs)."""
         return q.reshape(len(q), -1).take(self.mdp.places, axis=1)
@@ -197,8 +226,11 @@ class Measure:
             discount=mdp.discount,
         )
 
-    def returns(self, q: np.ndarray, lanes: np.ndarray) -> dict[str, np.ndarray]:
-        """Total undiscounted return of `evaluation.episodes` greedy episodes, for tables q (n, S, A)."""
+    def returns(self, q: np.ndarray, lanes: np.ndarray, k: int | None = None) -> dict[str, np.ndarray]:
+        """Total undiscounted return of `evaluation.episodes` greedy episodes, for tables q (n, S, A).
+
+        k: with the numbers of this checkpoint; None: with those that all checkpoints have.
+        """
         from mqlearn.learning import kernels
 
         evaluation = self.evaluation
@@ -214,9 +246,8 @@ class Measure:
                     starts, *alias_table(distribution[starts]), self.mdp.goal.astype(np.uint8),
                     evaluation.episodes, evaluation.limit(self.mdp),
                 )  # fmt: skip
-                stream = np.uint32(kernels.STREAMS[f"evaluation_{kind}"])
                 measured[f"return_{kind}"], _ = kernels.greedy_returns(
-                    values, self._model, episodes, lanes, self.seed, stream
+                    values, self._model, episodes, lanes, self.seed, stream_at(f"evaluation_{kind}", k)
                 )
         return measured
 
@@ -241,6 +272,14 @@ class Measure:
         }
 
 
+def _columns_of_returns(mdp: FiniteMDP, n_checkpoints: int, exact: tuple[int, ...]) -> set[int]:
+    """The numbers of the checkpoints at which `expected_return` is measured."""
+    if mdp.n_states > _LARGE:
+        return {n_checkpoints - 1}
+    some = np.linspace(0, n_checkpoints - 1, min(_RETURNS, n_checkpoints)) if mdp.n_states <= _SMALL else []
+    return {*np.rint(some).astype(int).tolist(), *exact}
+
+
 def greedy_policies(mdp: FiniteMDP, q: np.ndarray) -> np.ndarray:
     """Greedy policies as probabilities (..., S, A): uniform among equal best admissible actions, 0 at terminals."""
     allowed = np.where(mdp.learned, q, -np.inf)
@@ -251,15 +290,22 @@ def greedy_policies(mdp: FiniteMDP, q: np.ndarray) -> np.ndarray:
 class SimulationMeasure:
     """What can be measured without a model: the return of greedy episodes from the environment's own start.
 
+    return_start: their sum, and expected_return: their mean, which is an estimate of what the name says.
     Without a time limit that is Gymnasium's own, or 1000 moves where it has none. Raises SettingError for other starts.
     """
 
-    def __init__(self, evaluation: Evaluation) -> None:
+    def __init__(self, evaluation: Evaluation, iteration: np.ndarray) -> None:
         if evaluation.start == "uniform":
             expected = "needs an exact model; use start, the environment's own"
             raise SettingError("evaluation.start", evaluation.start, expected)
         self.evaluation = evaluation
+        self.iteration = iteration
 
     def __call__(self, column: int, learner: Any) -> dict[str, np.ndarray]:
         """Metric name -> (lanes,)."""
-        return learner.returns(self.evaluation.episodes, self.evaluation.time_limit)
+        at = self.evaluation.place(self.iteration[column])
+        with user_code("env.id", learner.simulator.name):
+            returns = learner.returns(self.evaluation.episodes, self.evaluation.time_limit, at)
+        if not returns:
+            return {}
+        return {"expected_return": returns["return_start"] / self.evaluation.episodes, **returns}

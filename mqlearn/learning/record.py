@@ -1,7 +1,8 @@
 """What a run leaves: the curves of its seeds, and the last finite parameters of each."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -10,10 +11,20 @@ from mqlearn.problems.environments.simulator import Simulator
 from mqlearn.problems.mdp import FiniteMDP, table_of_pairs
 
 _ERROR_TABLES, _ERROR_TABLES_LARGE = 20, 5
+_FIRST = ("q_error", "expected_return")  # what every run promises
 _LARGE = 10_000  # pairs: beyond, fewer error tables are kept
 
 
-@dataclass(frozen=True)
+def table_of_curves(iteration: np.ndarray, curves: Mapping[str, np.ndarray]) -> Any:
+    """A pandas table of curves (n_seeds, C): seed, iteration and a column for each metric, seed after seed."""
+    import pandas
+
+    n_seeds = len(next(iter(curves.values()), []))
+    seeds = {"seed": np.repeat(np.arange(n_seeds), len(iteration)), "iteration": np.tile(iteration, n_seeds)}
+    return pandas.DataFrame(seeds | {name: curve.ravel() for name, curve in curves.items()})
+
+
+@dataclass(frozen=True, repr=False)
 class Result:
     """What a run measured.
 
@@ -42,6 +53,20 @@ class Result:
     facts: dict[str, Any]
     warnings: tuple[str, ...]
     reward: str
+
+    def __repr__(self) -> str:
+        n_seeds = len(next(iter(self.curves.values()), []))
+        gone = f" ({len(self.diverged)} of them)" if self.diverged else ""
+        last = [f"{name} {curve[:, -1].mean():.4g}" for name, curve in list(self.curves.items())[:2]]
+        return f"Result({self.status}{gone}, {n_seeds} seeds, k = 0 to {self.iteration[-1]}, {', '.join(last)})"
+
+    def frame(self) -> Any:
+        """A pandas table with a row for each seed and checkpoint: seed, iteration and a column for each metric."""
+        return table_of_curves(self.iteration, self.curves)
+
+    if TYPE_CHECKING:  # bound when mqlearn is imported: drawing is not for learning to know
+
+        def plot(self, metric: str | None = None) -> Any: ...
 
     @property
     def status(self) -> str:
@@ -124,7 +149,7 @@ class Recorder:
         return Result(
             iteration=self.iteration,
             samples=self.iteration * samples_each,
-            curves=self.curves,
+            curves={name: self.curves[name] for name in sorted(self.curves, key=lambda one: one not in _FIRST)},
             q=gather("tables") if self.optimal_q is not None else None,
             theta=gather("theta"),
             theta_average=gather("average"),

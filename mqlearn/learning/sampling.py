@@ -3,12 +3,12 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
 
 from mqlearn.checks import are_distributions, choice, finite_number, whole
-from mqlearn.errors import SettingError
+from mqlearn.errors import SettingError, user_code
 from mqlearn.problems.mdp import FiniteMDP
 
 if TYPE_CHECKING:
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 _WORD = 2**32
 Policy = np.ndarray | Callable[[FiniteMDP], np.ndarray]
+_Kind = TypeVar("_Kind")
 
 
 @dataclass(frozen=True)
@@ -26,19 +27,32 @@ class Synchronous:
     adaptive: ClassVar[bool] = False
 
 
+_PARAMETERS = """
+    behaviour: "uniform" over admissible actions, "epsilon_greedy" in the current estimate (ties uniformly at random),
+        or a stochastic policy (S, A), as an array or as a function of the MDP.
+    epsilon: exploration rate of epsilon_greedy, a number or (first, last, iterations), linear in the iteration k and
+        constant afterwards.
+    start: of an episode, "start" (the MDP's distribution) or "uniform" over non-terminal states.
+    restart_probability: of ending an episode after any step, in [0, 1).
+    time_limit: moves of an episode, None for no limit. Neither it nor a restart is a terminal state: the target
+        bootstraps.
+    clock: the k of a table's step size, "global" iterations or "local" visits of the pair.
+    update: of a table, "pair", the visited pair moves at once, or "rounds", all pairs move when each was visited
+        (Azar et al. 2011).
+
+    Raises SettingError for a value that is not admissible.
+    """
+
+
+def _explained(kind: type[_Kind]) -> type[_Kind]:
+    """The class with the parameters of its chain in its docstring."""
+    kind.__doc__ = (kind.__doc__ or "").rstrip() + "\n" + _PARAMETERS
+    return kind
+
+
 @dataclass(frozen=True, kw_only=True)
 class _Chain:
-    """The sampling chain: episodes under a behaviour policy, with restarts. Abstract.
-
-    behaviour: "uniform" over admissible actions, "epsilon_greedy" in the current estimate (ties uniformly at random),
-    or a stochastic policy (S, A), as an array or as a function of the MDP.   epsilon: exploration rate of
-    epsilon_greedy, a number or [first, last, iterations], linear in the iteration k and constant afterwards.
-    start: of an episode, "start" (the MDP's distribution) or "uniform" over non-terminal states.
-    restart_probability: of ending an episode after any step.   time_limit: moves of an episode; neither it nor a
-    restart is a terminal state, the target bootstraps.   clock: the k of a table's step size, "global" iterations or
-    "local" visits of the pair.   update: "pair", the visited pair moves at once, or "rounds", all pairs move when
-    each was visited (Azar et al. 2011).
-    """
+    """The sampling chain: episodes under a behaviour policy, with restarts. Abstract; `_PARAMETERS` explains it."""
 
     behaviour: str | Policy = "uniform"
     epsilon: float | tuple[float, float, float] = 0.1
@@ -85,7 +99,14 @@ class _Chain:
             if self.adaptive:
                 return None
             return mdp.learned / np.maximum(mdp.learned.sum(axis=1, keepdims=True), 1)
-        table = np.asarray(self.behaviour(mdp) if callable(self.behaviour) else self.behaviour, dtype=np.float64)
+        table: Any = self.behaviour
+        if callable(table):
+            with user_code("sampling.behaviour", getattr(table, "__name__", "policy")):
+                table = table(mdp)
+        try:
+            table = np.asarray(table, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise SettingError("sampling.behaviour", table, "must be an array of probabilities (S, A)") from None
         shape = (mdp.n_states, mdp.n_actions)
         if table.shape != shape:
             raise SettingError("sampling.behaviour", f"array of shape {table.shape}", f"must have the shape {shape}")
@@ -102,19 +123,33 @@ class _Chain:
         return ~mdp.terminal / (~mdp.terminal).sum()
 
 
+@_explained
 @dataclass(frozen=True, kw_only=True)
 class Markovian(_Chain):
-    """One trajectory a seed; each of its transitions is learned from once, in order (Algorithm 2 of the paper)."""
+    """One trajectory a seed; each of its transitions is learned from once, in order (Algorithm 2 of the paper).
+
+    >>> sampling = mq.Markovian(behaviour="epsilon_greedy", epsilon=(1.0, 0.1, 5000), time_limit=200)
+    >>> lake = mq.frozen_lake("4x4")
+    >>> mq.run(lake, mq.QLearning(), iterations=1000, n_seeds=5, sampling=sampling).facts["chain_steps"]
+    5000
+    """
 
     name: ClassVar[str] = "markovian"
 
 
+@_explained
 @dataclass(frozen=True, kw_only=True)
 class Replay(_Chain):
     """The trajectory feeds a ring buffer; every iteration learns from a uniform draw of it (the paper's "i.i.d.").
 
-    capacity: transitions that the buffer holds.   warm_up: steps of the chain before iteration 0, acting uniformly
-    under epsilon_greedy.   draws: iterations for each further step of the chain.
+    >>> sampling = mq.Replay(capacity=10_000, warm_up=500, draws=4, start="uniform")
+    >>> lake = mq.frozen_lake("4x4")
+    >>> mq.run(lake, mq.QLearning(), iterations=1000, n_seeds=2, sampling=sampling).facts["chain_steps"]
+    1500
+
+    capacity: transitions that the buffer holds.
+    warm_up: steps of the chain before iteration 0, acting uniformly under epsilon_greedy.
+    draws: iterations for each further step of the chain.
     """
 
     name: ClassVar[str] = "replay"
@@ -131,9 +166,19 @@ class Replay(_Chain):
             raise SettingError("sampling.draws", self.draws, expected)
 
 
+@_explained
 @dataclass(frozen=True, kw_only=True)
 class IID(_Chain):
-    """Independent transitions from the exact stationary distribution of the chain, restarts included."""
+    """Independent transitions from the exact stationary distribution of the chain, restarts included.
+
+    The behaviour must be uniform or a fixed policy: epsilon_greedy has no stationary chain.
+
+    >>> cautious = np.full((16, 4), [0.1, 0.4, 0.4, 0.1])
+    >>> sampling = mq.IID(behaviour=cautious, restart_probability=0.01)
+    >>> lake = mq.frozen_lake("4x4")
+    >>> mq.run(lake, mq.QLearning(), iterations=1000, n_seeds=5, sampling=sampling).status
+    'finished'
+    """
 
     name: ClassVar[str] = "iid"
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mqlearn.errors import SettingError
-from mqlearn.learning.chains import copied, drop_lanes, uniform_words
+from mqlearn.errors import SettingError, user_code
+from mqlearn.learning.chains import copied, drop_lanes, stream_at, uniform_words
 from mqlearn.learning.initial import Initial, initial_values
 from mqlearn.learning.learners import Linear
 from mqlearn.learning.sampling import Markovian, Replay
@@ -66,7 +66,8 @@ class SimulatedLearner:
         seeds = uniform_words(1, lanes, seed, "simulator")[:, 0].tolist()
         capacity = sampling.capacity if isinstance(sampling, Replay) else 0
         n_axes, width = len(features.low), features(features.low)[0].size
-        self.walks = [_Walk(simulator.make(), n_axes, word, sampling.time_limit, capacity) for word in seeds]
+        with user_code("env.id", simulator.name):
+            self.walks = [_Walk(simulator.make(), n_axes, word, sampling.time_limit, capacity) for word in seeds]
         shape = (len(lanes), 3 * features.n_actions, width)
         self.active, self.values = np.zeros(shape, np.uint32), np.zeros(shape)
         self.block = _BLOCK if sampling.adaptive else min(_BLOCK, max(1, _MOST_VALUES // width))
@@ -75,9 +76,10 @@ class SimulatedLearner:
         return k, k + n
 
     def advance(self, k: int, n: int, weights: np.ndarray) -> None:
-        for i in range(len(self.lanes)):
-            for first in range(0, n, self.block):
-                self._advance(i, k + first, weights[first : min(first + self.block, n)])
+        with user_code("env.id", self.simulator.name):
+            for i in range(len(self.lanes)):
+                for first in range(0, n, self.block):
+                    self._advance(i, k + first, weights[first : min(first + self.block, n)])
         self.k = k + n
 
     def _advance(self, i: int, k: int, weights: np.ndarray) -> None:
@@ -110,13 +112,13 @@ class SimulatedLearner:
             learn(0, n, k + n)
 
     def _kernel(
-        self, i: int, plan: np.ndarray, transitions: np.ndarray, place: np.ndarray, stream: str
+        self, i: int, plan: np.ndarray, transitions: np.ndarray, place: np.ndarray, stream: str, at: int | None = None
     ) -> Callable[[int, int, int], int]:
         """(first, stop, k) -> `kernels.simulated_linear` of lane number i, with the greedy action at `place`."""
         from mqlearn.learning import kernels
 
         features, n_axes = self.features, place.shape[1]
-        tail = (self.lanes[i], np.uint32(self.seed), np.uint32(kernels.STREAMS[stream]))
+        tail = (self.lanes[i], np.uint32(self.seed), stream_at(stream, at))
         settings = (self.simulator.discount, self.options, self.radius)
         rows, recorded = (self.active[i], self.values[i]), (plan, transitions, place)
         state = (self.parameters[i], self.last[i], rows, recorded, self.encoder)
@@ -161,18 +163,18 @@ class SimulatedLearner:
         """Steps, episodes ended, and those of them that ended in a terminal state, over all lanes."""
         return np.sum([(walk.steps, walk.episodes, walk.terminated) for walk in self.walks], axis=0)
 
-    def returns(self, episodes: int, limit: int | None) -> dict[str, np.ndarray]:
+    def returns(self, episodes: int, limit: int | None, k: int | None = None) -> dict[str, np.ndarray]:
         """Total undiscounted return of greedy episodes from the environment's own start, seeded apart from learning.
 
-        An episode's randomness depends on its number and its lane alone.
+        An episode's randomness depends on its number, its lane and the checkpoint k alone; None: all have the same.
         """
         totals = np.zeros(len(self.lanes))
-        seeds = uniform_words(max(1, episodes), self.lanes, self.seed, "evaluation_start").tolist()
+        seeds = uniform_words(max(1, episodes), self.lanes, self.seed, "evaluation_start", k).tolist()
         place, apart = np.zeros((1, len(self.features.low))), copied(self)
         for i in range(len(self.lanes)) if episodes else ():
             env = self.simulator.make()
             moves_allowed = limit or _own_limit(env)
-            choose = apart._kernel(i, _NO_PLAN, np.zeros((0, self.walks[i].width)), place, "evaluation_start")
+            choose = apart._kernel(i, _NO_PLAN, np.zeros((0, self.walks[i].width)), place, "evaluation_start", k)
             first_action = int(env.action_space.start)  # type: ignore[attr-defined]  # Discrete: checked before
             for episode in range(episodes):
                 place[0] = env.reset(seed=seeds[i][episode])[0]
@@ -262,7 +264,8 @@ def check(
         raise SettingError("sampling", sampling.name, f"{reason}; use markovian or replay")
     if not isinstance(features, BoxMap):
         name = getattr(features, "name", "tabular")
-        raise SettingError("features", name, f"{reason}; use tile_coding, rbf or fourier")
+        ways = "tile_coding, rbf or fourier" if simulator.n_observations is None else "one_hot"
+        raise SettingError("features", name, f"{reason}; use {ways}")
     expected = len(features.low), features.n_actions
     given = (*simulator.env.observation_space.shape, simulator.n_actions)  # type: ignore[misc]  # a Box has a shape
     if given != expected:
@@ -285,7 +288,7 @@ def check(
 
 
 def seen_by_simulators(learners: list[SimulatedLearner], iterations: int, sampling: Any) -> dict[str, Any]:
-    """What the walks have seen, over all seeds that did not diverge, as the summary of a run records it."""
+    """What the walks have seen, over all seeds, of diverged ones until then, as the summary of a run records it."""
     if not learners:
         return {}
     steps, episodes, terminated = np.sum([learner.seen() for learner in learners], axis=0).tolist()

@@ -6,10 +6,8 @@ from typing import Any
 import numpy as np
 
 from mqlearn.errors import SettingError
-from mqlearn.problems.mdp import FiniteMDP
+from mqlearn.problems.mdp import FiniteMDP, normalised
 
-_EXACT = 1e-9  # of a row's sum: nearer to 1 it is rounding,
-_NORMALISED = 1e-6  # up to here it is normalised and said, beyond it is refused
 _AXES = "(state, action, successor)"
 
 
@@ -30,9 +28,9 @@ def from_arrays(
     row of P is not all zeros.   start: a state, or a distribution (S,); None: uniform over the states that are not
     terminal. Probabilities of 0 are dropped.
 
-    A row whose sum is off 1 by at most 1e-6 is normalised; beyond 1e-9 that is in the model's `notes`, of which its
-    runs warn. Raises SettingError for a larger error, and for what FiniteMDP refuses. Other libraries order P as
-    (action, state, successor): give P.transpose(1, 0, 2).
+    A row whose sum is off 1 by more than 1e-10, and at most 1e-6, is divided by it; that is in the model's `notes`, of
+    which its runs warn. Raises SettingError for a larger error, and for what FiniteMDP refuses. Other libraries order
+    P as (action, state, successor): give P.transpose(1, 0, 2).
     """
     P, R = _numbers("P", P), _numbers("R", R)
     _check_axes(P, R)
@@ -81,7 +79,7 @@ def from_outcomes(
     _check_pairs(array, p, y, r, allowed, closed)
     r = np.broadcast_to(r[:, :, None], y.shape) if r.ndim == 2 else r
     learned = allowed & ~closed[:, None]
-    p, notes = _normalised(array, np.where(learned[:, :, None], p, 0.0), learned)
+    p, notes = normalised(np.where(learned[:, :, None], p, 0.0), learned, lambda x, u: _row(array, x, u))
     y, p = np.where(learned[:, :, None], y, np.arange(n_states)[:, None, None]), p.copy()
     p[closed, :, 0] = 1.0
     return FiniteMDP(
@@ -132,21 +130,9 @@ def _check_pairs(
         raise SettingError(row, 0, "has no admissible action: name the state in `terminal`, or give it a successor")
 
 
-def _normalised(array: str, p: np.ndarray, learned: np.ndarray) -> tuple[np.ndarray, tuple[str, ...]]:
-    """The probabilities with sums of 1, and what to say of it."""
-    total = p.sum(2)
-    off = np.where(learned, np.abs(total - 1), 0.0)
-    if off.max() > _NORMALISED:
-        x, u = np.unravel_index(int((off > _NORMALISED).argmax()), off.shape)
-        remedy = "divide the row by its sum, or make it all zeros if the action is not admissible"
-        raise SettingError(f"{array}[state {x}, action {u}]", float(total[x, u]), f"must sum to 1: {remedy}")
-    p = np.where((off > 1e-12)[:, :, None], p / np.where(learned, total, 1.0)[:, :, None], p)
-    if off.max() <= _EXACT:
-        return p, ()
-    x, u = np.unravel_index(int(off.argmax()), off.shape)
-    many = int((off > _EXACT).sum())
-    said = f"{many} rows of {array} were normalised: the sum at state {x}, action {u} was {total[x, u]:.12g}"
-    return p, (said,)
+def _row(array: str, x: int, u: int) -> tuple[str, str]:
+    """The name of the row of a pair, and words for it."""
+    return f"{array}[state {x}, action {u}]", f"of state {x}, action {u}"
 
 
 def _start(start: Any, closed: np.ndarray) -> np.ndarray:

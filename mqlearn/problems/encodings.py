@@ -29,7 +29,7 @@ _BOUNDS = {name: [2.4, 3.0, 0.21, 3.5] for name in ("CartPole-v0", "CartPole-v1"
 Encoder = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class BoxMap:
     """Features of a Box observation, for environments without a model.
 
@@ -49,6 +49,10 @@ class BoxMap:
     norm: str
     encode: Encoder
     tiling: tuple[int, np.ndarray] | None = None
+
+    def __repr__(self) -> str:
+        axes = len(self.low)
+        return f"BoxMap({self.name!r}, d = {self.n_features}, {axes} axes, {self.n_actions} actions, norm {self.norm})"
 
     def __call__(self, observation: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Active features of the state (F,) and their values (F,). observation (k,)."""

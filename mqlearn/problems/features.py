@@ -4,26 +4,30 @@ Terminal states have value 0 and no features: columns that only they would use s
 the place on a map, or of a Box observation, are in `mqlearn.problems.encodings`.
 """
 
+import dataclasses
 import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
 from mqlearn.checks import choice, whole
-from mqlearn.errors import SettingError
+from mqlearn.errors import SettingError, user_code
 from mqlearn.problems.mdp import FiniteMDP, table_of_pairs
 
 if TYPE_CHECKING:
     import gymnasium
+
+    from mqlearn.problems.encodings import BoxMap
+    from mqlearn.problems.environments.simulator import Simulator
 
 NORMS = ("unit", "max", "none")
 _FEW = 2**12  # pairs, whose estimates are made for all seeds at once
 _LARGEST_ENTRY = 1e150  # its square is finite
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Features:
     """The rows of Phi for the learned pairs of an MDP, in the order of `mdp.pairs`.
 
@@ -53,6 +57,10 @@ class Features:
         for field, array in (("active", active), ("values", values)):
             array.flags.writeable = False
             object.__setattr__(self, field, array)
+
+    def __repr__(self) -> str:
+        rows, width = self.active.shape
+        return f"Features({self.name!r}, d = {self.n_features}, {rows} pairs, {width} active, norm {self.norm})"
 
     def table(self, mdp: FiniteMDP, theta: np.ndarray) -> np.ndarray:
         """Phi(x, u)' theta, 0 at pairs that are not learned. theta (..., d) -> (..., S, A)."""
@@ -105,8 +113,19 @@ def tabular(mdp: "FiniteMDP | gymnasium.Env") -> None:
     model_of(mdp, "tabular")
 
 
-def one_hot(mdp: FiniteMDP) -> Features:
-    """A column for each learned pair, d = n: the table as theta, of which momentum moves all entries."""
+@overload
+def one_hot(mdp: FiniteMDP) -> Features: ...
+@overload
+def one_hot(mdp: "Simulator") -> "BoxMap": ...
+def one_hot(mdp: "FiniteMDP | Simulator") -> "Features | BoxMap":
+    """A column for each learned pair, d = n: the table as theta, of which momentum moves all entries.
+
+    On a simulator with finitely many observations, a column for each observation and action.
+    """
+    if (n_observations := getattr(mdp, "n_observations", None)) is not None:
+        from mqlearn.problems.encodings import tile_coding
+
+        return dataclasses.replace(tile_coding(mdp, tilings=1, tiles=n_observations), name="one_hot")
     n = len(model_of(mdp, "one_hot").pairs)
     return Features("one_hot", np.arange(n)[:, None], np.ones((n, 1)), n, "unit")
 
@@ -149,7 +168,9 @@ def from_function(
     """
     rows, d = [], None
     for x, u in model_of(mdp, name).pairs.tolist():
-        row = _checked(f"features.function({x}, {u})", np.asarray(function(x, u)))
+        with user_code(f"features.function({x}, {u})", name):
+            row = np.asarray(function(x, u))
+        row = _checked(f"features.function({x}, {u})", row)
         d = row.size if d is None else d
         if row.shape != (d,) or not d:
             expected = f"must return d numbers, {d or 'at least 1'} for every pair"
@@ -194,8 +215,10 @@ def check_norm(norm: str) -> str:
 def model_of(mdp: Any, name: str) -> FiniteMDP:
     """The MDP, if it is one: the features called `name` read an exact model. Raises SettingError."""
     if not isinstance(mdp, FiniteMDP):
-        expected = "needs an exact model; for a Box observation use tile_coding, rbf or fourier"
-        raise SettingError("features", name, expected)
+        ways = "for a Box observation use tile_coding, rbf or fourier"
+        if getattr(mdp, "n_observations", None) is not None:
+            ways = "use one_hot (with sampling=markovian), or env.estimate=STEPS to make a model from steps"
+        raise SettingError("features", name, f"needs an exact model; {ways}")
     return mdp
 
 

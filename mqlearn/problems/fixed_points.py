@@ -28,7 +28,7 @@ _NOISE = 1e-6  # share of the largest term that a term counts for at least: 0 co
 _SAME = 1e-6  # relative distance below which two roots are one
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class FixedPoint:
     """theta* and what it is worth.
 
@@ -47,6 +47,10 @@ class FixedPoint:
     distance: float
     exists: bool
     used: np.ndarray
+
+    def __repr__(self) -> str:
+        found = f"{self.n_roots} roots, {self.distance:.4g} from Q*" if self.exists else "not found"
+        return f"FixedPoint(d = {len(self.theta)}, {found}, residual {self.residual:.2g})"
 
 
 def stationary_distribution(

@@ -7,6 +7,7 @@ value 0 and is never bootstrapped from; a time limit is not a terminal state.
 import dataclasses
 import hashlib
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -16,9 +17,10 @@ from mqlearn.checks import finite_number
 from mqlearn.errors import SettingError
 
 _SUM_TOLERANCE = 1e-10  # of probabilities; the certificate of the solver takes the sums as they are
+_SUM_NORMALISED = 1e-6  # what `normalised` puts right: single precision, or nine decimals
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class FiniteMDP:
     """An MDP as arrays, validated on construction and read-only afterwards.
 
@@ -61,7 +63,12 @@ class FiniteMDP:
         self._store("goal", shape[:1], np.bool_)
         object.__setattr__(self, "discount", check_discount(self.discount))
         object.__setattr__(self, "layout", None if self.layout is None else tuple(self.layout))
+        object.__setattr__(self, "notes", tuple(self.notes))
         self._check_model()
+
+    def __repr__(self) -> str:
+        counts = f"{self.n_states} states, {self.n_actions} actions, {len(self.pairs)} pairs"
+        return f"FiniteMDP({self.name!r}, {counts}, discount {self.discount:g})"
 
     def _store(self, field: str, shape: tuple[int, ...], dtype: type) -> None:
         given = _as_array(field, getattr(self, field))
@@ -182,6 +189,31 @@ class FiniteMDP:
     def with_discount(self, discount: float) -> "FiniteMDP":
         """The same model under another discount."""
         return dataclasses.replace(self, discount=discount)
+
+
+def normalised(
+    p: np.ndarray, listed: np.ndarray, place: Callable[[int, int], tuple[str, str]]
+) -> tuple[np.ndarray, tuple[str, ...]]:
+    """Probabilities p (S, A, B) of which the rows of listed pairs (S, A) sum to 1, and a note if that changed any.
+
+    Rows are divided by their sum where that is off 1 by at most 1e-6, as in single precision; up to 1e-10 it is
+    rounding, and left as it is.   place: of a pair, the name of its entry and words for it. Raises SettingError for the
+    row that is farthest off beyond that.
+    """
+    total = np.where(listed, p.sum(2), 1.0)
+    off = np.abs(total - 1)
+    if off.max() > _SUM_NORMALISED:
+        x, u = map(int, np.unravel_index(int(off.argmax()), off.shape))
+        setting, words = place(x, u)
+        remedy = "divide them by their sum, or add the outcome that is missing"
+        problem = f"the probabilities {words} sum to {total[x, u]:.9g} and must sum to 1 within 1e-6; {remedy}"
+        raise SettingError(setting, float(total[x, u]), problem)
+    rounded = off > _SUM_TOLERANCE
+    if not rounded.any():
+        return p, ()
+    worst, _ = place(*map(int, np.unravel_index(int(off.argmax()), off.shape)))
+    many = f"probabilities of {np.count_nonzero(rounded)} pairs were divided by their sums"
+    return np.where(rounded[:, :, None], p / total[:, :, None], p), (f"{many}, off 1 by {off.max():.2g} at {worst}",)
 
 
 def table_of_pairs(mdp: FiniteMDP, values: np.ndarray) -> np.ndarray:

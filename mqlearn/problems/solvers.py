@@ -18,13 +18,14 @@ _EPS = float(np.finfo(float).eps)
 _SWEEPS = 20  # evaluations of a policy between two improvements
 _IMPROVEMENTS = 3000
 _SOLVES = 100
+_SMALLEST = 1e-150  # of the largest reward: its products with errors are still normal numbers
 
 
 class ConvergenceError(RuntimeError):
     """An exact quantity could not be computed to a certified accuracy."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Optimum:
     """Q* as q (S, A) and its maximum v (S,), both wrong by at most `error_bound` in the sup norm.
 
@@ -37,6 +38,10 @@ class Optimum:
     error_bound: float
     iterations: int
     start_value: float
+
+    def __repr__(self) -> str:
+        shape = " x ".join(map(str, self.q.shape))
+        return f"Optimum(Q* {shape}, {self.start_value:.6g} at the start, wrong by at most {self.error_bound:.2g})"
 
 
 _optima: WeakKeyDictionary[FiniteMDP, Optimum] = WeakKeyDictionary()
@@ -57,6 +62,8 @@ def optimal(mdp: FiniteMDP) -> Optimum:
 
 
 def _solve_optimum(mdp: FiniteMDP) -> Optimum:
+    if 0 < (largest := float(np.abs(mdp.rewards).max())) < _SMALLEST:
+        raise SettingError("rewards", largest, f"the largest must be 0 or at least {_SMALLEST:g}: smaller ones vanish")
     first, improvements = _modified_policy_iteration(mdp)
     second, solves = _policy_iteration(mdp, first)
     first_bound, bound = certified_error(mdp, first), certified_error(mdp, second)

@@ -113,7 +113,7 @@ def with_digests(outputs: Path, digests: Collection[str], store: str | None) -> 
 
 def _fetched(stored: stores.Stored, store: str, experiment: str, outputs: Path) -> Run | None:
     """The whole run of a store from the first place that has it, with its id in that store."""
-    own = outputs / "runs" / runs.slug(experiment) / stored.digest[:16]  # also after this folder was moved
+    own = outputs / "runs" / runs.slug(experiment) / runs.slug(stored.digest[:16])  # also after this was moved
     for place in stores.places(stored, store, outputs / "downloads", own):
         if run := runs.complete(place, stored.digest):
             return Run(run.folder, run.summary | {"mlflow_run_id": stored.run_id})

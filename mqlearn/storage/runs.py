@@ -28,7 +28,7 @@ import numpy as np
 
 from mqlearn.errors import SettingError
 from mqlearn.files import flush, is_there, write_whole
-from mqlearn.storage import checksums, shapes
+from mqlearn.storage import checksums, read, shapes
 from mqlearn.storage.summary import aggregate
 
 CONFIG, CURVES, TABLES, SUMMARY = FILES = ("config.yaml", "curves.npz", "tables.npz", "summary.json")
@@ -64,17 +64,17 @@ class Run:
 
     @cached_property
     def settings(self) -> dict[str, Any]:
-        return _reading(self.folder / CONFIG, _load_settings)
+        return read.file(self.folder / CONFIG, read.settings)
 
     @cached_property
     def curves(self) -> dict[str, np.ndarray]:
         """`iteration`, `samples` (C,) if recorded, each metric (n_seeds, C), read-only; NaN after divergence."""
-        return _reading(self.folder / CURVES, lambda path: _load_arrays(path, shapes.check_curves))
+        return read.file(self.folder / CURVES, read.curves)
 
     @cached_property
     def tables(self) -> dict[str, np.ndarray]:
         """`q`, `error_iteration`, `error_tables`, read-only."""
-        return _reading(self.folder / TABLES, lambda path: _load_arrays(path, shapes.check_tables))
+        return read.file(self.folder / TABLES, read.tables)
 
 
 def recorded_digest(run: Run) -> str:
@@ -170,7 +170,7 @@ def load(folder: str | Path) -> Run:
     folder = Path(folder).absolute()
     if not is_there(str(folder)) or not folder.is_dir():
         raise SettingError("folder", folder, "is not a folder" if is_there(str(folder)) else "no such folder")
-    return Run(folder, _reading(folder / SUMMARY, _load_summary))
+    return Run(folder, read.file(folder / SUMMARY, read.summary))
 
 
 def recorded_settings(run: Run) -> dict[str, Any]:
@@ -186,8 +186,8 @@ def recorded_settings(run: Run) -> dict[str, Any]:
 def check_readable(run: Run) -> None:
     """Raise SettingError, which names folder, file and entry, unless a finished run can be compared and drawn."""
     recorded_settings(run)
-    curves = _reading(run.folder / CURVES, lambda path: _load_arrays(path, shapes.check_curves))  # not kept
-    _reading(run.folder / TABLES, _check_table_heads)
+    curves = read.file(run.folder / CURVES, read.curves)  # not kept
+    read.file(run.folder / TABLES, read.check_table_heads)
     seeds = {len(array) for name, array in curves.items() if name not in AXES}
     if seeds - {run.settings["n_seeds"]}:
         expected = f"has {seeds.pop()} seeds, {CONFIG} says {run.settings['n_seeds']}"
@@ -324,70 +324,6 @@ def _save_arrays(path: Path, arrays: Mapping[str, Any]) -> None:
             member = zipfile.ZipInfo(f"{name}.npy", date_time=(1980, 1, 1, 0, 0, 0))
             with archive.open(member, "w", force_zip64=True) as file:
                 np.lib.format.write_array(file, np.asarray(array, order="C"), allow_pickle=False)
-
-
-def _load_summary(path: Path) -> dict[str, Any]:
-    summary = json.loads(path.read_text(encoding="utf-8"))
-    shapes.check_summary(summary)
-    if summary.pop("checksum", (own := checksums.of_summary(summary))) != own:
-        raise ValueError("it is not what was written")
-    return summary
-
-
-def _load_settings(path: Path) -> dict[str, Any]:
-    """The settings as they stand there: a record is data, in which nothing is resolved."""
-    import yaml
-
-    class Loader(yaml.SafeLoader):
-        def compose_node(self, parent: Any, index: Any) -> Any:
-            if self.check_event(yaml.AliasEvent):  # none is written, and a few of them can stand for gigabytes
-                raise ValueError("it holds an alias")
-            return super().compose_node(parent, index)
-
-    content = yaml.load(path.read_text(encoding="utf-8"), Loader)
-    shapes.check_settings(content)
-    for group in shapes.GROUPS:  # a label that is not given
-        node = content.get(group)
-        if isinstance(node, dict) and isinstance(node.get("_target_"), str):
-            node.setdefault("name", node["_target_"].rpartition(".")[2])
-    return content
-
-
-def _load_arrays(path: Path, check: Callable[[dict[str, np.ndarray]], None]) -> dict[str, np.ndarray]:
-    arrays = {}
-    with zipfile.ZipFile(path) as archive:
-        for member in archive.namelist():
-            with archive.open(member) as file:
-                array = np.lib.format.read_array(file, allow_pickle=False)
-                file.read()  # to the end, where the checksum is compared
-            array.flags.writeable = False
-            arrays[member.removesuffix(".npy")] = array
-    check(arrays)
-    return arrays
-
-
-def _check_table_heads(path: Path) -> None:
-    """`shapes.check_tables` by what the arrays say of themselves: tables can be large."""
-    heads: dict[str, Any] = {}
-    with zipfile.ZipFile(path) as archive:
-        for member in archive.namelist():
-            with archive.open(member) as file:
-                read = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
-                shape, _, dtype = read[np.lib.format.read_magic(file)](file)
-                heads[member.removesuffix(".npy")] = shapes.Head(dtype, shape)
-    shapes.check_tables(heads)
-
-
-def _reading(path: Path, read: Callable[[Path], Any]) -> Any:
-    try:
-        return read(path)
-    except FileNotFoundError:
-        problem = f"{path.name} is missing: not a complete run folder"
-        raise SettingError("folder", path.parent, problem) from None
-    except Exception as error:  # a damaged file fails in any of its reader's ways
-        reason = str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
-        problem = f"{path.name} is damaged or unreadable ({reason})"
-        raise SettingError("folder", path.parent, problem) from error
 
 
 def _yaml(settings: Mapping[str, Any]) -> str:

@@ -1,10 +1,10 @@
 """MLflow as an edge: a complete run folder becomes one MLflow run.
 
 Each metric of `curves` gives, per checkpoint, NAME (mean over the finite seeds), NAME_std, NAME_low and
-NAME_high (95 % interval of the mean), NAME_n_finite where some, but not all, seeds are finite, and on request
-NAME_seed_I; and once NAME_final, the mean at the last checkpoint, only if all seeds are finite there, so that
-sorting by it never puts a diverged run first. What is not finite is not written. Parameters are the settings
-by dotted key.
+NAME_high (95 % interval of the mean), NAME_n_finite where some, but not all, seeds are finite, all these while two
+seeds are finite, and on request NAME_seed_I; and once NAME_final, the mean at the last checkpoint, only if all seeds
+are finite there, so that sorting by it never puts a diverged run first. What is not finite is not written. Parameters
+are the settings by dotted key.
 """
 
 import errno
@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mqlearn.checks import whole
 from mqlearn.errors import SettingError, nearest
 from mqlearn.paths import outputs_folder
 from mqlearn.storage import locks, moved, runs
@@ -252,6 +253,7 @@ def open_ui(uri: str, *, host: str = "127.0.0.1", port: int = 5000) -> None:
     database = sqlite_path(uri)
     if database is not None and not database.exists():
         raise SettingError("tracking.uri", uri, "no store there yet: the first tracked run makes it")
+    port = whole("port", port, 0, 65535)
     with closing(socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -319,8 +321,10 @@ def _values(run: runs.Run, text: str, name: str, per_seed: bool) -> Iterator[tup
     columns = aggregate(values)
     n_finite = columns["n_finite"]
     whole = n_finite == len(values)
+    if len(values) > 1:  # so that the last mean, std, low and high that the store shows are of one checkpoint
+        columns["mean"] = np.where(n_finite > 1, columns["mean"], np.nan)
     series = {name: columns["mean"]} | {f"{name}_{key}": columns[key] for key in ("std", "low", "high")}
-    series[f"{name}_n_finite"] = np.where(~whole & (n_finite > 0), n_finite, np.nan)
+    series[f"{name}_n_finite"] = np.where(~whole & (n_finite > 1), n_finite, np.nan)
     last = np.arange(len(iteration)) == len(iteration) - 1
     series[f"{name}_final"] = np.where(last & whole, columns["mean"], np.nan)
     if per_seed:

@@ -515,3 +515,34 @@ def test_momentum_q_linear_refuses_what_is_no_number(wrong):
 def test_nesa_refuses_what_is_no_number(zeta):
     with pytest.raises(SettingError, match=r"algorithm\.zeta="):
         NeSA(zeta=zeta)
+
+
+class Dice(Rule):
+    """Has chance of its own, so that its numbers would depend on how often it is asked."""
+
+    def update(self, k, q, q_prev, target, target_prev):
+        a = 0.1 * np.random.default_rng().random(np.shape(k))
+        return (1 - a) * q + a * target
+
+
+class Counter(Rule):
+    """Its step depends on how often it was called."""
+
+    calls = 0
+
+    def update(self, k, q, q_prev, target, target_prev):
+        self.calls += 1
+        return q + (target - q) / self.calls
+
+
+@pytest.mark.parametrize("rule", [Dice(), Counter()])
+def test_a_rule_that_gives_other_numbers_when_it_is_asked_again_is_refused(rule):
+    with pytest.raises(SettingError, match=r"update\(\) (gives other numbers when it is called again|must)"):
+        check_rule(rule)
+
+
+@pytest.mark.parametrize("alpha", [1e308, 1e150])
+@pytest.mark.parametrize("rule", [QLearning(), SpeedyQ(), NeSA(), MomentumQ()])
+def test_a_step_size_too_large_to_calculate_with_is_named_once_and_without_warnings(rule, alpha):
+    with pytest.raises(SettingError, match=r"at k = 0 \(step size 1e\+(308|150)\)"):
+        check_rule(rule.with_step_size(Constant(alpha)))

@@ -124,7 +124,7 @@ REFUSED = [
     (["env=gymnasium", "env.id=FrozenLake-v0"], "env.id='FrozenLake-v0'", "FrozenLake-v1"),
     (["env=gymnasium", "env.id=Taxi-v3"], "env.id='Taxi-v3'", "Taxi-v4"),
     (["env=gymnasium", "env.id=FrozenLak-v1"], "env.id='FrozenLak-v1'", "did you mean 'FrozenLake-v1'?"),
-    (["env=gymnasium", "env.id=Blackjack-v1"], "env.id='Blackjack-v1'", "no exact model"),
+    (["env=gymnasium", "env.id=Blackjack-v1"], "features='tabular'", "env.estimate=STEPS"),
     (["env=gymnasium", "env.id=CartPole-v1"], "features='tabular'", "exact model"),
     (["env=gymnasium", "env.id=Pendulum-v1"], "env.id='Pendulum-v1'", "its action space is a Box; it has no exact"),
     (["env=gymnasium", "env.id=Taxi-v4", "env.kwargs={rain: 1}"], "env.kwargs.rain=1", "is no setting of Taxi-v4"),
@@ -179,7 +179,7 @@ def test_run_refuses_with_one_message(mqlearn, work, arguments, named, words):
         (["truth", "env=gymnasium", "env.id=CartPole-v1"], "env='CartPole-v1'", "no exact model"),
         (["truth", "env=gymnasium", "env.id=Acrobot-v1", "--json"], "env='Acrobot-v1'", "no exact model"),
         (["truth", "env=gymnasium", "env.id=Pendulum-v1"], "env.id='Pendulum-v1'", "no exact model"),
-        (["truth", "env=gymnasium", "env.id=Blackjack-v1"], "env.id='Blackjack-v1'", "no exact model"),
+        (["truth", "env=gymnasium", "env.id=Blackjack-v1"], "env='Blackjack-v1'", "env.estimate=STEPS makes one"),
         (["figure"], "figure=''", "for example figure1"),
         (["figure", "figur1"], "experiment='figur1'", "did you mean 'figure1'?"),
         (["figure", "coupled", "iterations=10"], "iterations='10'", "has no effect here"),
@@ -224,10 +224,36 @@ def test_all_errors_are_reported_at_once(mqlearn, outputs):
     assert not outputs.exists()
 
 
-def test_our_own_faults_keep_their_traceback(mqlearn, work):
+def test_a_fault_of_the_users_is_one_line_with_its_place(mqlearn, outputs):
     Path("faulty_metric.py").write_text("def wrong(q, mdp):\n    return q.nonsense\n")
-    with pytest.raises(AttributeError, match="nonsense"):
-        mqlearn("run", *SMALL, "plugins=[faulty_metric]", "metrics={wrong: faulty_metric.wrong}")
+    done = mqlearn("run", *SMALL, "plugins=[faulty_metric]", "metrics={wrong: faulty_metric.wrong}")
+    assert done.code == 2
+    (line,) = done.err.splitlines()
+    assert line.startswith("mqlearn: metrics.wrong='wrong': raised AttributeError: 'numpy.ndarray' object has no")
+    assert line.endswith("faulty_metric.py, line 2)")
+    assert not list(outputs.glob("runs/*/*"))
+
+
+def test_what_was_guessed_of_a_model_is_said_by_truth_and_by_a_run(mqlearn, work):
+    Path("my_line.py").write_text(
+        "import gymnasium, mqlearn as mq\n"
+        "class Line(gymnasium.Env):\n"
+        "    observation_space, action_space = gymnasium.spaces.Discrete(3), gymnasium.spaces.Discrete(1)\n"
+        "    P = {0: {0: [(1.0, 1, 0.0, False)]}, 1: {0: [(1.0, 2, 1.0, True)]}, 2: {0: [(1.0, 2, 0.0, True)]}}\n"
+        "    def reset(self, *, seed=None, options=None):\n"
+        "        self.s = 0\n"
+        "        return self.s, {}\n"
+        "    def step(self, action):\n"
+        "        _, self.s, reward, over = self.P[self.s][action][0]\n"
+        "        return self.s, reward, over, False, {}\n"
+        "gymnasium.register('MyLine-v0', Line)\n"
+    )
+    chosen = ("plugins=[my_line]", "env=gymnasium", "env.id=MyLine-v0")
+    for verb in (("truth",), ("run", *SMALL)):
+        guessed, given = (mqlearn(*verb, *chosen, *more) for more in ((), ("env.start_distribution=[1,0,0]",)))
+        assert guessed.code == given.code == 0
+        assert guessed.err.count("the start distribution is a guess (1 states in 100 resets") == 1
+        assert "guess" not in given.err
 
 
 @pytest.mark.parametrize(

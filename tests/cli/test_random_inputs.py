@@ -81,6 +81,7 @@ def stop(*_: Any, **__: Any) -> Any:
 def stopping(monkeypatch):
     """Verbs that work long stop where their work begins."""
     monkeypatch.setattr(run_missing, "finished", stop)
+    monkeypatch.setattr("mqlearn.cli.figure.finished", stop)
     monkeypatch.setattr("mqlearn.cli.rerun.perform", stop)
     monkeypatch.setattr(tracking, "open_ui", stop)
     monkeypatch.setattr(tracking, "upload", stop)

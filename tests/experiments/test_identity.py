@@ -24,12 +24,12 @@ from mqlearn.storage import runs
 
 RECORDED = Path(__file__).parents[1] / "data" / "recorded"
 SMALL = ("experiment.name=recorded", "tracking=none", "iterations=200", "n_checkpoints=6", "n_seeds=8")
-ONE_SAMPLE = ("sampling=markovian", "sampling.start=uniform")
+ONE_SAMPLE = ("sampling=markovian", "sampling.start=uniform", "evaluation.draws=fixed")  # as when they were recorded
 TILES = (*ONE_SAMPLE, "features=aggregation", "features.tile=2")
 OWN = ("--config-dir", "conf")
 DIVERGES = (
     "sampling=markovian", "features=one_hot", "step_size=constant", "step_size.alpha=1.9", "iterations=4000",
-    "algorithm=momentum_q", "algorithm.beta=0.9", "algorithm.lam=0.9999",
+    "evaluation.draws=fixed", "algorithm=momentum_q", "algorithm.beta=0.9", "algorithm.lam=0.9999",
 )  # fmt: skip
 # Digest as recorded -> command lines that mean this run: as it was written then, and others.
 MEANT = {
@@ -152,6 +152,16 @@ def test_a_setting_that_comes_later_leaves_old_runs_found(recorded, mqlearn, mon
     assert len({before, digest("+algorithm.later=true"), digest("+draws=2")}) == 3
     assert "finished already" in mqlearn("run", "existing=skip", *SMALL, "algorithm=q_learning").out
     cell._build.cache_clear()
+
+
+def test_which_numbers_episodes_have_counts_where_there_are_episodes():
+    plain, fixed, fresh = "~evaluation.draws", "evaluation.draws=fixed", "evaluation.draws=fresh"
+    assert digest(plain) == digest(fixed) == digest(fresh)  # synchronous: no episodes
+    some = "evaluation.episodes=3"
+    assert digest(some, plain) == digest(some, fixed) != digest(some, fresh)
+    sampled = "sampling=markovian"
+    assert digest(sampled, plain) == digest(sampled, fixed) != digest(sampled, fresh)
+    assert digest(sampled, fixed, "evaluation.episodes=0") == digest(sampled, fresh, "evaluation.episodes=0")
 
 
 # --- what was recorded before -------------------------------------------------------------------------------------

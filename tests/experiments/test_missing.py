@@ -57,6 +57,8 @@ def test_what_differs_in_the_rule_alone_shares_samples(overrides):
         "sampling=iid",
         "sampling.time_limit=50",
         "features=aggregation features.tile=2",
+        "features=tabular",
+        "features=tabular sampling=iid",
         "linear.previous_gradient=same_sample",
         "evaluation.episodes=3",
     ],
@@ -68,7 +70,7 @@ def test_what_differs_in_more_than_the_rule_shares_none(overrides):
 
 @pytest.mark.parametrize(
     "overrides",
-    ["sampling.behaviour=epsilon_greedy", "linear.projection=100", "features=tabular sampling.update=rounds"],
+    ["sampling.behaviour=epsilon_greedy", "linear.projection=100", "features=tabular sampling=synchronous"],
 )
 def test_rules_that_draw_samples_of_their_own_share_none(overrides):
     assert samples(*overrides.split()) is None

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from mqlearn.errors import SettingError
 from mqlearn.experiments.settings import instantiate
 from mqlearn.experiments.settings.old_names import PRESENT, present
-from mqlearn.problems.mdp import bellman
 from mqlearn.storage import runs
 
 SMALL = ("iterations=20", "n_seeds=2", "n_checkpoints=3", "tracking=none")
@@ -46,8 +46,10 @@ def test_a_module_that_there_never_was_is_not_found():
         importlib.import_module("mqlearn.nothing")
 
 
-def test_a_metric_may_have_a_name_of_before():
-    assert instantiate.metrics({"mine": "mqlearn.mdp.bellman"}, {}) == {"mine": bellman}
+def test_no_function_of_ours_is_a_metric_by_its_name_of_before_either():
+    for path in ("mqlearn.mdp.bellman", "mqlearn.problems.mdp.bellman"):
+        with pytest.raises(SettingError, match="must lie in a module listed in plugins"):
+            instantiate.metrics({"mine": path}, {})
 
 
 def test_settings_of_a_users_folder_may_hold_names_of_before(mqlearn, work: Path, outputs: Path):

@@ -79,7 +79,8 @@ def test_all_kernels_have_one_stamp():
             if isinstance(cache, jit._Cache):
                 stamps[value.__name__] = cache._cache_file._source_stamp
     assert len(stamps) > 20
-    assert len(set(stamps.values())) == 1
+    tiles = {stamps.pop("tile_columns"), stamps.pop("simulated_linear")}  # of the problems, and what stands on that too
+    assert len(set(stamps.values())) == 1 and not tiles & set(stamps.values())
 
 
 def test_an_edit_of_the_file_that_is_called_reaches_its_callers(package, capfd):

@@ -365,7 +365,7 @@ def test_momentum_zero_is_q_learning():
 
 def test_errors_against_the_optimum_are_absent():
     result = run(box("CartPole-v1"), coded("CartPole-v1"), evaluation=mq.Evaluation(episodes=1))
-    assert set(result.curves) == {"return_start"}
+    assert set(result.curves) == {"expected_return", "return_start"}
     assert result.q is None
     assert result.error_tables is None
     assert result.visits is None
@@ -492,7 +492,7 @@ def test_a_run_from_the_command_line_and_the_same_again(mqlearn, outputs):
     assert done.code == 0
     (summary,) = outputs.rglob("summary.json")
     record = json.loads(summary.read_text(encoding="utf-8"))
-    assert set(record["final"]) == {"return_start"}
+    assert set(record["final"]) == {"expected_return", "return_start"}
     assert record["chain_steps"] == 600
     assert "bit for bit" in mqlearn("rerun", summary.parent).out
     assert mqlearn("run", *BOX, "algorithm=momentum_q", "algorithm.beta=0.5", "discount=0.98").code == 0
@@ -506,7 +506,10 @@ def test_a_run_from_the_command_line_and_the_same_again(mqlearn, outputs):
         (["features=aggregation"], "features='aggregation': needs an exact model"),
         (["sampling=iid", "sampling.behaviour=uniform"], "sampling='iid': needs an exact model"),
         (["env.id=CartPol-v1"], "did you mean 'CartPole-v1'"),
-        (["env.id=Pendulum-v1"], "env.id='Pendulum-v1': must have a Box observation and Discrete actions"),
+        (
+            ["env.id=Pendulum-v1"],
+            "env.id='Pendulum-v1': must have a Box or finitely many observations, and Discrete actions",
+        ),
         (["features.low=[1,2]"], "features.low=[1, 2]: must be 4 finite numbers"),
         (["features.tiles=200"], "at most 1048576"),
         (["sampling.start=uniform"], "only start is possible"),

@@ -384,7 +384,7 @@ class OutsideStates(Chain):
         (NoInfo(), "must return two values"),
         (WrongRows(), "must be (probability, state, reward, terminated)"),
         (WrongNumbers(), "must be numbered from 0 to 4"),
-        (OutsideStates(), "outside its 5 states"),
+        (OutsideStates(), "P[0][0][0]=(1.0, 5, 0.0, False)"),
     ],
 )
 def test_an_environment_of_the_wrong_form_is_refused(env, message):

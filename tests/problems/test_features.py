@@ -1,6 +1,5 @@
 """Features: what each builder writes into Phi, against plain formulas, and what it refuses."""
 
-import importlib
 import inspect
 import itertools
 import math
@@ -17,6 +16,7 @@ from random_mdps import mdps
 from scipy import sparse
 
 from mqlearn.errors import SettingError
+from mqlearn.experiments.settings import instantiate
 from mqlearn.paths import CONF
 from mqlearn.problems.encodings import BoxMap, fourier, rbf, tile_coding
 from mqlearn.problems.environments import cliff_walking, frozen_lake, frozen_lake_blocks, taxi
@@ -299,9 +299,10 @@ def test_what_cannot_be_described_is_refused(build, setting, words):
 def test_every_default_is_written_in_its_file():
     for path in sorted(FOLDER.glob("*.yaml")):
         node = yaml.safe_load(path.read_text())
-        module, _, name = node.pop("_target_").rpartition(".")
-        assert node.pop("name") == path.stem == name
-        build = getattr(importlib.import_module(module), name)
+        target = node.pop("_target_")
+        name = node.pop("name")
+        assert name == path.stem == target.rpartition(".")[2]
+        build = instantiate.locate("features", target, {})
         defaults = {p.name: p.default for p in inspect.signature(build).parameters.values() if p.name != "mdp"}
         assert node == defaults
         features = build(frozen_lake("8x8"), **node)

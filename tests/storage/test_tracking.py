@@ -173,6 +173,15 @@ def test_what_is_not_finite_is_never_a_number_and_a_diverged_run_never_the_best(
     values.close()
 
 
+def test_the_last_values_that_the_store_shows_of_a_metric_are_of_one_checkpoint(uri, tmp_path):
+    curves = {"q_error": np.array([[1.0, 5.0, 9.0], [2.0, 6.0, np.nan], [3.0, np.nan, np.nan]])}
+    result = replace(Outcome(), curves=curves, diverged={1: 50, 2: 7})
+    run_id = tracking.log(write(tmp_path / "run", result=result), uri, "trial")
+    names = ("q_error", "q_error_std", "q_error_low", "q_error_high", "q_error_n_finite")
+    assert [history(uri, run_id, name)[-1][0] for name in names] == [10] * 5
+    assert history(uri, run_id, "q_error")[-1] == (10, 5.5)
+
+
 def test_one_seed_has_no_interval(uri, tmp_path):
     outcome = replace(Outcome(), curves={"q_error": np.array([[1.0, 0.5, 0.25]])})
     run_id = tracking.log(write(tmp_path / "run", result=outcome), uri, "trial")

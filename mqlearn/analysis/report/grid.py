@@ -70,7 +70,7 @@ def tiles(mdp: FiniteMDP) -> dict[str, Any] | None:
         f"{n} {_TILES.get(tile, tile)}" for tile, n in counts.items()
     )
     if mdp.n_states > LARGE:
-        shades = {"S": 1, "F": 0, "H": 2, "C": 2, "G": 3}
+        shades = {"S": 1, "F": 0, "H": 2, "C": 2, "W": 2, "G": 3}
         pixels = np.array([[shades.get(tile, 0) for tile in row] for row in mdp.layout], np.uint8)
         return picture(pixels, ["#e4edf3", "#f0b429", "#2b2b2b", "#2f8f4e"], label)
     shapes = []

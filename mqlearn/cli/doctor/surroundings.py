@@ -12,6 +12,7 @@ from mqlearn.analysis.figures import make, reference
 from mqlearn.cli.doctor.checks import Check, Outcome
 from mqlearn.experiments import execute
 from mqlearn.experiments.plan import Plan, plan
+from mqlearn.experiments.progress import COMPILING, duration
 from mqlearn.experiments.settings import identity
 from mqlearn.paths import CONF
 from mqlearn.storage import lookup, runs
@@ -140,7 +141,7 @@ def of_figure(name: str, outputs: Path, folder: Path) -> Outcome:
         )
     if not outcomes:
         seconds = sum(one.seconds for one in planned.cells)
-        reason = f"its runs are not finished here (about {seconds:.0f} s of one core)"
+        reason = f"its runs are not finished here (about {duration(seconds)} of one core, {COMPILING})"
         return Outcome("not_checked", f"{reason}: `mqlearn figure {name} --check`")
     order = ("same", "compatible", "different")
     worst = max(outcomes, key=lambda one: order.index(one.verdict))

@@ -92,7 +92,7 @@ def rebuild(recorded: Mapping[str, Any], *, pinned: bool = False) -> Cell:
 
 
 # Cells on equal models share one, and with it what was solved for it.
-_models: weakref.WeakValueDictionary[tuple[str, str], Any] = weakref.WeakValueDictionary()
+_models: weakref.WeakValueDictionary[tuple, Any] = weakref.WeakValueDictionary()
 
 
 @functools.lru_cache(maxsize=64)
@@ -104,8 +104,7 @@ def _build(text: str, *, recorded: bool) -> Cell:
     from mqlearn.learning.loop import check_together, resolve_reward
     from mqlearn.learning.sampling import Synchronous
     from mqlearn.learning.stateful.check import check as check_rule
-    from mqlearn.learning.stateful.check import check_place
-    from mqlearn.problems.mdp import FiniteMDP
+    from mqlearn.learning.stateful.check import check_on
 
     for group in _GROUPS:  # a label that is not given
         node = settings.get(group)
@@ -155,8 +154,7 @@ def _build(text: str, *, recorded: bool) -> Cell:
         settings["env"]["map"] = list(layout)  # a file is not needed again
     settings["reward"] = resolve_reward(settings["reward"], isinstance(sampling, Synchronous))
     check_together(mdp, sampling, features, settings["reward"], metrics)  # type: ignore  # made: there are no errors
-    if isinstance(mdp, FiniteMDP):
-        check_place(with_state(rule, features, linear), sampling, features, linear)  # type: ignore
+    check_on(mdp, with_state(rule, features, linear), sampling, features, linear, settings["n_seeds"])  # type: ignore
     initial = {name: tuple(value) if isinstance(value := settings[name], list) else value for name in ("q0", "theta0")}
     arguments = {
         "rule": rule,
@@ -192,7 +190,7 @@ def build_environment(settings: Mapping[str, Any]) -> Any:
 def _environment(node: Any, plugins: Mapping[str, Any], discount: float) -> Any:
     made = instantiate.make("env", node, plugins, {"discount": discount})
     made = made if made.discount == discount else made.with_discount(discount)
-    return _models.setdefault((made.name, made.digest()), made)
+    return _models.setdefault((made.name, made.digest(), getattr(made, "notes", ())), made)
 
 
 def _linear(node: Any, plugins: Mapping[str, Any]) -> Any:

@@ -26,7 +26,13 @@ DIGEST_VERSION = 2
 UNSCIENTIFIC = ("experiment", "n_workers", "plugins", "tracking")
 # Settings that came after digests of version 2, with the value that stands for what was done before. They are no part
 # of an identity while they have it: {"operator": "max", "algorithm.averaged": False}.
-ADDED: dict[str, Any] = {"algorithm.averaged": False, "algorithm.batch": 1}
+ADDED: dict[str, Any] = {
+    "env.start_distribution": None,
+    "env.estimate": None,
+    "evaluation.draws": "fixed",
+    "algorithm.averaged": False,
+    "algorithm.batch": 1,
+}
 _GIVEN = {"env": ("discount",), "features": ("mdp",)}  # parameters that are no settings of a group
 _LINEAR = "mqlearn.Linear"  # the object of the group `linear`, which names none
 
@@ -84,7 +90,16 @@ def resolved(settings: Mapping[str, Any], plugins: Mapping[str, ModuleType] | No
     kept = {key: value for key, value in settings.items() if key not in UNSCIENTIFIC}
     kept["linear"] = {"_target_": _LINEAR, **(kept.get("linear") or {})}
     kept["metrics"] = {name: public_name(path) for name, path in (kept.get("metrics") or {}).items()}
-    return _resolved("", kept, plugins or {})
+    normal = _resolved("", kept, plugins or {})
+    if not _episodes(normal):
+        normal["evaluation"].pop("draws", None)
+    return normal
+
+
+def _episodes(normal: Mapping[str, Any]) -> bool:
+    """Whether greedy episodes are simulated; by default not with synchronous sampling."""
+    episodes = normal["evaluation"].get("episodes")
+    return normal["sampling"]["_target_"] != "mqlearn.Synchronous" if episodes is None else episodes != 0
 
 
 def resolved_node(group: str, node: Mapping[str, Any], plugins: Mapping[str, ModuleType] | None = None) -> Any:

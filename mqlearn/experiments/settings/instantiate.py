@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from mqlearn.checks import TRUTH, switch, whole
-from mqlearn.errors import SettingError, SettingErrors, nearest
+from mqlearn.errors import SettingError, SettingErrors, nearest, user_code
 from mqlearn.experiments.settings import old_names, targets
 from mqlearn.experiments.settings import plugins as user_modules
 
@@ -58,7 +58,8 @@ def make(group: str, node: Any, plugins: Mapping[str, Any], more: Mapping[str, A
             except SettingError as error:
                 errors.append(error)
     try:
-        made = target(**arguments)
+        with user_code(f"{group}._target_", path):
+            made = target(**arguments)
     except (TypeError, ValueError) as error:
         if isinstance(error, SettingError) and (not errors or error.setting in [one.setting for one in errors]):
             raise  # it knows more about what is admissible

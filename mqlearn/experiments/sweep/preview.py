@@ -3,6 +3,7 @@
 import os
 from collections.abc import Collection, Mapping
 
+from mqlearn.experiments.progress import COMPILING, duration
 from mqlearn.experiments.sweep.sweep import Sweep
 
 
@@ -23,7 +24,7 @@ def preview(sweep: Sweep, kept: Collection[int], chosen: Mapping[str, str]) -> s
         f"{len(sweep.cells)} cells, {len(sweep.done)} done, {len(missing)} to run"
         + (f", {len(kept)} complete on disk to be delivered" if kept else ""),
         f"launcher {sweep.launcher}, {at_once} at a time; existing={sweep.existing}",
-        f"about {_duration(seconds)} ({source}), about {size:.3g} MB of disk",
+        f"about {duration(seconds)} ({source}; {COMPILING}), about {size:.3g} MB of disk",
         f"experiment: {', '.join(sorted({one.experiment for one in sweep.cells}))}",
     ]
     shown_cells = sweep.cells[:5]
@@ -35,9 +36,3 @@ def preview(sweep: Sweep, kept: Collection[int], chosen: Mapping[str, str]) -> s
         lines.append(f"  and {len(sweep.cells) - len(shown_cells)} more")
     lines.append("Nothing was created.")
     return "\n".join(lines)
-
-
-def _duration(seconds: float) -> str:
-    if seconds < 120:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"

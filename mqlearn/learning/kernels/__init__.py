@@ -9,7 +9,7 @@ momentum      linear features with momentum in O(active features): plan, and one
 linear        loops over it on a model, and the dense twin with a projection
 simulated     the same from transitions of Gymnasium
 evaluation    returns and success probabilities of greedy policies
-exact         their values, and Bellman errors
+exact         their values and expected returns, and Bellman errors
 lanes         eight seeds as one value, for the loops over seeds
 
 A *lane* is one seed of a run. The numbers of a lane depend on no other lane. All files share one stamp (`mqlearn.jit`):
@@ -37,7 +37,7 @@ from mqlearn.learning.kernels.chain import (
     samples,
 )
 from mqlearn.learning.kernels.evaluation import Episodes, greedy_returns, success_within
-from mqlearn.learning.kernels.exact import Expectations, bellman_errors, policy_values
+from mqlearn.learning.kernels.exact import Expectations, bellman_errors, expected_returns, policy_values
 from mqlearn.learning.kernels.linear import linear_adaptive, linear_dense, linear_from_samples
 from mqlearn.learning.kernels.momentum import Features, Options, Parameters
 from mqlearn.learning.kernels.random import CHUNK, STREAMS, ChainStreams, lane_words, philox_counters
@@ -70,6 +70,7 @@ __all__ = [
     "asynchronous_rounds",
     "asynchronous_table",
     "bellman_errors",
+    "expected_returns",
     "further_successors",
     "greedy_returns",
     "lane_words",

@@ -1,9 +1,9 @@
-"""Exact measures of tables: the value of the greedy policy, and the distance from a table to T of it.
+"""Exact measures of tables: value and return of the greedy policy, and the distance from a table to T of it.
 
 The value v of a policy solves (I - g P) v = R over the states. For a policy of a grid, P is a band around the diagonal;
 for any model, elimination leaves zeros outside an envelope that all policies of the model share. No pivot is looked
-for: |g P| sums to less than 1 in each row, so the diagonal dominates and stays dominant. Eight tables are solved at a
-time, whatever is equal among them.
+for: |g P| sums to less than 1 in each row, so the diagonal dominates and stays dominant. The undiscounted return
+v_t of t moves follows from v_t = R + P v_{t-1}, v_0 = 0. Eight tables are worked on at a time.
 """
 
 from typing import NamedTuple
@@ -76,6 +76,52 @@ def policy_values(q, model):
 
 
 @compiled
+def expected_returns(q, model, limit):
+    """(L,): undiscounted return from the start of episodes of at most `limit` moves, under the same policies."""
+    first, successors, places = _successors(model)
+    n_states = first.shape[0] - 1
+    shares, chain = aligned(q.shape[1] * EIGHT), aligned(successors.shape[0] * EIGHT)
+    reward, v, ahead = aligned(n_states * EIGHT), aligned(n_states * EIGHT), aligned(n_states * EIGHT)
+    returns = np.zeros(q.shape[0])
+    for begin in range(0, q.shape[0], EIGHT):
+        end = min(begin + EIGHT, q.shape[0])
+        _greedy_shares(q[begin:end], model.offsets, shares)
+        _chain(chain, reward, shares, model, places)
+        v[:] = 0.0
+        for _ in range(limit):
+            _move(ahead, v, reward, chain, first, successors)
+            v, ahead = ahead, v
+        for lane in range(end - begin):
+            for x in range(n_states):
+                returns[begin + lane] += model.start[x] * v[x * EIGHT + lane]
+    return returns
+
+
+@compiled
+def _successors(model):
+    """The states that follow each state under any policy, each once.
+
+    first: (states + 1,) where those of a state begin, the last their number.   successors: those of all states.
+    places: (pairs, B) the places among these of the outcomes of a pair.
+    """
+    n_states = model.offsets.shape[0] - 1
+    first, places = np.zeros(n_states + 1, np.uint64), np.zeros(model.successors.shape, np.uint64)
+    successors, found = np.zeros(model.successors.size, np.uint64), np.full(n_states, -1)
+    n = 0
+    for x in range(n_states):
+        for pair in range(model.offsets[x], model.offsets[x + 1]):
+            for b in range(model.successors.shape[1]):
+                y = model.successors[pair, b]
+                if found[y] < np.int64(first[x]):
+                    found[y] = n
+                    successors[n] = y
+                    n += 1
+                places[pair, b] = found[y]
+        first[x + 1] = n
+    return first, successors[:n], places
+
+
+@compiled
 def _envelope(model):
     """First and last column (states,) of each row of I - g P that any policy, or elimination, fills."""
     n_states = model.offsets.shape[0] - 1
@@ -106,6 +152,33 @@ def _greedy_shares(q, offsets, shares):
                     ties += table[pair] == largest
                 for pair in range(first, end):
                     shares[pair * _STEP + np.uint64(lane)] = 1.0 / ties if table[pair] == largest else 0.0
+
+
+@compiled(apart=True)
+def _chain(chain, reward, shares, model, places):
+    """P of the greedy policies into `chain` (successors x 8,), by place, and R into `reward` (states x 8,)."""
+    one = np.uint64(1)
+    chain[:] = 0.0
+    for x in range(np.uint64(model.offsets.shape[0]) - one):
+        total = all_lanes(0.0)
+        for pair in range(model.offsets[x], model.offsets[x + one]):
+            share = load(shares, pair * _STEP)
+            total = total + share * all_lanes(model.rewards[pair])
+            for b in range(places.shape[1]):
+                at = places[pair, b] * _STEP
+                store(chain, at, load(chain, at) + share * all_lanes(model.probabilities[pair, b]))
+        store(reward, x * _STEP, total)
+
+
+@compiled(apart=True)
+def _move(ahead, v, reward, chain, first, successors):
+    """ahead = R + P v, for eight chains."""
+    one = np.uint64(1)
+    for x in range(np.uint64(first.shape[0]) - one):
+        total = load(reward, x * _STEP)
+        for place in range(first[x], first[x + one]):
+            total = total + load(chain, place * _STEP) * load(v, successors[place] * _STEP)
+        store(ahead, x * _STEP, total)
 
 
 @compiled(apart=True)

@@ -15,13 +15,16 @@ if TYPE_CHECKING:
 _STEPPING = 2  # raised by hand whenever runs on simulators give other numbers; part of their digests
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Simulator:
     """An environment that can only be stepped. make: a fresh copy of it.   name: with what changes it."""
 
     name: str
     make: Callable[[], "gymnasium.Env"]
     discount: float
+
+    def __repr__(self) -> str:
+        return f"Simulator({self.name!r}, discount {self.discount:g})"
 
     @cached_property
     def env(self) -> "gymnasium.Env":
@@ -35,6 +38,11 @@ class Simulator:
     @property
     def n_actions(self) -> int:
         return int(self.env.action_space.n)  # type: ignore[attr-defined]  # Discrete: checked when it was made
+
+    @property
+    def n_observations(self) -> int | None:
+        """How many observations there are, None for a Box that was one from the start."""
+        return getattr(self.env, "n_observations", None)
 
     def with_discount(self, discount: float) -> "Simulator":
         """The same environment with another discount."""

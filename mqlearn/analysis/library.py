@@ -1,0 +1,83 @@
+"""Finished runs for Python and notebooks: `mq.load` finds them, `mq.compare` asks who is better, `plot` draws one."""
+
+import os
+import warnings
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mqlearn.errors import SettingError
+from mqlearn.learning.record import table_of_curves
+from mqlearn.paths import outputs_folder
+from mqlearn.storage import runs
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class LoadedRun(runs.Run):
+    """A finished run: name, digest, status, summary, settings (nested dict), curves and tables (arrays), folder.
+
+    curves: `iteration` (C,) and each metric (n_seeds, C).
+    """
+
+    def __repr__(self) -> str:
+        return f"Run({self.name!r}, {self.status}, {self.settings['n_seeds']} seeds, {self.folder})"
+
+    def frame(self) -> Any:
+        """A pandas table with a row for each seed and checkpoint: seed, iteration and a column for each metric."""
+        curves = dict(self.curves)
+        return table_of_curves(curves.pop("iteration"), curves)
+
+    def plot(self, metric: str | None = None) -> Any:
+        """A Matplotlib figure: mean and 95 % interval of a metric, by default the first, against the iteration."""
+        from mqlearn.analysis.figures import quick
+
+        curves = dict(self.curves)
+        return quick.plot(curves.pop("iteration"), curves, metric, title=self.name)
+
+
+def load(what: str | Path) -> list[LoadedRun]:
+    """The finished runs of an experiment, or the one of a run folder.
+
+    what: an experiment's name, looked for in the outputs folder; or a folder, as a Path or a text with a separator
+    ("./run"). What does not count, such as a damaged folder, is a warning. Raises SettingError.
+
+    >>> runs = mq.load("figure1")  # doctest: +SKIP
+    >>> runs[0].settings["algorithm"]["name"], runs[0].curves["q_error"].shape  # doctest: +SKIP
+    """
+    from mqlearn.analysis.comparison import selection
+
+    if isinstance(what, Path) or (isinstance(what, str) and {"/", os.sep, os.altsep} & {*what}):
+        found = [runs.load(what)]
+    elif isinstance(what, str):
+        selected = selection.find(outputs_folder(), [what])
+        found = list(selected.runs)
+        for note in selected.notes:
+            warnings.warn(note, stacklevel=2)
+    else:
+        raise SettingError("load", what, "must be an experiment's name, or a run folder with a separator in it")
+    return [LoadedRun(run.folder, run.summary) for run in found]
+
+
+def compare(
+    some: Iterable[runs.Run], *, against: str | None = None, allow_mixed: bool = False, **question: Any
+) -> list[dict[str, Any]]:
+    """The verdicts on all pairs of rules among some runs, as `mqlearn compare --json` gives them.
+
+    against: one rule that all others are compared with.   allow_mixed: pairs across problems too.   question: summary,
+    metric, at, epsilon, diverged, level, interval, as on the command line. Raises SettingError.
+
+    >>> mq.compare(mq.load("figure1"), at=1000)  # doctest: +SKIP
+    """
+    from mqlearn.analysis.comparison import comparison, selection
+    from mqlearn.analysis.comparison.labels import entries
+    from mqlearn.analysis.comparison.pairing import answers, pairs
+    from mqlearn.analysis.comparison.seed_values import Question
+
+    try:
+        asked = Question(**question)
+    except TypeError as error:
+        raise SettingError("compare", ", ".join(question), f"unknown or ill-typed question ({error})") from None
+    made = entries(selection.standing(list(some), asked.summary).runs, asked.summary)
+    verdicts = answers(pairs(made, against, mixed=allow_mixed), asked)
+    return runs.plain([comparison.row(verdict) for verdict in verdicts], finite=True)

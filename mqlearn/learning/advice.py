@@ -1,0 +1,105 @@
+"""What a user should know beside the numbers: of settings before a run, of what came of it afterwards."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from mqlearn.algorithms.rule import Rule
+from mqlearn.algorithms.stateful import Stateful
+from mqlearn.errors import user_code
+from mqlearn.learning.learners import Linear
+from mqlearn.learning.metrics import Evaluation
+from mqlearn.learning.sampling import Synchronous
+from mqlearn.problems.environments.simulator import Simulator
+from mqlearn.problems.mdp import FiniteMDP
+
+_GROWN = 10.0  # times its start: an error that ends there has not come down
+
+
+def foreseen(mdp: FiniteMDP | Simulator, rule: Rule | Stateful, sampling: Any, iterations: int) -> list[str]:
+    """Warnings of a rule with its step size, known before the run: outside its theorem, or unstable."""
+    if isinstance(rule, Stateful):
+        return rule.warnings(mdp.discount)
+    local = getattr(sampling, "clock", "global") == "local" or getattr(sampling, "update", "pair") == "rounds"
+    pairs = len(mdp.pairs) if local and isinstance(mdp, FiniteMDP) else 1
+    return rule.warnings(mdp.discount) + unstable(rule, mdp.discount, iterations // pairs)
+
+
+def unstable(rule: Rule, discount: float, iterations: int) -> list[str]:
+    """A warning if the four numbers (p, q, s, t) of the last iteration let errors grow.
+
+    Along an eigenvector of the greedy policy's transitions with eigenvalue e, the error obeys the recursion of
+    [[p + l s, q + l t], [1, 0]], l = discount e. Looked at are e = 0, 1, -1; a spectral radius above 1 is growth.
+    With Q-learning that is a constant step outside (0, 2 / (1 + discount)), and outside (0, 2) for e = 0.
+    """
+    if iterations < 1:
+        return []
+    k = iterations - 1
+    p, q, s, t = rule.weights(k, k + 1)[0]
+
+    def radius(factor: float) -> float:
+        return float(np.abs(np.linalg.eigvals([[p + factor * s, q + factor * t], [1.0, 0.0]])).max())
+
+    worst = max((0.0, discount, -discount), key=radius)
+    if radius(worst) <= 1 + 1e-9:
+        return []
+    with user_code("step_size", rule.step_size):
+        alpha = float(np.ravel(rule.step_size(np.array([float(k)])))[0])
+    return [
+        f"errors may grow {radius(worst):.3g} times an iteration at the end (k = {k}): the spectral radius of "
+        f"[[p + l s, q + l t], [1, 0]] for the rule's weights and l = {worst:g}; the step size is {alpha:.3g}"
+    ]
+
+
+def without_effect(
+    mdp: FiniteMDP | Simulator,
+    sampling: Any,
+    features: Any,
+    linear: Linear,
+    evaluation: Evaluation,
+    q0: Any,
+    theta0: Any,
+) -> list[str]:
+    """A warning for each setting that was changed and has no effect beside the others. Episodes are resolved."""
+    tabular, linear_too = features is None, features is not None
+    behaves = isinstance(sampling, Synchronous) or sampling.adaptive
+    quiet = isinstance(mdp, FiniteMDP) and not evaluation.episodes
+    not_greedy, no_features = "the behaviour is not epsilon_greedy", "there are no linear features"
+    no_table = "features are learned, and no table"
+    checks: Sequence[tuple[str, Any, Any, bool, str]] = (
+        (
+            "sampling.epsilon",
+            getattr(sampling, "epsilon", 0.1),
+            0.1,
+            not behaves,
+            not_greedy,
+        ),
+        ("sampling.clock", getattr(sampling, "clock", "global"), "global", linear_too, no_table),
+        ("sampling.update", getattr(sampling, "update", "pair"), "pair", linear_too, no_table),
+        ("linear.previous_gradient", linear.previous_gradient, "stored", tabular, no_features),
+        ("linear.first_gradient", linear.first_gradient, "same", tabular, no_features),
+        ("linear.projection", linear.projection, None, tabular, no_features),
+        ("theta0", theta0, 0, tabular, no_features),
+        ("q0", q0, 0, linear_too, no_table),
+        ("evaluation.start", evaluation.start, "both", quiet, "no episodes are played (evaluation.episodes=0)"),
+    )
+    return [
+        f"{name}={value} has no effect: {reason}"
+        for name, value, plain, idle, reason in checks
+        if idle and value != plain
+    ]
+
+
+def grown(q_error: np.ndarray) -> list[str]:
+    """A warning if the error of some seeds ends far above its start. q_error: (n_seeds, C)."""
+    first, last = q_error[:, 0], q_error[:, -1]
+    there = np.isfinite(last) & (first > 0)
+    times = last[there] / first[there]
+    above = times[times > _GROWN]
+    if not above.size:
+        return []
+    return [
+        f"{above.size} of {len(q_error)} seeds end with an error more than {_GROWN:g} times its start "
+        f"(median of these: {np.median(above):.3g} times): the rule does not converge with these settings"
+    ]

@@ -1,0 +1,91 @@
+"""The files of a run folder, read as plain values of the types and shapes that they must have (`shapes`)."""
+
+import json
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mqlearn.errors import SettingError
+from mqlearn.storage import checksums, shapes
+
+
+def file(path: Path, read: Callable[[Path], Any]) -> Any:
+    """What `read`, one of the functions below, makes of a file. Raises SettingError, which names folder and file."""
+    try:
+        return read(path)
+    except FileNotFoundError:
+        problem = f"{path.name} is missing: not a complete run folder"
+        raise SettingError("folder", path.parent, problem) from None
+    except Exception as error:  # a damaged file fails in any of its reader's ways
+        reason = str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
+        problem = f"{path.name} is damaged or unreadable ({reason})"
+        raise SettingError("folder", path.parent, problem) from error
+
+
+def summary(path: Path) -> dict[str, Any]:
+    """The summary, without its checksum."""
+    content = json.loads(path.read_text(encoding="utf-8"))
+    shapes.check_summary(content)
+    if content.pop("checksum", (own := checksums.of_summary(content))) != own:
+        raise ValueError("it is not what was written")
+    return content
+
+
+def settings(path: Path) -> dict[str, Any]:
+    """The settings as they stand there: a record is data, in which nothing is resolved."""
+    import yaml
+
+    class Loader(yaml.SafeLoader):
+        def compose_node(self, parent: Any, index: Any) -> Any:
+            if self.check_event(yaml.AliasEvent):  # none is written, and a few of them can stand for gigabytes
+                raise ValueError("it holds an alias")
+            return super().compose_node(parent, index)
+
+    content = yaml.load(path.read_text(encoding="utf-8"), Loader)
+    shapes.check_settings(content)
+    for group in shapes.GROUPS:  # a label that is not given
+        node = content.get(group)
+        if isinstance(node, dict) and isinstance(node.get("_target_"), str):
+            node.setdefault("name", node["_target_"].rpartition(".")[2])
+    return content
+
+
+def curves(path: Path) -> dict[str, np.ndarray]:
+    """All arrays of the curves, read-only."""
+    arrays = _arrays(path)
+    shapes.check_curves(arrays)
+    return arrays
+
+
+def tables(path: Path) -> dict[str, np.ndarray]:
+    """All tables, read-only."""
+    arrays = _arrays(path)
+    shapes.check_tables(arrays)
+    return arrays
+
+
+def check_table_heads(path: Path) -> None:
+    """`shapes.check_tables` by what the arrays say of themselves: tables can be large."""
+    heads: dict[str, Any] = {}
+    with zipfile.ZipFile(path) as archive:
+        for member in archive.namelist():
+            with archive.open(member) as entry:
+                read = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+                shape, _, dtype = read[np.lib.format.read_magic(entry)](entry)
+                heads[member.removesuffix(".npy")] = shapes.Head(dtype, shape)
+    shapes.check_tables(heads)
+
+
+def _arrays(path: Path) -> dict[str, np.ndarray]:
+    arrays = {}
+    with zipfile.ZipFile(path) as archive:
+        for member in archive.namelist():
+            with archive.open(member) as entry:
+                array = np.lib.format.read_array(entry, allow_pickle=False)
+                entry.read()  # to the end, where the checksum is compared
+            array.flags.writeable = False
+            arrays[member.removesuffix(".npy")] = array
+    return arrays

@@ -1,0 +1,147 @@
+"""What is said beside the numbers: of unstable steps, errors that grew, idle settings, seeds that are gone."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mqlearn as mq
+from mqlearn.learning.advice import foreseen, grown, unstable
+
+LAKE = mq.frozen_lake("4x4")
+RULES = [
+    mq.QLearning(), mq.SpeedyQ(), mq.SpeedyQ("printed"), mq.NeSA(),
+    *(mq.MomentumQ(m=m) for m in (2, 10, 100, 1000)), mq.MomentumQLinear(beta=0.8),
+]  # fmt: skip
+
+
+def warned(rule: mq.Rule | None = None, mdp: Any = LAKE, **settings: Any) -> str:
+    settings = {"iterations": 200, "n_seeds": 4, **settings}
+    return "\n".join(mq.run(mdp, rule or mq.QLearning(), **settings).warnings)
+
+
+# --- steps that are too large -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("alpha", [1.04, 1.5, 2.5])
+@pytest.mark.parametrize("discount", [0.5, 0.9])
+def test_a_constant_step_is_unstable_where_the_recursion_of_its_errors_grows(alpha, discount):
+    """Q-learning's errors are multiplied by 1 - alpha + alpha l, l in {0, g, -g}."""
+    factor = max(abs(1 - alpha), abs(1 - alpha - alpha * discount))
+    found = unstable(mq.QLearning().with_step_size(mq.Constant(alpha)), discount, 200)
+    assert bool(found) == (factor > 1)
+    if found:
+        assert f"errors may grow {factor:.3g} times an iteration at the end (k = 199)" in found[0]
+
+
+def test_what_is_unstable_at_first_only_is_not_warned_of():
+    assert not unstable(mq.QLearning().with_step_size(mq.InverseSqrt(3.0)), 0.9, 1000)
+    assert unstable(mq.QLearning().with_step_size(mq.InverseSqrt(3.0)), 0.9, 3)
+
+
+@pytest.mark.parametrize("rule", RULES, ids=repr)
+@pytest.mark.parametrize("discount", [0.5, 0.9, 0.99, 0.999])
+def test_the_rules_as_they_are_raise_no_alarm(rule, discount):
+    assert not [text for iterations in (10**3, 10**5, 10**9) for text in unstable(rule, discount, iterations)]
+
+
+def test_momentum_of_a_rule_of_ones_own_is_checked_too():
+    class Heavy(mq.Rule):
+        def update(self, k, q, q_prev, target, target_prev):
+            return (1 - 0.1) * q + 0.1 * target + 1.05 * (q - q_prev)
+
+    assert "errors may grow 1.02 times" in warned(Heavy(), iterations=20)
+
+
+def test_an_error_far_above_its_start_is_remarked():
+    assert "4 of 4 seeds end with an error more than 10 times its start" in warned(step_size=mq.Constant(1.5))
+    assert "seeds end with" not in warned()
+    curve = np.array([[1.0, 30.0], [1.0, np.nan], [1.0, 50.0], [1.0, 0.1], [0.0, 5.0]])
+    assert grown(curve) == [
+        "2 of 5 seeds end with an error more than 10 times its start (median of these: 40 times): "
+        "the rule does not converge with these settings"
+    ]
+
+
+def test_on_the_command_line_it_is_said_once_and_before_the_run(mqlearn, work):
+    done = mqlearn("run", "step_size=constant", "step_size.alpha=1.5", "iterations=100", "n_seeds=4", "tracking=none")
+    assert done.code == 0
+    assert done.err.count("errors may grow") == 1
+    assert done.err.index("errors may grow") < done.err.index("4 of 4 seeds end with")
+
+
+# --- settings without effect ------------------------------------------------------------------------------------------
+
+ONE_HOT = {"features": mq.one_hot(LAKE), "sampling": mq.Markovian()}
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"sampling": mq.Markovian(epsilon=0.5)}, "sampling.epsilon=0.5 has no effect: the behaviour is not"),
+        ({"sampling": mq.Replay(epsilon=(1, 0.1, 50))}, "sampling.epsilon=(1, 0.1, 50) has no effect"),
+        ({"sampling": mq.Markovian(epsilon=0.5, behaviour="epsilon_greedy")}, ""),
+        (ONE_HOT | {"sampling": mq.Markovian(clock="local")}, "sampling.clock=local has no effect"),
+        (ONE_HOT | {"sampling": mq.Markovian(update="rounds")}, "sampling.update=rounds has no effect"),
+        (ONE_HOT | {"q0": 1.0}, "q0=1.0 has no effect: features are learned, and no table"),
+        (ONE_HOT | {"theta0": 0.1}, ""),
+        ({"theta0": (0.0, 1.0)}, "theta0=(0.0, 1.0) has no effect: there are no linear features"),
+        ({"linear": mq.Linear("same_sample")}, "linear.previous_gradient=same_sample has no effect"),
+        ({"linear": mq.Linear(projection=2.0)}, "linear.projection=2.0 has no effect"),
+        ({"evaluation": mq.Evaluation(start="start")}, "evaluation.start=start has no effect: no episodes"),
+        ({"evaluation": mq.Evaluation(start="start", episodes=2)}, ""),
+        ({"mdp": mq.frozen_lake(slippery=False, success_rate=0.8)}, "env.success_rate=0.8 has no effect"),
+        ({"mdp": mq.frozen_lake_blocks(1, slippery=False)}, ""),
+    ],
+)
+def test_a_setting_without_effect_is_said(settings, said):
+    text = warned(**settings)
+    assert said in text
+    assert ("has no effect" in text) == bool(said)
+
+
+def test_a_store_that_is_named_and_not_used_is_said(mqlearn, work):
+    done = mqlearn("run", "tracking=none", "tracking.uri=sqlite:///x.db", "iterations=5", "n_seeds=1")
+    assert "tracking.uri=sqlite:///x.db has no effect: tracking=none" in done.err
+
+
+# --- seeds that diverged ----------------------------------------------------------------------------------------------
+
+
+def test_facts_count_what_diverged_seeds_had_seen():
+    lake = mq.frozen_lake(rewards=(1, -1, 0))
+    result = mq.run(
+        lake, mq.QLearning(), step_size=mq.Constant(2.5), sampling=mq.Markovian(), iterations=60_000, n_seeds=8
+    )
+    assert len(result.diverged) > 0
+    ends = sum(result.diverged.values()) + 60_000 * (8 - len(result.diverged))
+    assert ends - 8 <= result.facts["chain_steps"] <= ends
+    assert result.facts["rewards_seen"] > 0
+    assert "outcome" not in result.facts
+
+
+def test_the_mean_of_the_surviving_seeds_is_called_that(mqlearn, work):
+    arguments = ("step_size=constant", "step_size.alpha=2.5", "sampling=markovian", "iterations=2600", "n_seeds=8")
+    done = mqlearn("run", *arguments, "tracking=none", "evaluation.episodes=0")
+    gone = done.out.count("diverged at step")
+    assert 0 < gone < 8
+    assert f"of {8 - gone} of 8 seeds" in done.out
+    assert f"mean, 95 % interval of the mean, the {8 - gone} of 8 seeds that did not diverge" in done.out
+
+
+# --- theta* ----------------------------------------------------------------------------------------------------------
+
+
+def test_where_theta_star_is_zero_the_relative_error_is_absent_with_the_reason():
+    lake = mq.frozen_lake("8x8")
+    settings = {"features": mq.one_hot(lake), "iterations": 50, "n_seeds": 2}
+    near = mq.run(lake, mq.QLearning(), sampling=mq.Markovian(time_limit=12), **settings)
+    assert "theta_error" not in near.curves
+    assert any("theta* is 0, as no reward is in reach of the chain" in text for text in near.warnings)
+    assert np.isfinite(mq.run(lake, mq.QLearning(), sampling=mq.Markovian(), **settings).curves["theta_error"]).all()
+
+
+def test_the_step_of_a_local_clock_is_that_of_the_visits():
+    rule = mq.QLearning().with_step_size(mq.InverseSqrt(3.0))
+    assert foreseen(LAKE, rule, mq.Markovian(clock="local"), 44 * 3)
+    assert not foreseen(LAKE, rule, mq.Markovian(), 44 * 3)
