@@ -115,6 +115,18 @@ Prints states, counted pairs, certified error, value at the start (mean over the
 probability, shortest path, number of optimal actions; whether the problem is ergodic under the uniform policy,
 absorbing, deterministic, has ties; its rewards; known values, usual discount and source of a test problem.""",
     ),
+    "theory": Verb(
+        "what theorems predict for one configuration, beside what was measured",
+        """mqlearn theory [overrides] [--json FILE]
+
+  mqlearn theory env=garnet_fixed algorithm=speedy_q discount=0.9
+  mqlearn theory features=one_hot sampling=markovian algorithm=momentum_q_linear step_size=constant discount=0.4
+
+Computes from the model: Assumptions 1 to 5 with their numbers (holds, fails, not checkable); the error times sqrt(k)
+for large k of this rule and of the paper's rules, beside the floor that no rule can beat, under the reward and the norm
+that are named; the exact error at some k; the bounds of Theorems 1 to 3 and of SpeedyQ, vacuous ones named. Beside them
+the errors of a finished run with the same settings; without one, the command that makes it.""",
+    ),
     "problems": Verb(
         "the test problems: states, pairs, usual discount, kind",
         """mqlearn problems [--json]

@@ -60,13 +60,18 @@ def reward_depends_on(mdp: FiniteMDP) -> str:
     return "chance" if (r[1:] != r[:-1])[same].any() else "successor"
 
 
-def tied_states(mdp: FiniteMDP, optimum: Optimum) -> np.ndarray:
-    """(S,) bool: counted states with more than one optimal action. There the greedy policy is not unique.
+def optimal_pairs(mdp: FiniteMDP, optimum: Optimum) -> np.ndarray:
+    """(S, A) bool: counted pairs whose action is optimal.
 
     Actions tie that differ by no more than four times the certified error, or 1e-12 of the largest reward.
     """
     tolerance = max(4 * optimum.error_bound, _NEARLY * mdp.max_reward)
-    return (mdp.counted & (optimum.q >= optimum.v[:, None] - tolerance)).sum(1) > 1
+    return mdp.counted & (optimum.q >= optimum.v[:, None] - tolerance)
+
+
+def tied_states(mdp: FiniteMDP, optimum: Optimum) -> np.ndarray:
+    """(S,) bool: counted states with more than one optimal action. There the greedy policy is not unique."""
+    return optimal_pairs(mdp, optimum).sum(1) > 1
 
 
 def kind(mdp: FiniteMDP, optimum: Optimum) -> str:

@@ -101,8 +101,8 @@ def _build(text: str, *, recorded: bool) -> Cell:
     for plan in ("figure", "tuning"):  # of an experiment, not settings of its cells
         settings.pop(plan, None)
     from mqlearn.learning.learners import with_state
-    from mqlearn.learning.loop import check_together, resolve_reward
     from mqlearn.learning.sampling import Synchronous
+    from mqlearn.learning.setup import check_together, resolve_reward
     from mqlearn.learning.stateful.check import check as check_rule
     from mqlearn.learning.stateful.check import check_on
 
@@ -172,8 +172,8 @@ def _build(text: str, *, recorded: bool) -> Cell:
 
 def measured_by(cell: Cell) -> list[str]:
     """Names of the metrics that the run of a cell can record."""
-    from mqlearn.learning.loop import default_episodes, resolve_evaluation
     from mqlearn.learning.metrics import recorded
+    from mqlearn.learning.setup import default_episodes, resolve_evaluation
 
     arguments = cell.run_arguments
     evaluation = resolve_evaluation(arguments["evaluation"], default_episodes(cell.mdp, arguments["sampling"]))
@@ -210,7 +210,7 @@ def _discount(name: str, value: Any) -> float:
 
 
 def _initial(name: str, value: Any) -> Any:
-    from mqlearn.learning.loop import checked_initial
+    from mqlearn.learning.setup import checked_initial
 
     checked_initial(name, value)
     return value

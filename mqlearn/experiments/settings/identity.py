@@ -27,11 +27,11 @@ UNSCIENTIFIC = ("experiment", "n_workers", "plugins", "tracking")
 # Settings that came after digests of version 2, with the value that stands for what was done before. They are no part
 # of an identity while they have it: {"operator": "max", "algorithm.averaged": False}.
 ADDED: dict[str, Any] = {
-    "env.start_distribution": None,
-    "env.estimate": None,
-    "evaluation.draws": "fixed",
     "algorithm.averaged": False,
     "algorithm.batch": 1,
+    "env.estimate": None,
+    "env.start_distribution": None,
+    "evaluation.draws": "fixed",
 }
 _GIVEN = {"env": ("discount",), "features": ("mdp",)}  # parameters that are no settings of a group
 _LINEAR = "mqlearn.Linear"  # the object of the group `linear`, which names none

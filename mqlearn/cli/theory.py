@@ -1,0 +1,126 @@
+"""`mqlearn theory`: what theory predicts for a cell, beside what a finished run of it measured."""
+
+import itertools
+import json
+import shlex
+import textwrap
+from collections.abc import Sequence
+from typing import Any
+
+from mqlearn.cli.arguments import CONFIG_DIR, parse
+from mqlearn.errors import SettingError
+from mqlearn.experiments.settings import compose
+from mqlearn.experiments.settings.cell import Cell, build, build_environment
+from mqlearn.paths import outputs_folder
+from mqlearn.problems.mdp import FiniteMDP
+
+_WIDTH = 80
+
+
+def theory(arguments: Sequence[str]) -> int:
+    """`mqlearn theory`: print tables, write --json; returns 0. Raises SettingError for an environment without model."""
+    from mqlearn.analysis.predictions import predictions
+    from mqlearn.files import deliver
+    from mqlearn.storage.runs import plain
+
+    options = parse(arguments, values=CONFIG_DIR, written=("--json",))
+    settings = compose.compose(options.overrides, options.config_dir)
+    mdp = build_environment(settings)
+    if not isinstance(mdp, FiniteMDP):
+        raise SettingError("env", mdp.name, "no exact model: theory has nothing to compute from")
+    cell = build(settings)
+    facts = predictions(cell, finished(cell))
+    config = ["--config-dir", options.config_dir] if options.config_dir else []
+    facts["command"] = shlex.join(["mqlearn", "run", *config, *options.overrides])
+    if "--json" in options.files:
+        text = json.dumps(plain(facts, finite=True), indent=2, ensure_ascii=False, allow_nan=False)
+        deliver("--json", options.files["--json"], text + "\n")
+        if str(options.files["--json"]) == "-":
+            return 0
+    print(terminal(facts))
+    return 0
+
+
+def finished(cell: Cell) -> Any:
+    """A finished run of the cell's digest on this disk, of any experiment; None if there is none."""
+    from mqlearn.experiments.settings import identity
+    from mqlearn.storage import lookup, runs
+
+    outputs = outputs_folder()
+    for folder in sorted((outputs / "runs").glob(f"*/{cell.digest[:16]}")):
+        run = runs.complete(folder, cell.digest)
+        if run is not None:
+            return run
+    name = cell.settings["experiment"]["name"]
+    return lookup.finished(outputs, name, store=None, digests=[cell.digest], digest_of=identity.digest_of).get(
+        cell.digest
+    )
+
+
+# --- tables for people --------------------------------------------------------------------------------------------
+
+
+def terminal(facts: dict[str, Any]) -> str:
+    """At most 80 columns."""
+    head = f"{facts['environment']}, discount {facts['discount']:g}, reward {facts['reward']}, {facts['sampling']}"
+    lines = [*textwrap.wrap(head, _WIDTH), *textwrap.wrap(facts["cell"], _WIDTH), "", "Assumptions"]
+    for one in facts["assumptions"]:
+        value = "" if one["value"] is None else f"{one['value']:.5g}"
+        lines += _hanging(f"  {one['name']:13} {one['verdict']:14} {value:>10}  ", one["reason"])
+    lines += ["", *_asymptotic(facts), "", *_bounds(facts)]
+    measured = facts["measured"]
+    if measured is None:
+        lines += ["", "No finished run of this digest; this command makes one:"]
+        words = textwrap.wrap(facts["command"], _WIDTH - 4, break_long_words=False, break_on_hyphens=False)
+        lines += [" \\\n    ".join(["  " + words[0], *words[1:]])]
+    else:
+        kinds = [f"{name} {measured[kind]:.4g}" for name, kind in (("sup", "sup"), ("rms", "rms")) if kind in measured]
+        lines += ["", *textwrap.wrap(f"Measured at k = {measured['iteration']}: {', '.join(kinds)} error", _WIDTH)]
+    return "\n".join(lines)
+
+
+def _asymptotic(facts: dict[str, Any]) -> list[str]:
+    rows = facts["asymptotic"]
+    if not rows:
+        return [f"No asymptotic constants: {facts['asymptotic_reason']}"]
+    least = next(iter(rows.values()))
+    head = f"Error times sqrt(k), {facts['norm']}, for large k"
+    lines = [head, f"  {'':28} {'rms':>8} {'largest':>8} {'E sup':>8}   times the floor"]
+    lines += [f"  {'floor':28} " + " ".join(f"{least[f'floor_{kind}_sqrt_k']:8.4f}" for kind in ("rms", "max", "sup"))]
+    for name, row in rows.items():
+        if row["reason"] is not None:
+            lines += _hanging(f"  {name:28} ", row["reason"])
+            continue
+        numbers = " ".join(f"{row[f'{kind}_sqrt_k']:8.4f}" for kind in ("rms", "max", "sup"))
+        lines += [f"  {name:28} {numbers}   {row['rms_efficiency']:.3f} rms, {row['sup_efficiency']:.3f} sup"]
+    measured = [f"{kind} {least[key]:.4f}" for kind in ("rms", "sup") if (key := f"measured_{kind}_sqrt_k") in least]
+    if measured:
+        shares = [f"{least[key]:.3f}" for kind in ("rms", "sup") if (key := f"measured_{kind}_efficiency") in least]
+        text = f"measured, times sqrt(k): {', '.join(measured)}; times the floor: {', '.join(shares)}"
+        lines += textwrap.wrap(text, _WIDTH, initial_indent="  ", subsequent_indent="  ")
+    if least["tied_states"]:
+        text = f"approximate: {least['tied_states']} states have several optimal actions, which share equally here"
+        lines += textwrap.wrap(text, _WIDTH, initial_indent="  ", subsequent_indent="  ")
+    if "exact" in least:
+        k, rms = least["exact"]["iteration"][-1], least["exact"]["rms"][-1]
+        text = f"exact rms error at k = {k}, the optimal policy held fixed: {rms:.5g}"
+        lines += textwrap.wrap(text, _WIDTH, initial_indent="  ", subsequent_indent="  ")
+    return lines
+
+
+def _bounds(facts: dict[str, Any]) -> list[str]:
+    lines = []
+    for one in facts["bounds"]:
+        said = "vacuous: " if one["vacuous"] else ""
+        lines += _hanging(
+            f"  {one['name']:22} {one['value']:10.4g}  ", f"{said}{one['trivial']:.4g} is known; {one['assumes']}"
+        )
+    if facts["bias"] is not None:
+        lines += _hanging(f"  {'bias, the lemma':22} {facts['bias']['bound']:10.4g}  ", f"tau {facts['bias']['tau']}")
+    lines = ["Bounds at the last iteration", *lines] if lines else ["No bound with known constants covers this cell"]
+    slopes = [_hanging("  ", f"{name}: {slope}") for name, slope in facts["slopes"].items()]
+    return [*lines, "Rates of theorems whose constants are missing", *itertools.chain.from_iterable(slopes)]
+
+
+def _hanging(start: str, text: str) -> list[str]:
+    return textwrap.wrap(text, _WIDTH, initial_indent=start, subsequent_indent=" " * min(len(start), 32))

@@ -1,0 +1,49 @@
+"""An interval for each entry of Q* from one run: random scaling (Lee, Liao, Seo, Shin 2022; Li et al. 2021).
+
+For the mean m_k of synchronous iterates with a step k^-w, 1/2 < w < 1, sqrt(T) (m_T - Q*) is asymptotically normal with
+a variance that nobody knows. Divided by the spread of its own path,
+
+    V_T = T^-2 sum_s s^2 (m_s - m_T)^2,      sqrt(T) (m_T - Q*)/sqrt(V_T) -> W(1)/sqrt(int (W(r) - r W(1))^2 dr),
+
+whose quantiles are known (Abadir and Paruolo 1997): no variance is estimated, and no second run is needed.
+It is a statement for large T. On a garnet of three states (g = .6, w = .6, T = 4000) intervals of 95 % covered 91 % of
+the time from a start at Q*, 95 % from 0, whose transient widens them.
+"""
+
+import numpy as np
+
+from mqlearn.errors import SettingError
+
+QUANTILES = {0.8: 3.875, 0.9: 5.323, 0.95: 6.747, 0.98: 8.613}  # two-sided, by level
+
+
+class RandomScaling:
+    """The running mean of iterates and the spread of its path; memory of four tables, whatever the number of iterates.
+
+    Give it Q_1, Q_2, ... in turn, arrays of one shape (several seeds may be stacked), by `add`.
+    """
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def add(self, q: np.ndarray) -> None:
+        if self.count == 0:
+            self.first = np.array(q, dtype=float)  # means are kept relative to it: less is lost by subtraction
+            self.mean, self.linear, self.square = (np.zeros_like(self.first) for _ in range(3))
+        self.count += 1
+        self.mean = self.mean + (q - self.first - self.mean) / self.count
+        weighted = self.count**2 * self.mean
+        self.linear = self.linear + weighted
+        self.square = self.square + weighted * self.mean
+
+    def interval(self, level: float = 0.95) -> tuple[np.ndarray, np.ndarray]:
+        """Lower and upper ends, of the shape of the iterates. Raises SettingError for a level without a quantile."""
+        if level not in QUANTILES:
+            raise SettingError("level", level, f"must be one of {', '.join(map(str, QUANTILES))}")
+        if self.count < 2:
+            raise SettingError("iterations", self.count, "an interval needs at least two iterates")
+        t = self.count
+        weight = t * (t + 1) * (2 * t + 1) / 6  # of all s^2
+        v = np.maximum(self.square - 2 * self.mean * self.linear + weight * self.mean**2, 0.0) / t**2
+        half, centre = QUANTILES[level] * np.sqrt(v / t), self.first + self.mean
+        return centre - half, centre + half
