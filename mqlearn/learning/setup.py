@@ -22,7 +22,7 @@ from mqlearn.learning.learners import Linear, with_state
 from mqlearn.learning.metrics import Evaluation, Metric
 from mqlearn.learning.sampling import Sampling, Synchronous
 from mqlearn.learning.simulation import check as check_simulation
-from mqlearn.learning.stateful.check import check, check_place
+from mqlearn.learning.stateful.check import check, check_on
 from mqlearn.problems.environments.simulator import Simulator
 from mqlearn.problems.features import Features
 from mqlearn.problems.mdp import FiniteMDP
@@ -82,8 +82,8 @@ class Setup:
         rule = rule if self.step_size is None else rule.with_step_size(self.step_size)
         rule = rule.at(self.mdp.discount) if isinstance(rule, Stateful) else rule
         check(rule, self.mdp.discount)
-        if isinstance(self.mdp, FiniteMDP):
-            check_place(with_state(rule, self.features, self.linear), self.sampling, self.features, self.linear)
+        own = with_state(rule, self.features, self.linear)
+        check_on(self.mdp, own, self.sampling, self.features, self.linear, self.n_seeds)
         return rule
 
 

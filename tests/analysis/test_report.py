@@ -226,7 +226,7 @@ def test_a_rule_of_the_user_and_the_same_without_its_module(filled, mqlearn, wor
     own = ("--config-dir", "conf", "plugins=[report_rules]", "algorithm=own", "experiment.name=own", "tracking=none")
     assert mqlearn("run", *own, "iterations=20", "n_seeds=2").code == 0
     arguments = ("report", "experiment.name=own", "tracking=none", "--output", "a.html")
-    assert mqlearn(*arguments).code == 0
+    assert mqlearn(*arguments, "plugins=[report_rules]").code == 0
     assert any(line.strip() in text for text in read(work / "a.html").all("code"))
     monkeypatch.delitem(sys.modules, "report_rules")
     cell._build.cache_clear()

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 from mqlearn.analysis.comparison.selection import EXTENT, SILENT, shown
+from mqlearn.errors import SettingError
 from mqlearn.experiments.settings import identity
 from mqlearn.experiments.settings.recipes import flat, text_of
 from mqlearn.paths import CONF
@@ -93,12 +94,22 @@ def planned(name: str, config_dir: str | None = None) -> dict[str, CurveName]:
     panels = {words: panel for panel, words in said.items()}
     expanded = expand(spec, [f"experiment={name}"])
     places = [(said[panel], label, one) for panel, label, one in expanded if panels[said[panel]] == panel]
-    composed = compose.compose_all([one for _, _, one in places], config_dir)
+    composed = map(_settled, compose.compose_all([one for _, _, one in places], config_dir))
     several = len(panels) > 1
     return {
         identity.rule_key(one): CurveName(plain_label(label), words if several else "")
         for one, (words, label, _) in zip(composed, places, strict=True)
     }
+
+
+def _settled(settings: dict[str, Any]) -> dict[str, Any]:
+    """As the record of a run has them; a rule whose module is not here has no runs that could be labelled."""
+    from mqlearn.experiments.settings import own_step_size
+
+    try:
+        return own_step_size.settled(settings)
+    except SettingError:
+        return settings
 
 
 def plain_label(label: str) -> str:

@@ -104,8 +104,7 @@ def _build(text: str, *, recorded: bool) -> Cell:
     from mqlearn.learning.sampling import Synchronous
     from mqlearn.learning.setup import check_together, resolve_reward
     from mqlearn.learning.stateful.check import check as check_rule
-    from mqlearn.learning.stateful.check import check_place
-    from mqlearn.problems.mdp import FiniteMDP
+    from mqlearn.learning.stateful.check import check_on
 
     for group in _GROUPS:  # a label that is not given
         node = settings.get(group)
@@ -155,8 +154,7 @@ def _build(text: str, *, recorded: bool) -> Cell:
         settings["env"]["map"] = list(layout)  # a file is not needed again
     settings["reward"] = resolve_reward(settings["reward"], isinstance(sampling, Synchronous))
     check_together(mdp, sampling, features, settings["reward"], metrics)  # type: ignore  # made: there are no errors
-    if isinstance(mdp, FiniteMDP):
-        check_place(with_state(rule, features, linear), sampling, features, linear)  # type: ignore
+    check_on(mdp, with_state(rule, features, linear), sampling, features, linear, settings["n_seeds"])  # type: ignore
     initial = {name: tuple(value) if isinstance(value := settings[name], list) else value for name in ("q0", "theta0")}
     arguments = {
         "rule": rule,

@@ -6,6 +6,8 @@ from typing import Any
 
 from mqlearn.algorithms import Rule, Stateful
 from mqlearn.errors import SettingError, nearest
+from mqlearn.experiments.settings import instantiate
+from mqlearn.experiments.settings import plugins as user_modules
 
 NAME = "own"
 
@@ -13,6 +15,14 @@ NAME = "own"
 def asked(node: Any) -> bool:
     """Whether a node of settings is that of `step_size=own`."""
     return isinstance(node, dict) and "_target_" not in node and node.get("name") == NAME
+
+
+def settled(settings: dict[str, Any]) -> dict[str, Any]:
+    """Composed settings with what `step_size=own` stands for. Raises SettingError if the rule cannot be made."""
+    if not asked(settings.get("step_size")):
+        return settings
+    rule = instantiate.make("algorithm", settings["algorithm"], user_modules.load(settings.get("plugins") or []))
+    return {**settings, "step_size": resolved(settings["step_size"], rule, settings["discount"])}
 
 
 def resolved(node: dict[str, Any], rule: Rule | Stateful, discount: float) -> dict[str, Any]:
