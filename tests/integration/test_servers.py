@@ -241,6 +241,31 @@ def test_slurm_begins_a_requeued_cell_again_and_ends_one_that_exceeds_its_wallti
         assert "1 failed" in mqlearn(outputs, "status", "experiment.name=default", code=1)
 
 
+def test_slurm_survives_a_node_that_dies_and_one_that_is_drained(reference, tmp_path):
+    needs("slurmctld", "slurmd", "slurmdbd", "munged", "mariadbd", modules=("submitit",))
+    outputs, folder = tmp_path / "outputs", tmp_path / "slurm"
+    asked = [*TWENTY, "hydra/launcher=submitit_slurm", "hydra.launcher.mem_gb=null", "hydra.launcher.mem_per_cpu=300M"]
+    with servers.slurm(folder, "node1", "node2") as environment:
+        called = {"env": os.environ | environment, "text": True, "check": True, "capture_output": True, "timeout": 60}
+        process = start(outputs, "run", "-m", *asked, **environment)
+        servers.wait(lambda: servers.tasks_of("node1") and servers.tasks_of("node2"), "jobs on both nodes", 200)
+        servers.kill_node(folder, "node2")
+        states = ["sinfo", "-h", "-N", "-o", "%N %T"]
+        servers.wait(lambda: "node2 down" in subprocess.run(states, **called).stdout, "the end of node2", 200)
+        with servers.node(folder, "node2", environment):
+            drain = ["scontrol", "update", "nodename=node1", "state=drain", "reason=maintenance"]
+            subprocess.run(drain, **called)
+            text = process.communicate(timeout=580)[0]
+            assert process.returncode == 0 and "20 done" in text and "audit: 20 of 20 cells have one" in text, text
+            assert "node1 drained" in subprocess.run(states, **called).stdout
+            ended = ["sacct", "-n", "-X", "-D", "-o", "nodelist,state"]
+            jobs = {tuple(line.split()) for line in subprocess.run(ended, **called).stdout.splitlines()}
+            assert {("node1", "COMPLETED"), ("node2", "COMPLETED"), ("node2", "NODE_FAIL")} <= jobs
+    uri = f"sqlite:///{outputs}/mlflow.db"
+    assert len(store.finished(uri, "default")) == 20 and store.running(uri, "default") == []
+    np.testing.assert_equal(curves(outputs, uri), reference)
+
+
 def test_the_ui_shows_the_algorithms_side_by_side(tmp_path):
     if browser.PROGRAM is None:
         needs("chromium")
