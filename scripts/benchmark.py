@@ -42,6 +42,7 @@ from typing import Any
 import numpy as np
 
 import mqlearn as mq
+from mqlearn.algorithms.four_numbers import FourNumbers
 from mqlearn.experiments.settings import compose
 from mqlearn.experiments.settings.cell import build, run_cells
 from mqlearn.learning import kernels, learners
@@ -482,6 +483,57 @@ def box_step(_: Yardstick) -> Iterator[Row]:
 # --- figures -----------------------------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True)
+class _StatefulQ(mq.Stateful):
+    """Q-learning as a rule with state."""
+
+    def init(self, q0):
+        return {"q": q0}
+
+    def step(self, z, s, c):
+        s.move(z.q, s.target(z.q), c.alpha)
+
+
+def stateful(_: Yardstick) -> Iterator[Row]:
+    """Rules with state against the kernels of four numbers on Q-learning, 20 seeds; shared: samples drawn before."""
+    lake, small = mq.frozen_lake("8x8", discount=0.9), mq.six_state(discount=0.9)
+    momentum = FourNumbers(mq.MomentumQ())
+    ways = (
+        ("synchronous", mq.Synchronous(), lake, ((_StatefulQ(), 2.0), (mq.DoubleQ(), 3.0), (momentum, 4.0))),
+        ("asynchronous", mq.Markovian(), lake, ((_StatefulQ(), 1.0), (mq.DoubleQ(), 1.2), (momentum, 2.0))),
+        ("asynchronous", mq.Markovian(), small, ((mq.Zap(), 45.0),)),
+    )
+    for way, sampling, mdp, rules in ways:
+        n = 2000 if way == "synchronous" else 20_000
+        four = mq.QLearning()
+        contenders = {"four": _advancing(mdp, sampling, four, n)}
+        for rule, _wanted in rules:
+            contenders[_rule_name(rule)] = _advancing(mdp, sampling, rule.with_step_size(mq.Harmonic()).at(0.9), n)
+        if way == "asynchronous" and mdp is lake:
+            samples = Samples(learners.Chain(mdp, sampling, SEEDS[:20], 0, False))
+            samples.draw(n)
+            rule = _StatefulQ().with_step_size(mq.Harmonic()).at(0.9)
+            contenders["shared"] = _advancing(mdp, sampling, rule, n, samples)
+            rules = (*rules, ("shared", 0.3))
+        seconds = fastest(contenders)
+        for rule, wanted in rules:
+            name = rule if isinstance(rule, str) else _rule_name(rule)
+            time_ns, ratio = seconds[name] / (20 * n) * 1e9, seconds[name] / seconds["four"]
+            yield Row(f"{way[:5]} {name}", time_ns, "ns an iteration", "four numbers", ratio, wanted)
+
+
+def _rule_name(rule: Any) -> str:
+    return {"_StatefulQ": "Q-learning", "FourNumbers": "MomentumQ"}.get(type(rule).__name__, type(rule).__name__)
+
+
+def _advancing(mdp: Any, sampling: Any, rule: Any, n: int, samples: Samples | None = None) -> Callable[[], Any]:
+    """n iterations of 20 seeds of a rule, again and again from where they are."""
+    weights = rule.weights(0, n)
+    common = mdp, sampling, None, mq.Linear(), 0, 0.0, isinstance(sampling, mq.Synchronous), SEEDS[:20]
+    learner = learners.start(*common, samples, rule)
+    return lambda: learner.advance(0, n, weights)
+
+
 def figure1(_: Yardstick) -> Iterator[Row]:
     yield from _figure("figure1", {"": 30, "_redrawn": 6})
 
@@ -577,6 +629,7 @@ BENCHMARKS = {
         asynchronous_one_hot,
         linear_momentum,
         box_step,
+        stateful,
         figure1,
         figure2,
         sweep,

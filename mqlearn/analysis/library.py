@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from mqlearn.errors import SettingError
 from mqlearn.learning.record import table_of_curves
 from mqlearn.paths import outputs_folder
@@ -17,7 +19,7 @@ from mqlearn.storage import runs
 class LoadedRun(runs.Run):
     """A finished run: name, digest, status, summary, settings (nested dict), curves and tables (arrays), folder.
 
-    curves: `iteration` (C,) and each metric (n_seeds, C).
+    curves: `iteration` (C,), `samples` (C,) if recorded, and each metric (n_seeds, C).
     """
 
     def __repr__(self) -> str:
@@ -25,15 +27,17 @@ class LoadedRun(runs.Run):
 
     def frame(self) -> Any:
         """A pandas table with a row for each seed and checkpoint: seed, iteration and a column for each metric."""
-        curves = dict(self.curves)
-        return table_of_curves(curves.pop("iteration"), curves)
+        return table_of_curves(self.curves["iteration"], self._metrics)
 
     def plot(self, metric: str | None = None) -> Any:
         """A Matplotlib figure: mean and 95 % interval of a metric, by default the first, against the iteration."""
         from mqlearn.analysis.figures import quick
 
-        curves = dict(self.curves)
-        return quick.plot(curves.pop("iteration"), curves, metric, title=self.name)
+        return quick.plot(self.curves["iteration"], self._metrics, metric, title=self.name)
+
+    @property
+    def _metrics(self) -> dict[str, np.ndarray]:
+        return {name: curve for name, curve in self.curves.items() if name not in runs.AXES}
 
 
 def load(what: str | Path) -> list[LoadedRun]:

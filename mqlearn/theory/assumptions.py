@@ -41,7 +41,7 @@ class Check(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Monotone:
-    """Assumption 2. low <= delta <= high; worst (d,): a theta at which the ratio is `high`."""
+    """Assumption 2. low <= delta <= high, up to rounding; worst (d,): a theta at which the ratio is `high`."""
 
     low: float
     high: float

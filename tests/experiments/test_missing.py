@@ -70,7 +70,12 @@ def test_what_differs_in_more_than_the_rule_shares_none(overrides):
 
 @pytest.mark.parametrize(
     "overrides",
-    ["sampling.behaviour=epsilon_greedy", "linear.projection=100", "features=tabular sampling.update=rounds"],
+    [
+        "sampling.behaviour=epsilon_greedy",
+        "linear.projection=100",
+        "features=tabular sampling=synchronous",
+        "features=tabular sampling.update=rounds",
+    ],
 )
 def test_rules_that_draw_samples_of_their_own_share_none(overrides):
     assert samples(*overrides.split()) is None

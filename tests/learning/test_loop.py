@@ -19,9 +19,10 @@ from mqlearn.algorithms.step_sizes import Constant, Polynomial, RescaledLinear
 from mqlearn.errors import SettingError
 from mqlearn.learning import kernels
 from mqlearn.learning.learners import Linear
-from mqlearn.learning.loop import checkpoint_iterations, run_together
+from mqlearn.learning.loop import run_together
 from mqlearn.learning.metrics import Evaluation, Measure, greedy_policies
 from mqlearn.learning.sampling import IID, Markovian, Replay, Synchronous, stationary
+from mqlearn.learning.setup import checkpoint_iterations
 from mqlearn.problems.environments import frozen_lake, frozen_lake_blocks
 from mqlearn.problems.features import aggregation, one_hot
 from mqlearn.problems.fixed_points import theta_star

@@ -27,7 +27,7 @@ def found_on(mdp, features):
 def test_assumption_2_is_bounded_from_both_sides(mdp):
     features = mq.one_hot(mdp)
     mu, root, found = found_on(mdp, features)
-    assert found is not None and found.low <= found.high
+    assert found is not None and found.low <= found.high + 1e-10  # a ratio at a small distance rounds
     away = found.worst - root.theta
     gradient = mean_gradient(mdp, features, mu, found.worst)
     assert away @ gradient / (away @ away) == pytest.approx(found.high, rel=1e-4, abs=1e-8)

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mqlearn.learning.loop import fixed_point
+from mqlearn.learning.findings import fixed_point
 from mqlearn.learning.sampling import Synchronous, stationary
 from mqlearn.problems.features import Features
 from mqlearn.problems.fixed_points import mean_gradient

@@ -101,11 +101,10 @@ def _build(text: str, *, recorded: bool) -> Cell:
     for plan in ("figure", "tuning"):  # of an experiment, not settings of its cells
         settings.pop(plan, None)
     from mqlearn.learning.learners import with_state
-    from mqlearn.learning.loop import check_together, resolve_reward
     from mqlearn.learning.sampling import Synchronous
+    from mqlearn.learning.setup import check_together, resolve_reward
     from mqlearn.learning.stateful.check import check as check_rule
-    from mqlearn.learning.stateful.check import check_place
-    from mqlearn.problems.mdp import FiniteMDP
+    from mqlearn.learning.stateful.check import check_on
 
     for group in _GROUPS:  # a label that is not given
         node = settings.get(group)
@@ -155,8 +154,7 @@ def _build(text: str, *, recorded: bool) -> Cell:
         settings["env"]["map"] = list(layout)  # a file is not needed again
     settings["reward"] = resolve_reward(settings["reward"], isinstance(sampling, Synchronous))
     check_together(mdp, sampling, features, settings["reward"], metrics)  # type: ignore  # made: there are no errors
-    if isinstance(mdp, FiniteMDP):
-        check_place(with_state(rule, features, linear), sampling, features, linear)  # type: ignore
+    check_on(mdp, with_state(rule, features, linear), sampling, features, linear, settings["n_seeds"])  # type: ignore
     initial = {name: tuple(value) if isinstance(value := settings[name], list) else value for name in ("q0", "theta0")}
     arguments = {
         "rule": rule,
@@ -174,8 +172,8 @@ def _build(text: str, *, recorded: bool) -> Cell:
 
 def measured_by(cell: Cell) -> list[str]:
     """Names of the metrics that the run of a cell can record."""
-    from mqlearn.learning.loop import default_episodes, resolve_evaluation
     from mqlearn.learning.metrics import recorded
+    from mqlearn.learning.setup import default_episodes, resolve_evaluation
 
     arguments = cell.run_arguments
     evaluation = resolve_evaluation(arguments["evaluation"], default_episodes(cell.mdp, arguments["sampling"]))
@@ -212,7 +210,7 @@ def _discount(name: str, value: Any) -> float:
 
 
 def _initial(name: str, value: Any) -> Any:
-    from mqlearn.learning.loop import checked_initial
+    from mqlearn.learning.setup import checked_initial
 
     checked_initial(name, value)
     return value

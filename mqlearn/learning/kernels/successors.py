@@ -63,10 +63,10 @@ def sweep(successors, thresholds, powers, place, words, first, chosen, y):
     for digit in range(powers.shape[0]):
         power, start = powers[digit], digit * n_groups
         # Load first, choose then: a load under a condition is a branch, and these cannot be foreseen.
-        if successors.shape[0] == 3:  # as on slippery ice, in one pass
+        if successors.shape[0] == 3 and powers.shape[0] > 1:  # as on slippery ice: one pass, the same shares everywhere
+            second, third = thresholds[1, 0], thresholds[2, 0]
             for group in range(n_groups):
                 a, b, c = successors[0, start + group], successors[1, start + group], successors[2, start + group]
-                second, third = thresholds[1, start + group], thresholds[2, start + group]
                 u = np.uint32(words[first + group] * power)
                 a = b if u >= second else a
                 chosen[start + group] = c if u >= third else a

@@ -2,6 +2,8 @@
 
 import inspect
 import keyword
+import math
+import os
 import traceback
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -19,6 +21,8 @@ from mqlearn.learning.stateful.expressions import Layout
 from mqlearn.learning.stateful.module import compiled_step
 from mqlearn.learning.stateful.plain import Pairs, Sweep, Transition
 from mqlearn.linear_solves import solve
+from mqlearn.problems.environments.simulator import Simulator
+from mqlearn.problems.mdp import FiniteMDP
 
 VERBS = ("value", "best", "target", "add", "move", "add_best", "follow", "add_jacobian")
 _WORDS = (*VERBS, "again", "uniform", "discount")
@@ -26,6 +30,7 @@ _OFFSETS = np.array([0, 2, 3, 5, 5])  # of the tiny model: three states with 2, 
 _SUCCESSORS = np.array([[1, 2, 3, 0, 3], [2, 0, 1, 1, 2], [0, 3, 2, 2, 0], [3, 3, 1, 0, 1], [1, 0, 0, 2, 3]])
 _PHI = np.array([[1.0, 0.0, 0.0], [0.0, 0.6, 0.8], [0.5, 0.5, 0.0], [0.0, 1.0, 0.0], [0.3, 0.0, 0.9]])
 _STEPS = 3
+_SIZES = (5, 8)  # of the tables by which the growth of a state is seen
 
 
 def check(rule: Rule | Stateful, discount: float = 0.9) -> None:
@@ -48,6 +53,17 @@ def mode_of(sampling: Sampling, features: Any) -> str:
     if isinstance(sampling, Synchronous):
         return "synchronous"
     return "asynchronous" if features is None else "linear"
+
+
+def check_on(
+    mdp: FiniteMDP | Simulator, rule: Rule | Stateful, sampling: Sampling, features: Any, linear: Any, n_seeds: int
+) -> None:
+    """Refuse a rule that cannot be run on a problem, in a mode, with so many seeds. Raises SettingError."""
+    if isinstance(mdp, Simulator):
+        check_simulated(rule)
+        return
+    check_place(rule, sampling, features, linear)
+    check_memory(rule, len(mdp.pairs) if features is None else features.n_features, n_seeds)
 
 
 def check_place(rule: Rule | Stateful, sampling: Sampling, features: Any, linear: Any) -> None:
@@ -76,6 +92,38 @@ def check_place(rule: Rule | Stateful, sampling: Sampling, features: Any, linear
     if not four and linear.previous_gradient != "stored":
         expected = f"has no meaning for {name}, which keeps in its state what it needs of the past"
         raise SettingError("linear.previous_gradient", linear.previous_gradient, expected)
+
+
+def check_memory(rule: Rule | Stateful, n: int, n_seeds: int) -> None:
+    """Refuse a state that this machine cannot hold: n entries of a table or a parameter. Raises SettingError.
+
+    How its arrays grow is seen from two small ones; a copy is kept to find the step at which a seed diverges.
+    """
+    if not isinstance(rule, Stateful):
+        return
+    small, larger = ({key: np.shape(one) for key, one in rule.init(np.zeros(size)).items()} for size in _SIZES)
+    slope = (n - _SIZES[0]) / (_SIZES[1] - _SIZES[0])
+    grown = [math.prod(a + (b - a) * slope for a, b in zip(small[key], larger[key], strict=True)) for key in small]
+    wanted, has = 16.0 * sum(grown) * n_seeds, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    if wanted > has:
+        expected = (
+            f"keeps a state of {sum(grown):.3g} numbers a seed for {n} entries: {n_seeds} seeds and their copies "
+        )
+        expected += f"need {wanted / 1e9:.3g} GB, and this machine has {has / 1e9:.3g} GB"
+        raise SettingError("algorithm", type(rule).__name__, expected)
+
+
+def check_simulated(rule: Rule | Stateful) -> None:
+    """Refuse on a simulator what needs a model, or a loop of its own. Raises SettingError."""
+    rule = rule.rule if isinstance(rule, FourNumbers) else rule
+    reason = "is not to be had on an environment without a model"
+    if isinstance(rule, Stateful):
+        expected = f"{reason}, where rules with state of their own have no form; take one of four numbers"
+        raise SettingError("algorithm", type(rule).__name__, expected)
+    if rule.batch > 1:
+        raise SettingError("algorithm.batch", rule.batch, f"{reason}: further successors cannot be drawn there")
+    if rule.averaged:
+        raise SettingError("algorithm.averaged", True, f"{reason}: errors cannot be measured there")
 
 
 def _check_numbers(rule: Stateful) -> None:

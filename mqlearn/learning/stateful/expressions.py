@@ -200,6 +200,8 @@ class Expressions:
 
     def _of_subscript(self, node: ast.Subscript) -> Value:
         base = self.lower(node.value)
+        if base.code == "uniform" and isinstance(node.slice, ast.Constant) and node.slice.value in range(4):
+            return self.verbs.coin(node.slice.value)
         if base.kind == TABLE and is_all(node.slice):
             return Value(VECTOR, base.entry)
         if base.kind == PAIRS:

@@ -165,9 +165,11 @@ def compiled_step(rule: Stateful, mode: str, layout: Layout, source: str) -> "Co
         scratch |= {"y2": f"np.empty({m}, np.int64)", "r2": f"np.empty({m})"} if "again" in verbs.uses else {}
     if "uniform" in verbs.uses:
         scratch |= {"own": f"np.zeros((4, {'model.steps' if mode == 'synchronous' else 'CHUNK'}), np.uint32)"}
-        scratch |= {"uniform": "np.zeros(4)"}
         parts["words"] = ["philox_steps(k + done, length, lanes[lane], seed, OWN, own)"]
-        parts["draw"] += [f"uniform[{j}] = own[{j}, i] / 4294967296.0" for j in range(4)]
+        parts["draw"] += [f"uniform_{j} = own[{j}, i] / 4294967296.0" for j in sorted(verbs.coins)]
+        if any(re.search(r"\buniform\b", line) for _, line, _ in text.lines):  # as an array
+            scratch |= {"uniform": "np.zeros(4)"}
+            parts["draw"] += [f"uniform[{j}] = own[{j}, i] / 4294967296.0" for j in range(4)]
     if source == "greedy chain":
         parts["greedy"] = _greedy(rule, layout, mode == "linear")
         scratch |= {"acting": "np.zeros(model.successors.shape[0])"}

@@ -25,6 +25,7 @@ class _Verbs:
         self.batch = batch
         self.averaged = False  # whether what verbs write is noted in `sums`, see `PointVerbs`
         self.uses: set[str] = set()  # of again, uniform
+        self.coins: set[int] = set()  # the uniforms that are read by their numbers
         self.followed: list[str] = []  # names of the lists of entries that `follow` has yet to copy
 
     def statement(self, node: ast.stmt, who: tuple[str, bool], arguments: list[Value], named: dict[str, Value]) -> None:
@@ -74,6 +75,11 @@ class _Verbs:
             return Value(ARRAY, "uniform")
         expected = "is a verb, to be called" if node.attr in _SIGNATURES else "is nothing of a sample"
         return self.text.step.refuse(node, f"s.{node.attr} {expected}{nearest(node.attr, _SIGNATURES)}")
+
+    def coin(self, number: int) -> Value:
+        """s.uniform[number]."""
+        self.coins.add(number)
+        return Value(NUMBER, f"uniform_{number}")
 
     def rewritten(self, base: Value) -> None:
         """A whole table has been changed by a statement."""

@@ -1,0 +1,137 @@
+"""What a run is assembled of: seeds in parts, each with a learner for every rule; what measures and records them."""
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mqlearn.learning.advice import foreseen, without_effect
+from mqlearn.learning.findings import fixed_point
+from mqlearn.learning.learners import can_share, shared_samples, start, with_state
+from mqlearn.learning.lockstep import Course, Part
+from mqlearn.learning.metrics import Measure, SimulationMeasure
+from mqlearn.learning.record import Recorder
+from mqlearn.learning.sampling import Synchronous
+from mqlearn.learning.setup import AnyRule, Setup
+from mqlearn.learning.simulation import SimulatedLearner
+from mqlearn.problems.environments.simulator import Simulator
+from mqlearn.problems.mdp import FiniteMDP
+from mqlearn.problems.solvers import optimal
+
+_FEW_SEEDS = 16  # fewer synchronous seeds cost a worker as much time as these
+_VECTOR = 8  # synchronous seeds are dealt to workers in whole vectors
+_LONGEST = 1_000_000  # iterations of a block: its weights are kept in memory, 32 bytes an iteration
+_REPORTS = 16  # of progress at least with tables, however few the checkpoints,
+_SHORTEST = 1000  # unless so few iterations pass between them
+_CHUNKS = 16  # of a block on chains; its samples are kept in memory, 8 bytes each,
+_SAMPLED_SEEDS = 64  # for at most so many seeds a part
+_SEEDS = 512  # of a part with tables: what is needed while they are advanced and measured is freed again
+
+
+@dataclass(frozen=True)
+class Assembly:
+    """parts: of the seeds.   courses: of the rules.   measure: (column, learner) -> metric -> (seeds,) values.
+    facts: known before the run.   workers: threads.   block: iterations that are computed at a time."""
+
+    parts: Sequence[Part]
+    courses: Sequence[Course]
+    measure: Callable[[int, Any], dict[str, np.ndarray]]
+    facts: dict[str, Any]
+    workers: int
+    block: int
+
+
+def assembled(setup: Setup, rules: Sequence[AnyRule]) -> Assembly:
+    """A run of these rules, before iteration 0."""
+    facts: dict[str, Any] = {}
+    warnings: list[str] = []
+    if isinstance(setup.mdp, FiniteMDP):
+        measure, optimal_q = _exact_measure(setup, facts, warnings), optimal(setup.mdp).q
+    else:
+        measure, optimal_q = SimulationMeasure(setup.evaluation, setup.iteration), None
+    warnings += without_effect(
+        setup.mdp, setup.sampling, setup.features, setup.linear, setup.evaluation, setup.q0, setup.theta0
+    )
+    workers = _workers(setup)
+    parts = _parts(setup, rules, workers)
+    courses = [
+        Course(
+            with_state(rule, setup.features, setup.linear),
+            Recorder(setup.mdp, optimal_q, setup.iteration, setup.n_seeds),
+            foreseen(setup.mdp, rule, setup.sampling, setup.iterations) + warnings,
+        )
+        for rule in rules
+    ]
+    return Assembly(parts, courses, measure, facts, min(workers, len(parts)), _longest_block(setup))
+
+
+def _exact_measure(setup: Setup, facts: dict[str, Any], warnings: list[str]) -> Measure:
+    """Measures against the exact optimum, and theta* with features; facts and warnings are added to what is given."""
+    mdp, evaluation, point = setup.mdp, setup.evaluation, None
+    assert isinstance(mdp, FiniteMDP)
+    optimum = optimal(mdp)
+    warnings += [*mdp.notes, *evaluation.warnings(mdp)]
+    if setup.features is not None:
+        warnings += setup.features.warnings()
+        found, point = fixed_point(mdp, setup.features, setup.sampling, setup.theta0, warnings)
+        facts |= found
+    quarters = (setup.iterations // 4, setup.iterations // 2, setup.iterations)
+    exact = tuple(int(np.abs(setup.iteration - quarter).argmin()) for quarter in quarters)
+    episodes, limit = evaluation if evaluation.episodes else None, evaluation.limit(mdp)
+    return Measure(mdp, optimum, setup.metrics, episodes, exact, point, setup.seed, setup.iteration, limit)
+
+
+def _parts(setup: Setup, rules: Sequence[AnyRule], workers: int) -> list[Part]:
+    """The seeds in parts, in each a learner for every rule, and the samples that the rules share."""
+    mdp, sampling, features, linear, seed = setup.mdp, setup.sampling, setup.features, setup.linear, setup.seed
+    if isinstance(mdp, Simulator):
+        simulated = (mdp, sampling, features, linear)
+        return [
+            Part(None, {i: SimulatedLearner(*simulated, some, seed, setup.theta0) for i in range(len(rules))})
+            for some in _deal(setup, workers, _SAMPLED_SEEDS)
+        ]
+    # Of one table alone the kernel that draws as it learns is quicker.
+    shared = can_share(sampling, features, linear) and (features is not None or len(rules) > 1)
+    mean = setup.reward == "mean"
+    parts = []
+    for some in _deal(setup, workers, _SAMPLED_SEEDS if shared or features is not None else _SEEDS):
+        samples = shared_samples(mdp, sampling, features, linear, seed, mean, some) if shared else None
+        common = (mdp, sampling, features, linear, seed, setup.initial, mean, some, samples)
+        parts.append(Part(samples, {number: start(*common, rule) for number, rule in enumerate(rules)}))
+    return parts
+
+
+def _workers(setup: Setup) -> int:
+    """Threads."""
+    cores = len(os.sched_getaffinity(0))
+    if setup.n_workers is not None:
+        return setup.n_workers
+    if isinstance(setup.mdp, Simulator):
+        return 1  # Gymnasium's steps are Python: threads would take turns, and lose time at every turn
+    return max(1, min(cores, setup.n_seeds // _FEW_SEEDS)) if setup.synchronous else cores
+
+
+def _deal(setup: Setup, workers: int, most: int) -> list[np.ndarray]:
+    """Seed indices (uint32) of each part: at most so many, and enough parts for the workers."""
+    n_seeds, whole = setup.n_seeds, _VECTOR if setup.synchronous else 1
+    n_parts = max(workers, -(-n_seeds // most))
+    step = -(-n_seeds // (n_parts * whole)) * whole
+    return [np.arange(i, min(i + step, n_seeds), dtype=np.uint32) for i in range(0, n_seeds, step)]
+
+
+def _longest_block(setup: Setup) -> int:
+    """Iterations that are computed at a time between checkpoints.
+
+    After each block divergence is looked for, and progress told. That a seed has diverged must not depend on other
+    seeds, on rules beside it, on workers or on whether anyone is told: neither may the length of blocks.
+    """
+    if isinstance(setup.mdp, Simulator):
+        return max(1, setup.iterations)  # the ends of blocks show in the last bits
+    from mqlearn.learning.kernels import CHUNK
+
+    if setup.features is None:
+        most = _LONGEST if isinstance(setup.sampling, Synchronous) else _CHUNKS * CHUNK  # samples may be shared
+        return max(_SHORTEST, min(most, setup.iterations // _REPORTS))
+    return _CHUNKS * CHUNK  # whole ones, of which the ends do not show

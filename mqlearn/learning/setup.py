@@ -1,0 +1,241 @@
+"""The settings of a run: each checked alone and all together, defaults resolved, in one frozen `Setup`.
+
+`validated` states the keywords of `mq.run` and their defaults, once: `keywords_of` gives them to `run` and
+`run_together`.
+"""
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+import numpy as np
+
+from mqlearn.algorithms.rule import Rule
+from mqlearn.algorithms.stateful import Stateful
+from mqlearn.algorithms.step_sizes import StepSize
+from mqlearn.checks import choice, finite_number, whole
+from mqlearn.errors import SettingError
+from mqlearn.learning.bar import Bar
+from mqlearn.learning.initial import Initial
+from mqlearn.learning.learners import Linear, with_state
+from mqlearn.learning.metrics import Evaluation, Metric
+from mqlearn.learning.sampling import Sampling, Synchronous
+from mqlearn.learning.simulation import check as check_simulation
+from mqlearn.learning.stateful.check import check, check_on
+from mqlearn.problems.environments.simulator import Simulator
+from mqlearn.problems.features import Features
+from mqlearn.problems.mdp import FiniteMDP
+
+Environment = FiniteMDP | Simulator
+AnyRule = Rule | Stateful
+Progress = Callable[[int, float], None]
+
+_EPISODES, _SIMULATED_EPISODES = 150, 10  # of an evaluation, unless set; Gymnasium's own steps are slow
+
+_E = TypeVar("_E")
+_R = TypeVar("_R")
+_T = TypeVar("_T")
+_P = ParamSpec("_P")
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Setup:
+    """What a run is made of, but for its rules. `validated` makes it.
+
+    iteration: (C,) int64 checkpoints, the last is T.   step_size: of every rule, None leaves each its own.
+    evaluation: with its number of episodes.   n_workers: threads, None for as many as suit.   reward: mean or sampled.
+    The other fields are as in `mqlearn.run`.
+    """
+
+    mdp: Environment
+    iteration: np.ndarray
+    n_seeds: int
+    seed: int
+    step_size: StepSize | None
+    sampling: Sampling
+    features: Any
+    linear: Linear
+    evaluation: Evaluation
+    n_workers: int | None
+    reward: str
+    q0: Initial
+    theta0: Initial
+    metrics: Mapping[str, Metric]
+    progress: Progress | None
+
+    @property
+    def iterations(self) -> int:
+        return int(self.iteration[-1])
+
+    @property
+    def synchronous(self) -> bool:
+        return isinstance(self.sampling, Synchronous)
+
+    @property
+    def initial(self) -> Initial:
+        """Q_0 of tables, theta_0 with features."""
+        return self.q0 if self.features is None else self.theta0
+
+    def ready(self, rule: AnyRule) -> AnyRule:
+        """The rule with its step size, at the discount of the problem. Raises SettingError if it cannot be run here."""
+        rule = rule if self.step_size is None else rule.with_step_size(self.step_size)
+        rule = rule.at(self.mdp.discount) if isinstance(rule, Stateful) else rule
+        check(rule, self.mdp.discount)
+        own = with_state(rule, self.features, self.linear)
+        check_on(self.mdp, own, self.sampling, self.features, self.linear, self.n_seeds)
+        return rule
+
+
+def validated(
+    mdp: Environment,
+    *,
+    iterations: int,
+    n_seeds: int = 20,
+    seed: int = 0,
+    step_size: StepSize | None = None,
+    sampling: Sampling | None = None,
+    features: Any = None,
+    linear: Linear | None = None,
+    evaluation: Evaluation | None = None,
+    checkpoints: str = "log",
+    n_checkpoints: int = 200,
+    n_workers: int | None = None,
+    reward: str = "auto",
+    q0: Initial = 0.0,
+    theta0: Initial = 0.0,
+    metrics: Mapping[str, Metric] | None = None,
+    progress: Progress | bool | None = None,
+) -> Setup:
+    """The setup that these keywords of `mqlearn.run` describe. Raises SettingError for one that is not admissible."""
+    bar = progress is None or isinstance(progress, bool)
+    for name, given, fits, expected in (
+        ("env", mdp, isinstance(mdp, Environment), "an environment, such as mq.frozen_lake()"),
+        ("step_size", step_size, step_size is None or callable(step_size), "a step size, such as mq.Constant(0.1)"),
+        ("sampling", sampling, isinstance(sampling, Sampling | None), "a sampling mode, such as mq.Markovian()"),
+        ("linear", linear, isinstance(linear, Linear | None), "mq.Linear(...)"),
+        ("evaluation", evaluation, isinstance(evaluation, Evaluation | None), "mq.Evaluation(...)"),
+        ("metrics", metrics, isinstance(metrics, Mapping | None), "a mapping from names to functions"),
+        ("progress", progress, bar or callable(progress), "True, or a function (k, error)"),
+    ):
+        if not fits:
+            raise SettingError(name, given, f"must be {expected}")
+    q0, theta0 = checked_initial("q0", q0), checked_initial("theta0", theta0)
+    whole("iterations", iterations, 0)
+    whole("n_seeds", n_seeds, 1)
+    whole("seed", seed, 0, 2**32 - 1)
+    whole("n_checkpoints", n_checkpoints, 1)
+    whole("n_workers", n_workers, 1, null="one thread a core")
+    sampling = Synchronous() if sampling is None else sampling
+    synchronous = isinstance(sampling, Synchronous)
+    reward = resolve_reward(reward, synchronous)
+    check_together(mdp, sampling, features, reward, metrics)
+    if isinstance(progress, bool):
+        progress = Bar(iterations) if progress else None
+    return Setup(
+        mdp=mdp,
+        iteration=checkpoint_iterations(iterations, checkpoints, n_checkpoints, quarters=not synchronous),
+        n_seeds=n_seeds,
+        seed=seed,
+        step_size=step_size,
+        sampling=sampling,
+        features=features,
+        linear=Linear() if linear is None else linear,
+        evaluation=resolve_evaluation(evaluation, default_episodes(mdp, sampling)),
+        n_workers=n_workers,
+        reward=reward,
+        q0=q0,
+        theta0=theta0,
+        metrics=metrics or {},
+        progress=progress,
+    )
+
+
+def keywords_of(
+    model: Callable[Concatenate[Any, _P], Any],
+) -> Callable[[Callable[Concatenate[_E, _R, ...], _T]], Callable[Concatenate[_E, _R, _P], _T]]:
+    """For a function (mdp, rules, **settings): its signature has the keywords of `model`, which takes the settings."""
+    keywords = [one for one in inspect.signature(model).parameters.values() if one.kind is one.KEYWORD_ONLY]
+
+    def give(function: Any) -> Any:
+        signature = inspect.signature(function)
+        own = list(signature.parameters.values())[:2]
+        function.__signature__ = signature.replace(parameters=[*own, *keywords])
+        return function
+
+    return give
+
+
+# --- single settings, checked and resolved ------------------------------------------------------------------------
+
+
+def checked_rules(rules: Any) -> list[AnyRule]:
+    """The rules as a list. Raises SettingError for what is no rule."""
+    if isinstance(rules, AnyRule) or not hasattr(rules, "__iter__"):
+        raise SettingError("rules", rules, "must be a list of rules")
+    rules = list(rules)
+    for rule in rules:
+        if not isinstance(rule, AnyRule):
+            raise SettingError("algorithm", rule, "must be a rule, such as mq.QLearning()")
+    return rules
+
+
+def checked_initial(name: str, value: Any) -> Initial:
+    """A number, or a range of numbers (low, high). Raises SettingError for anything else."""
+    ends = [finite_number(end) for end in (value if isinstance(value, list | tuple) else [value])]
+    low, high = (ends[0], ends[-1]) if 1 <= len(ends) <= 2 else (None, None)
+    if low is None or high is None or low > high:
+        raise SettingError(name, value, "must be a number, or [low, high] for uniform initial values")
+    return tuple(value) if isinstance(value, list | tuple) else value
+
+
+def check_together(
+    mdp: Environment, sampling: Sampling, features: Any, reward: str, metrics: Mapping[str, Metric] | None
+) -> None:
+    """Refuse parts that are sound alone but cannot make a run together. Raises SettingError."""
+    if isinstance(mdp, Simulator):
+        check_simulation(mdp, sampling, features, reward, metrics)
+    elif isinstance(sampling, Synchronous):
+        if features is not None:
+            raise SettingError("sampling", sampling.name, "works with tables only; use markovian, replay or iid")
+    else:
+        sampling.policy(mdp)
+        if not isinstance(features, Features | None) or (features and len(features.active) != len(mdp.pairs)):
+            given, n = getattr(features, "name", features), len(mdp.pairs)
+            raise SettingError("features", given, f"must be features of the {n} learned pairs of {mdp.name}, or None")
+
+
+def default_episodes(mdp: Any, sampling: Any) -> int:
+    """Greedy episodes of an evaluation, unless set."""
+    if not isinstance(mdp, FiniteMDP):
+        return _SIMULATED_EPISODES
+    return 0 if isinstance(sampling, Synchronous) else _EPISODES
+
+
+def resolve_evaluation(evaluation: Evaluation | None, episodes: int) -> Evaluation:
+    """The evaluation with its default number of episodes."""
+    evaluation = Evaluation() if evaluation is None else evaluation
+    return replace(evaluation, episodes=episodes) if evaluation.episodes is None else evaluation
+
+
+def resolve_reward(reward: str, synchronous: bool) -> str:
+    """mean or sampled. Raises SettingError."""
+    if choice("reward", reward, ("auto", "mean", "sampled")) == "auto":
+        return "mean" if synchronous else "sampled"
+    return reward
+
+
+def checkpoint_iterations(iterations: int, spacing: str, n: int, *, quarters: bool = False) -> np.ndarray:
+    """Increasing iterations (at most n, int64) from 0 to `iterations`: evenly spaced, or evenly in the logarithm.
+
+    With `quarters`, T/4 and T/2 are among them.
+    """
+    if choice("checkpoints", spacing, ("log", "linear")) == "linear":
+        points = np.linspace(0, iterations, max(n, 2))
+    else:
+        points = np.concatenate([[0.0], np.geomspace(1, max(iterations, 1), n - 1) if n > 2 else [iterations]])
+    if quarters:
+        points = np.concatenate([points, [iterations // 4, iterations // 2]])
+    points = np.unique(np.rint(points).astype(np.int64))
+    points = points[points <= iterations]
+    return points[-1:] if n == 1 else points
