@@ -167,6 +167,26 @@ def kill_node(folder: Path, name: str) -> None:
             os.kill(pid, signal.SIGKILL)
 
 
+@contextlib.contextmanager
+def ray(folder: Path) -> Iterator[tuple[str, tuple[int, int]]]:
+    """The address of a Ray cluster of one core a node, and the processes that its two nodes are below."""
+    port = free_port()
+    start = [Path(sys.executable).with_name("ray"), "start", "--block", "--num-cpus=1", "--node-ip-address=127.0.0.1"]
+    start += ["--min-worker-port=0", "--max-worker-port=0", "--object-store-memory=100000000", "--disable-usage-stats"]
+    head = [*start, "--head", f"--port={port}", f"--temp-dir={folder}", "--include-dashboard=false"]
+    log, address = folder / "start.log", f"127.0.0.1:{port}"
+    nodes = [sys.executable, "-c", f"import ray; ray.init('{address}', log_to_driver=False); print(len(ray.nodes()))"]
+
+    def number() -> str:
+        return subprocess.run(nodes, capture_output=True, text=True, timeout=60).stdout.strip()
+
+    with process(head, log) as first:
+        wait(lambda: number() == "1", "the head", 200, log)
+        with process([*start, f"--address={address}"], log) as second:
+            wait(lambda: number() == "2", "a second node", 200, log)
+            yield address, (first, second)
+
+
 def _munge(stack: contextlib.ExitStack, folder: Path) -> None:
     place = Path("/run/munge")
     place.mkdir(exist_ok=True)

@@ -188,6 +188,32 @@ def test_ray_on_this_machine_equals_one_process(reference, tmp_path):
     np.testing.assert_equal(curves(outputs), reference)
 
 
+def test_ray_that_runs_already_is_used_by_its_address(reference, tmp_path, monkeypatch):
+    needs(modules=("ray", "hydra_plugins.hydra_ray_launcher"))
+    outputs = tmp_path / "elsewhere"
+    for key, value in {"RAY_USAGE_STATS_ENABLED": "0", "RAY_AUTH_MODE": "disabled"}.items():
+        monkeypatch.setenv(key, value)
+    with tempfile.TemporaryDirectory(prefix="ray") as place, servers.ray(Path(place)) as (address, nodes):
+        asked = [*TWENTY, "hydra/launcher=ray", f"hydra.launcher.ray.init.address={address}"]
+        below: dict[int, set[int]] = {node: set() for node in nodes}
+        process = start(outputs, "run", "-m", *asked)
+
+        def ended() -> bool:
+            for node, pids in below.items():
+                pids |= {*processes.descendants(node)}
+            return process.poll() is not None
+
+        servers.wait(ended, "the end of the sweep", 400)
+        text = process.communicate()[0]
+        assert process.returncode == 0 and "20 done" in text and "audit: 20 of 20 cells have one" in text, text
+        assert all(map(lives, nodes))
+        ran = {json.loads(path.read_text())["pid"] for path in outputs.glob("sweeps/*/cells/*.json")}
+        assert all(ran & pids for pids in below.values())
+    uri = f"sqlite:///{outputs}/mlflow.db"
+    assert len(store.finished(uri, "default")) == 20 and store.running(uri, "default") == []
+    np.testing.assert_equal(curves(outputs, uri), reference)
+
+
 def lives(pid: int) -> bool:
     return journal.alive({"state": "running", "pid": pid, "host": socket.gethostname()})
 
