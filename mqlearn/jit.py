@@ -32,8 +32,8 @@ from numba.misc.appdirs import AppDirs
 
 _CHECKSUM = hashlib.sha256().digest_size
 
-# Inlined by numba itself: left to LLVM, a call may stay in a loop, keep it from being vectorised, or take part in the
-# counting of references to arrays.
+# Inlined by numba itself: left to LLVM, a call may stay in a loop, which is then not vectorised, and in which numba
+# counts the references to array arguments at every iteration.
 inlined = njit(inline="always")
 
 

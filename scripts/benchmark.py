@@ -46,7 +46,8 @@ from mqlearn.algorithms.four_numbers import FourNumbers
 from mqlearn.experiments.settings import compose
 from mqlearn.experiments.settings.cell import build, run_cells
 from mqlearn.learning import kernels, learners
-from mqlearn.learning.chains import Samples, copied
+from mqlearn.learning.chains import Chain, Samples, copied
+from mqlearn.learning.learners.synchronous import synchronous_model
 from mqlearn.learning.metrics import Measure
 from mqlearn.learning.record import Recorder
 from mqlearn.learning.simulation import SimulatedLearner
@@ -151,7 +152,7 @@ def _argument(value: Any) -> Any:
     return ctypes.c_long(value) if isinstance(value, int) else ctypes.c_double(value)
 
 
-def _chain_arguments(chain: learners.Chain) -> tuple[ctypes.Structure, list[np.ndarray]]:
+def _chain_arguments(chain: Chain) -> tuple[ctypes.Structure, list[np.ndarray]]:
     """The chain's model and episode starts for C, and the arrays that must stay alive meanwhile."""
     offsets, successors, rewards, thresholds, _ = chain.model
     starts, keep, alias, goal = chain.tables.starts, chain.tables.keep, chain.tables.alias, chain.tables.goal
@@ -199,7 +200,7 @@ def synchronous(c: Yardstick) -> Iterator[Row]:
 
 def _synchronous_in_c(c: Yardstick, mdp: mq.FiniteMDP, rule: mq.Rule, iterations: int) -> np.ndarray:
     """(pairs, 20): the last tables of 20 seeds, as the C computes them."""
-    offsets, successors, rewards, _, reuse, _ = learners.synchronous_model(mdp, mean_reward=True)
+    offsets, successors, rewards, _, reuse, _ = synchronous_model(mdp, mean_reward=True)
     padded = -(-len(SEEDS) // 8) * 8
     q, q_prev = _aligned((len(mdp.pairs), padded)), _aligned((len(mdp.pairs), padded))
     c.call(

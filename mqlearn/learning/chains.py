@@ -1,11 +1,12 @@
-"""The chains that samples come from: the chains of some lanes, and the samples of a block that rules share."""
+"""Sampling chains of seeds, and blocks of samples drawn from them, which rules share."""
 
 import copy
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mqlearn.learning.sampling import IID, Replay, chain_tables, transition_model
+from mqlearn.learning.draw_tables import chain_tables, transition_model
+from mqlearn.learning.sampling import IID, Replay
 from mqlearn.problems.mdp import FiniteMDP
 
 if TYPE_CHECKING:
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def copied(learner: Any) -> Any:
-    """A copy that shares nothing but what never changes; `arrays` names the arrays whose first axis is the lane."""
+    """A copy that shares nothing but what never changes; `arrays` names the arrays whose first axis is the seed."""
     other = copy.copy(learner)
     for name in learner.arrays:
         setattr(other, name, getattr(learner, name).copy())
@@ -21,13 +22,13 @@ def copied(learner: Any) -> Any:
 
 
 def drop_lanes(learner: Any, mask: np.ndarray) -> None:
-    """Keep the lanes of the mask in the arrays that `arrays` names."""
+    """Keep the seeds of the mask (L,) in the arrays that `arrays` names."""
     for name in learner.arrays:
         setattr(learner, name, np.ascontiguousarray(getattr(learner, name)[mask]))
 
 
 class Chain:
-    """The sampling chains of some lanes, and what they have seen.
+    """The sampling chains of L seeds, whose indices are `lanes` (L,) uint32, and what they have seen.
 
     states (L, 6): state, moves of this episode, steps, episodes ended, goals entered, transitions with a reward.
     buffers (L, capacity) uint64: transitions to replay.   visits (L, pairs): of each pair by the chain.
@@ -75,9 +76,9 @@ class Chain:
 
 
 class Samples:
-    """What chains give to learn from, drawn once for every rule that learns from it, a block of iterations at a time.
+    """The samples of chains, drawn a block of iterations at a time, once for all rules that learn from them.
 
-    The chains must not see what is learned. All their lanes are drawn, also those that no rule needs any more.
+    The behaviour must be non-adaptive. Samples are drawn for all seeds, also for those that no rule needs any more.
     """
 
     def __init__(self, chain: Chain) -> None:
@@ -97,7 +98,7 @@ class Samples:
         kernels.samples(c.model, c.tables, c.walks, self.first, self._drawn)
 
     def block(self, k: int, n: int, rows: np.ndarray) -> np.ndarray:
-        """(len(rows), n) samples of iterations k .. k + n - 1 of these lanes: of the last block, or of the next one."""
+        """(len(rows), n) samples of iterations k .. k + n - 1 of these seeds: of the last block, or of the next one."""
         if k == self.k:
             self.draw(n)
         if k != self.first or n > self._drawn.shape[1]:
@@ -112,7 +113,7 @@ class Samples:
         self._drawn = np.empty((len(self.chain.lanes), 0), np.uint64)
 
     def chain_state(self, k: int, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """`states` and `visits` of these lanes' chains before iteration k, in the last block or at its end."""
+        """`states` and `visits` of these seeds' chains before iteration k, in the last block or at its end."""
         from mqlearn.learning import kernels
 
         c = self.chain

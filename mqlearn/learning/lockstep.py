@@ -1,4 +1,4 @@
-"""Rules side by side: some lanes after others, a block of iterations at a time."""
+"""Rules side by side: part after part of the seeds, a block of iterations at a time."""
 
 import time
 from collections.abc import Sequence
@@ -30,13 +30,13 @@ class Course:
 
 @dataclass
 class Part:
-    """Some lanes: the samples that rules share there, if they do, and the learner of each rule that has lanes left."""
+    """Some seeds: the samples that rules share, if they do, and the learner of each rule that has seeds left."""
 
     samples: Samples | None
     learners: dict[int, Any]  # by the number of the rule
 
     def advance(self, k: int, n: int, weights: Sequence[np.ndarray]) -> tuple[dict[int, list[Ended]], np.ndarray]:
-        """Iterations k .. k + n - 1; the lanes that diverged, by rule, and the seconds of drawing and of each rule."""
+        """Iterations k .. k + n - 1; the seeds that diverged, by rule, and the seconds of drawing and of each rule."""
         ended, seconds = {}, np.zeros(1 + len(weights))
         if self.samples is not None and self.learners:
             started = time.perf_counter()
@@ -78,7 +78,7 @@ def advance(pool: ThreadPoolExecutor, parts: Sequence[Part], courses: Sequence[C
 
 
 def _advance(learner: Learner, k: int, n: int, weights: np.ndarray) -> list[Ended]:
-    """Advance, and take out the lanes that diverged; their step is found by replaying the block."""
+    """Advance, and take out the seeds that diverged; their step is found by replaying the block."""
     before = learner.copy()
     learner.advance(k, n, weights)
     diverged = ~(learner.largest() <= DIVERGED)

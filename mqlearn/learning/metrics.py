@@ -10,8 +10,8 @@ import numpy as np
 from mqlearn.checks import choice, whole
 from mqlearn.errors import SettingError, user_code
 from mqlearn.learning.chains import stream_at
+from mqlearn.learning.draw_tables import alias_table, transition_model
 from mqlearn.learning.metric_kinds import BUILT_IN
-from mqlearn.learning.sampling import alias_table, transition_model
 from mqlearn.problems.mdp import FiniteMDP
 from mqlearn.problems.solvers import Optimum, policy_values_at_start
 

@@ -76,7 +76,7 @@ class Result:
 
 @dataclass
 class Ended:
-    """A lane that diverged: the first iteration beyond the bound, the learner before it, its `chain_state` there."""
+    """A seed that diverged: the first iteration beyond the bound, the learner before it, its `chain_state` there."""
 
     lane: int
     step: int

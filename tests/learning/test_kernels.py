@@ -14,8 +14,9 @@ from mqlearn import jit
 from mqlearn.algorithms import MomentumQ, MomentumQLinear, NeSA, QLearning, Rule, SpeedyQ
 from mqlearn.algorithms.step_sizes import Constant, Harmonic, Matched, Polynomial
 from mqlearn.learning import kernels
+from mqlearn.learning.draw_tables import outcome_tables
 from mqlearn.learning.learners import Linear
-from mqlearn.learning.sampling import IID, Markovian, Replay, Synchronous, outcome_tables
+from mqlearn.learning.sampling import IID, Markovian, Replay, Synchronous
 from mqlearn.problems.environments import frozen_lake
 from mqlearn.problems.features import from_matrix, one_hot
 from mqlearn.problems.mdp import FiniteMDP

@@ -17,7 +17,7 @@ from twins import assert_same, run, success_within
 from mqlearn.algorithms import MomentumQ, MomentumQLinear, NeSA, QLearning, Rule, SpeedyQ
 from mqlearn.algorithms.step_sizes import Constant, Polynomial, RescaledLinear
 from mqlearn.errors import SettingError
-from mqlearn.learning import kernels
+from mqlearn.learning import kernels, loop
 from mqlearn.learning.learners import Linear
 from mqlearn.learning.loop import run_together
 from mqlearn.learning.metrics import Evaluation, Measure, greedy_policies
@@ -225,7 +225,7 @@ def test_rules_that_run_together_give_the_results_of_each_alone(kind, n_workers)
 
 
 def test_settings_of_several_rules_are_those_of_one():
-    one, several = (list(inspect.signature(function).parameters.values()) for function in (run, run_together))
+    one, several = (list(inspect.signature(function).parameters.values()) for function in (loop.run, run_together))
     assert one[2:] == several[2:]  # with their defaults
     assert run_together(LAKE, [], iterations=10) == []
     with pytest.raises(TypeError, match="n_sedes"):
@@ -592,3 +592,13 @@ def test_the_metrics_that_are_said_to_be_recorded_are(words):
     made = cell.build(compose.compose([*words, "iterations=8", "n_seeds=2", "n_checkpoints=4"]))
     (result,) = cell.run_cells([made])
     assert sorted(result.curves) == sorted(cell.measured_by(made))
+
+
+def test_one_rule_and_several_are_run_with_the_same_keywords():
+    one, several = (list(inspect.signature(function).parameters.values()) for function in (loop.run, run_together))
+    assert [p.name for p in one[:2]] == ["mdp", "rule"] and [p.name for p in several[:2]] == ["mdp", "rules"]
+    assert one[2:] == several[2:] and all(p.kind is p.KEYWORD_ONLY for p in one[2:])
+    defaults = {p.name: p.default for p in one[2:]}
+    assert (defaults["n_seeds"], defaults["n_checkpoints"], defaults["sampling"]) == (20, 200, None)
+    with pytest.raises(TypeError, match="n_seed"):
+        loop.run(LAKE, QLearning(), iterations=1, n_seed=3)  # type: ignore[call-arg]

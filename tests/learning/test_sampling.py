@@ -13,9 +13,10 @@ from mqlearn.algorithms import QLearning
 from mqlearn.algorithms.step_sizes import Constant, Polynomial
 from mqlearn.errors import SettingError
 from mqlearn.learning.chains import Chain, Samples
+from mqlearn.learning.draw_tables import alias_table
 from mqlearn.learning.learners import AsynchronousTable
 from mqlearn.learning.metrics import Evaluation, greedy_policies
-from mqlearn.learning.sampling import IID, Markovian, Replay, Synchronous, alias_table, stationary
+from mqlearn.learning.sampling import IID, Markovian, Replay, Synchronous, stationary
 from mqlearn.problems.environments import cliff_walking, frozen_lake
 from mqlearn.problems.features import one_hot
 from mqlearn.problems.fixed_points import stationary_distribution

@@ -35,7 +35,7 @@ class Cell:
 
     @property
     def samples_key(self) -> str | None:
-        """Equal for cells of the same samples that differ in nothing but their rules; None where rules share none."""
+        """Equal for cells that learn from the same samples by other rules; None where each rule draws its own."""
         from mqlearn.learning.learners import can_share
 
         if not can_share(*(self.run_arguments[name] for name in ("sampling", "features", "linear"))):

@@ -266,7 +266,7 @@ def read(sample, model):
 
 @compiled
 def samples(model, chain, walks, k, out):
-    """The samples (uint64) of iterations k .. k + n - 1, into `out` (L, n), of chains that do not see what is learned.
+    """The samples (uint64) of iterations k .. k + n - 1, into `out` (L, n), under a non-adaptive behaviour.
 
     model: `Model`.   chain: `ChainTables`.   walks: `Walks`, which move on.
     """

@@ -9,8 +9,8 @@ import numpy as np
 
 from mqlearn.algorithms.stateful import Stateful
 from mqlearn.learning.chains import Chain, Samples, copied, drop_lanes
+from mqlearn.learning.draw_tables import digits_of_words, outcome_tables
 from mqlearn.learning.initial import Initial, initial_values
-from mqlearn.learning.sampling import digits_of_words, outcome_tables
 from mqlearn.learning.stateful.expressions import Layout
 from mqlearn.learning.stateful.module import Compiled, compiled_step
 from mqlearn.learning.stateful.plain import Pairs, Sweep, Transition
@@ -265,7 +265,7 @@ class ChainStateful(_OneTransition):
             self._learn(k + i, c.lanes, samples, numbers[i : i + 1])
 
     def _greedy(self, k: int) -> np.ndarray:
-        """(L,) the greedy pairs where the chains are; equal ones by a random word."""
+        """(L,) the greedy pairs in the states of the chains; ties are broken uniformly at random."""
         from mqlearn.learning.kernels.asynchronous import greedy_pair
 
         c, pairs = self.chain, []
@@ -289,7 +289,7 @@ class ChainStateful(_OneTransition):
 
 
 class SharedStateful(_OneTransition):
-    """From samples that other learners share: tables or linear features, on chains that do not see what is learned."""
+    """From samples that other learners share: tables or linear features, under a non-adaptive behaviour."""
 
     def __init__(self, rule: Stateful, samples: Samples, features: Any, initial: Initial) -> None:
         super().__init__(rule, samples.chain.mdp, features, samples.chain.lanes, int(samples.chain.seed), initial)

@@ -1,0 +1,33 @@
+"""What is being learned, and how it moves: learners, one file a kind, and `start`, which chooses among them.
+
+learner       the methods that all of them have
+sources       chains of their own, or samples that rules share
+synchronous   tables, all pairs in every iteration
+asynchronous  tables, one transition an iteration
+linear        linear features
+starting      the learner that a run needs
+
+Rules with state of their own have their learners in `mqlearn.learning.stateful`, simulators of Gymnasium theirs in
+`mqlearn.learning.simulation`.
+"""
+
+from mqlearn.learning.learners.asynchronous import AsynchronousTable, RoundsTable, SharedTable
+from mqlearn.learning.learners.learner import Learner
+from mqlearn.learning.learners.linear import Linear, LinearLearner, OwnChainLinearLearner
+from mqlearn.learning.learners.starting import can_share, shared_samples, start, with_state
+from mqlearn.learning.learners.synchronous import SynchronousTable
+
+__all__ = [
+    "AsynchronousTable",
+    "Learner",
+    "Linear",
+    "LinearLearner",
+    "OwnChainLinearLearner",
+    "RoundsTable",
+    "SharedTable",
+    "SynchronousTable",
+    "can_share",
+    "shared_samples",
+    "start",
+    "with_state",
+]

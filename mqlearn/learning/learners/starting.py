@@ -1,0 +1,101 @@
+"""Which learner a run needs: by its sampling mode, its features, and its rule."""
+
+from typing import Any
+
+import numpy as np
+
+from mqlearn.algorithms.four_numbers import FourNumbers, FourNumbersLinear
+from mqlearn.algorithms.rule import Rule, changed
+from mqlearn.algorithms.stateful import Stateful
+from mqlearn.learning.chains import Chain, Samples
+from mqlearn.learning.initial import Initial
+from mqlearn.learning.learners.asynchronous import AsynchronousTable, RoundsTable, SharedTable
+from mqlearn.learning.learners.learner import Learner
+from mqlearn.learning.learners.linear import Linear, LinearLearner, OwnChainLinearLearner
+from mqlearn.learning.learners.synchronous import SynchronousTable
+from mqlearn.learning.sampling import Sampling, Synchronous
+from mqlearn.learning.stateful.learners import ChainStateful, SharedStateful, SynchronousStateful
+from mqlearn.problems.features import Features
+from mqlearn.problems.mdp import FiniteMDP
+
+
+def start(
+    mdp: FiniteMDP,
+    sampling: Sampling,
+    features: Any,
+    linear: Linear,
+    seed: int,
+    initial: Initial,
+    mean_reward: bool,
+    lanes: np.ndarray,
+    samples: Samples | None = None,
+    rule: Any = None,
+) -> Learner:
+    """A fresh learner for the seed indices `lanes` (L,) uint32: Q_0 or theta_0 is `initial`.
+
+    samples: of these very lanes and this sampling, if the learner is to share them: `shared_samples`.   rule: that it
+    is to follow; one of four numbers needs not be named, its numbers are all that a learner has to know.
+    """
+    rule = with_state(rule, features, linear)
+    if isinstance(sampling, Synchronous):
+        if isinstance(rule, Stateful):
+            return SynchronousStateful(rule, mdp, lanes, seed, initial, mean_reward)
+        return SynchronousTable(mdp, lanes, seed, initial, mean_reward)
+    if samples is None and features is not None:
+        samples = shared_samples(mdp, sampling, features, linear, seed, mean_reward, lanes)
+    if isinstance(rule, Stateful):
+        if samples is not None:
+            return SharedStateful(rule, samples, features, initial)
+        return ChainStateful(rule, Chain(mdp, sampling, lanes, seed, mean_reward), features, initial, linear.projection)
+    if samples is not None:
+        if features is None:
+            return SharedTable(samples, initial, sampling.clock == "local")
+        return _averaged(LinearLearner(samples, features, linear, initial), rule)
+    chain = Chain(mdp, sampling, lanes, seed, mean_reward)
+    if features is not None:
+        return _averaged(OwnChainLinearLearner(chain, features, linear, initial), rule)
+    if sampling.update == "rounds":
+        return RoundsTable(chain, initial)
+    return AsynchronousTable(chain, initial, sampling.clock == "local")
+
+
+def with_state(rule: Any, features: Any, linear: Linear) -> Any:
+    """The rule that is run: one of four numbers as one with state, where a minibatch or an average asks for that."""
+    if not isinstance(rule, Rule) or (rule.batch == 1 and not (rule.averaged and features is None)):
+        return rule
+    made = FourNumbers(rule)
+    if features is not None:
+        same_sample, zero_first = linear.previous_gradient == "same_sample", linear.first_gradient == "zero"
+        made = FourNumbersLinear(rule, same_sample, zero_first)
+    return changed(made, batch=rule.batch, averaged=rule.averaged)
+
+
+def _averaged(learner: Any, rule: Any) -> Any:
+    """A linear learner, which has the mean of its parameters in any case, with the word whether its table counts."""
+    learner.averaged = rule is not None and rule.averaged
+    return learner
+
+
+def can_share(sampling: Any, features: Any, linear: Linear) -> bool:
+    """Whether rules can learn from the same samples, drawn beforehand: under a non-adaptive behaviour.
+
+    With a projection every iteration takes so long that drawing is nothing beside it.
+    """
+    if isinstance(sampling, Synchronous) or sampling.adaptive:
+        return False
+    if features is None:
+        return sampling.update == "pair"
+    return isinstance(features, Features) and linear.projection is None
+
+
+def shared_samples(
+    mdp: FiniteMDP,
+    sampling: Sampling,
+    features: Any,
+    linear: Linear,
+    seed: int,
+    mean_reward: bool,
+    lanes: np.ndarray,
+) -> Samples | None:
+    """The samples of some seeds, for learners of any rule; None where each learner draws its own."""
+    return Samples(Chain(mdp, sampling, lanes, seed, mean_reward)) if can_share(sampling, features, linear) else None
