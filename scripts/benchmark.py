@@ -511,7 +511,7 @@ def stateful(_: Yardstick) -> Iterator[Row]:
         for rule, _wanted in rules:
             contenders[_rule_name(rule)] = _advancing(mdp, sampling, rule.with_step_size(mq.Harmonic()).at(0.9), n)
         if way == "asynchronous" and mdp is lake:
-            samples = Samples(learners.Chain(mdp, sampling, SEEDS[:20], 0, False))
+            samples = Samples(Chain(mdp, sampling, SEEDS[:20], 0, False))
             samples.draw(n)
             rule = _StatefulQ().with_step_size(mq.Harmonic()).at(0.9)
             contenders["shared"] = _advancing(mdp, sampling, rule, n, samples)
