@@ -5,6 +5,7 @@ import secrets
 from pathlib import Path
 
 from mqlearn.errors import SettingError
+from mqlearn.paths import expanded
 
 
 def write_whole(path: Path, content: str | bytes) -> None:
@@ -42,7 +43,7 @@ def is_there(name: str) -> bool:
 
 def target(flag: str, name: str) -> Path:
     """The file that a flag names. Raises SettingError if it cannot be written, before anything is computed."""
-    path = Path(name).expanduser().absolute()
+    path = expanded(name).absolute()
     if path.is_dir() or not path.parent.is_dir() or not os.access(path.parent, os.W_OK | os.X_OK):
         problem = "it is a folder" if path.is_dir() else f"{path.parent} is no folder that can be written to"
         raise SettingError(flag, name, f"cannot be written: {problem}")

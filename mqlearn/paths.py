@@ -7,10 +7,18 @@ PACKAGE = Path(__file__).resolve().parent
 CONF = PACKAGE / "conf" if (PACKAGE / "conf").is_dir() else PACKAGE.parent / "conf"
 
 
+def expanded(name: str) -> Path:
+    """The path with ~ for the home folder; as written, where there is no such user."""
+    try:
+        return Path(name).expanduser()
+    except RuntimeError:
+        return Path(name)
+
+
 def outputs_folder() -> Path:
     """MQLEARN_OUTPUTS if set, else outputs/ of the clone, else ./outputs; absolute."""
     named = os.environ.get("MQLEARN_OUTPUTS")
     if named:
-        return Path(named).expanduser().resolve()
+        return expanded(named).resolve()
     clone = PACKAGE.parent
     return (clone if (clone / "pyproject.toml").is_file() else Path.cwd()).resolve() / "outputs"

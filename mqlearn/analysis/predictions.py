@@ -21,7 +21,10 @@ _FLOPS = 3e10  # a second
 
 
 def predictions(cell: Cell, run: Run | None) -> dict[str, Any]:
-    """All that `mqlearn theory` says, for JSON. Raises SettingError for a model that is too large."""
+    """All that `mqlearn theory` says, for JSON. Raises SettingError for a model too large, or a rule with state."""
+    if not isinstance(cell.run_arguments["rule"], Rule):
+        expected = "is a rule with state of its own, of which nothing is predicted yet; choose one of four numbers"
+        raise SettingError("algorithm", cell.settings["algorithm"].get("name"), expected)
     mdp, synchronous = cell.mdp, cell.run_arguments["sampling"].name == "synchronous"
     rule: Rule = cell.run_arguments["rule"].with_step_size(cell.run_arguments["step_size"])
     linear = None if cell.run_arguments["features"] is None else _Linear(cell, rule)

@@ -16,6 +16,7 @@ import numpy as np
 
 from mqlearn.checks import finite_number
 from mqlearn.errors import SettingError, nearest
+from mqlearn.paths import expanded
 from mqlearn.problems.arrays import from_arrays, from_outcomes
 from mqlearn.problems.mdp import FiniteMDP
 
@@ -87,7 +88,7 @@ def pinned(env: Any) -> Any:
     if not isinstance(env, dict) or env.get("_target_") != "mqlearn.from_file" or env.get("content") is not None:
         return env
     try:
-        return env | {"path": str(Path(env["path"]).expanduser().resolve()), "content": sha256(env["path"])}
+        return env | {"path": str(expanded(env["path"]).resolve()), "content": sha256(env["path"])}
     except (SettingError, KeyError, TypeError):
         return env  # refused where the model is made
 

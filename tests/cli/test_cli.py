@@ -561,8 +561,8 @@ def test_completion(mqlearn, monkeypatch):
         return mqlearn("-sc", "query=bash").out.split()
 
     assert completed("mqlearn ") == [
-        "run", "figure", "compare", "report", "explain", "status", "claims", "truth", "problems", "doctor",
-        "rerun", "upload", "ui",
+        "run", "figure", "compare", "report", "explain", "status", "claims", "truth", "theory", "problems",
+        "doctor", "rerun", "upload", "ui",
     ]  # fmt: skip
     assert completed("mqlearn r") == ["run", "report", "rerun"]
     rules = [f"algorithm={name}" for name in ("momentum_q", "nesa", "q_learning", "speedy_q")]

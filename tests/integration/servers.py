@@ -103,15 +103,17 @@ def mlflow_server(folder: Path, store: str | None = None, port: int | None = Non
 
 
 @contextlib.contextmanager
-def slurm(folder: Path) -> Iterator[dict[str, str]]:
-    """The environment in which a one-node Slurm cluster with accounting answers. Needs root."""
+def slurm(folder: Path, *nodes: str) -> Iterator[dict[str, str]]:
+    """The environment in which a Slurm cluster with accounting answers; its nodes are this machine. Needs root."""
     for name in ("state", "spool", "log", "database", "munge"):
         (folder / name).mkdir(parents=True)
-    ports = {name: str(free_port()) for name in ("CTLD", "SLURMD", "DBD", "SQL")}
-    host = socket.gethostname()
+    ports = {name: str(free_port()) for name in ("CTLD", "DBD", "SQL")}
+    host, nodes = socket.gethostname(), nodes or ("node1",)
+    place = f"NodeHostname={host} NodeAddr=127.0.0.1 CPUs={os.cpu_count()} RealMemory=1000 State=UNKNOWN"
+    lines = [f"NodeName={name} Port={free_port()} {place}" for name in nodes]
     for source in CONFIGURATION.glob("*.conf"):
         text = source.read_text().replace("@DIR@", str(folder)).replace("@HOST@", host)
-        text = text.replace("@CPUS@", str(os.cpu_count()))
+        text = text.replace("@NODES@", "\n".join(lines))
         for name, port in ports.items():
             text = text.replace(f"@{name}@", port)
         (folder / source.name).write_text(text)
@@ -127,15 +129,62 @@ def slurm(folder: Path) -> Iterator[dict[str, str]]:
         subprocess.run(["sacctmgr", "-i", "add", "cluster", "local"], **call)
         stack.enter_context(process(["slurmctld", "-D", "-c"], log, **environment))
         wait(lambda: _listens(ports["CTLD"]), "slurmctld", log=folder / "log" / "slurmctld.log")
-        stack.enter_context(process(["slurmd", "-D", "-N", host], log, **environment))
-        state = ["sinfo", "-h", "-o", "%T"]
-
-        def idle() -> bool:
-            return subprocess.run(state, text=True, **call).stdout.strip() == "idle"
-
-        wait(idle, "an idle node", log=folder / "log" / "slurmctld.log")
+        for name in nodes:
+            stack.enter_context(node(folder, name, environment))
         stack.callback(subprocess.run, ["scancel", "--full", "-u", getpass.getuser()], **{**call, "check": False})
         yield environment
+
+
+@contextlib.contextmanager
+def node(folder: Path, name: str, environment: dict[str, str]) -> Iterator[None]:
+    """A node of a Slurm cluster of `slurm`, idle at first."""
+    state = ["sinfo", "-h", "-n", name, "-o", "%T"]
+    call = {"env": os.environ | environment, "check": True, "capture_output": True, "timeout": 60, "text": True}
+    with process(["slurmd", "-D", "-N", name], folder / "log" / "daemons.log", **environment):
+        log = folder / "log" / "slurmctld.log"
+        wait(lambda: subprocess.run(state, **call).stdout.strip() == "idle", f"{name} as an idle node", log=log)
+        yield
+
+
+def tasks_of(name: str) -> list[int]:
+    """The processes of the jobs of a node."""
+    found = []
+    for place in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if f"SLURMD_NODENAME={name}".encode() in (place / "environ").read_bytes().split(b"\0"):
+                found.append(int(place.name))
+    return found
+
+
+def kill_node(folder: Path, name: str) -> None:
+    """What a node that loses its power does: its daemon is gone, and so are its jobs and those that watch over them."""
+    os.kill(int((folder / f"{name}.pid").read_text()), signal.SIGKILL)
+    for pid in tasks_of(name):
+        with contextlib.suppress(OSError):
+            above = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+            if Path(f"/proc/{above}/comm").read_text().startswith("slurmstepd"):
+                os.kill(above, signal.SIGKILL)
+            os.kill(pid, signal.SIGKILL)
+
+
+@contextlib.contextmanager
+def ray(folder: Path) -> Iterator[tuple[str, tuple[int, int]]]:
+    """The address of a Ray cluster of one core a node, and the processes that its two nodes are below."""
+    port = free_port()
+    start = [Path(sys.executable).with_name("ray"), "start", "--block", "--num-cpus=1", "--node-ip-address=127.0.0.1"]
+    start += ["--min-worker-port=0", "--max-worker-port=0", "--object-store-memory=100000000", "--disable-usage-stats"]
+    head = [*start, "--head", f"--port={port}", f"--temp-dir={folder}", "--include-dashboard=false"]
+    log, address = folder / "start.log", f"127.0.0.1:{port}"
+    nodes = [sys.executable, "-c", f"import ray; ray.init('{address}', log_to_driver=False); print(len(ray.nodes()))"]
+
+    def number() -> str:
+        return subprocess.run(nodes, capture_output=True, text=True, timeout=60).stdout.strip()
+
+    with process(head, log) as first:
+        wait(lambda: number() == "1", "the head", 200, log)
+        with process([*start, f"--address={address}"], log) as second:
+            wait(lambda: number() == "2", "a second node", 200, log)
+            yield address, (first, second)
 
 
 def _munge(stack: contextlib.ExitStack, folder: Path) -> None:

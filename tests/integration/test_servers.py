@@ -188,6 +188,32 @@ def test_ray_on_this_machine_equals_one_process(reference, tmp_path):
     np.testing.assert_equal(curves(outputs), reference)
 
 
+def test_ray_that_runs_already_is_used_by_its_address(reference, tmp_path, monkeypatch):
+    needs(modules=("ray", "hydra_plugins.hydra_ray_launcher"))
+    outputs = tmp_path / "elsewhere"
+    for key, value in {"RAY_USAGE_STATS_ENABLED": "0", "RAY_AUTH_MODE": "disabled"}.items():
+        monkeypatch.setenv(key, value)
+    with tempfile.TemporaryDirectory(prefix="ray") as place, servers.ray(Path(place)) as (address, nodes):
+        asked = [*TWENTY, "hydra/launcher=ray", f"hydra.launcher.ray.init.address={address}"]
+        below: dict[int, set[int]] = {node: set() for node in nodes}
+        process = start(outputs, "run", "-m", *asked)
+
+        def ended() -> bool:
+            for node, pids in below.items():
+                pids |= {*processes.descendants(node)}
+            return process.poll() is not None
+
+        servers.wait(ended, "the end of the sweep", 400)
+        text = process.communicate()[0]
+        assert process.returncode == 0 and "20 done" in text and "audit: 20 of 20 cells have one" in text, text
+        assert all(map(lives, nodes))
+        ran = {json.loads(path.read_text())["pid"] for path in outputs.glob("sweeps/*/cells/*.json")}
+        assert all(ran & pids for pids in below.values())
+    uri = f"sqlite:///{outputs}/mlflow.db"
+    assert len(store.finished(uri, "default")) == 20 and store.running(uri, "default") == []
+    np.testing.assert_equal(curves(outputs, uri), reference)
+
+
 def lives(pid: int) -> bool:
     return journal.alive({"state": "running", "pid": pid, "host": socket.gethostname()})
 
@@ -239,6 +265,31 @@ def test_slurm_begins_a_requeued_cell_again_and_ends_one_that_exceeds_its_wallti
         assert "1 failed" in text and "Job not requeued because: timed-out too many times" in text
         assert "Restarts=1 " in subprocess.run(["scontrol", "show", "job", "2"], **called).stdout
         assert "1 failed" in mqlearn(outputs, "status", "experiment.name=default", code=1)
+
+
+def test_slurm_survives_a_node_that_dies_and_one_that_is_drained(reference, tmp_path):
+    needs("slurmctld", "slurmd", "slurmdbd", "munged", "mariadbd", modules=("submitit",))
+    outputs, folder = tmp_path / "outputs", tmp_path / "slurm"
+    asked = [*TWENTY, "hydra/launcher=submitit_slurm", "hydra.launcher.mem_gb=null", "hydra.launcher.mem_per_cpu=300M"]
+    with servers.slurm(folder, "node1", "node2") as environment:
+        called = {"env": os.environ | environment, "text": True, "check": True, "capture_output": True, "timeout": 60}
+        process = start(outputs, "run", "-m", *asked, **environment)
+        servers.wait(lambda: servers.tasks_of("node1") and servers.tasks_of("node2"), "jobs on both nodes", 200)
+        servers.kill_node(folder, "node2")
+        states = ["sinfo", "-h", "-N", "-o", "%N %T"]
+        servers.wait(lambda: "node2 down" in subprocess.run(states, **called).stdout, "the end of node2", 200)
+        with servers.node(folder, "node2", environment):
+            drain = ["scontrol", "update", "nodename=node1", "state=drain", "reason=maintenance"]
+            subprocess.run(drain, **called)
+            text = process.communicate(timeout=580)[0]
+            assert process.returncode == 0 and "20 done" in text and "audit: 20 of 20 cells have one" in text, text
+            assert "node1 drained" in subprocess.run(states, **called).stdout
+            ended = ["sacct", "-n", "-X", "-D", "-o", "nodelist,state"]
+            jobs = {tuple(line.split()) for line in subprocess.run(ended, **called).stdout.splitlines()}
+            assert {("node1", "COMPLETED"), ("node2", "COMPLETED"), ("node2", "NODE_FAIL")} <= jobs
+    uri = f"sqlite:///{outputs}/mlflow.db"
+    assert len(store.finished(uri, "default")) == 20 and store.running(uri, "default") == []
+    np.testing.assert_equal(curves(outputs, uri), reference)
 
 
 def test_the_ui_shows_the_algorithms_side_by_side(tmp_path):

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from mqlearn.errors import SettingError, nearest
-from mqlearn.paths import CONF
+from mqlearn.paths import CONF, expanded
 
 _KEYS = ("statement", "place", "ours", "reading", "runs", "smoke", "checks", "by")
 _RUNS = ("experiment", "base", "conditions", "panel", "curves")
@@ -55,7 +55,7 @@ def known(config_dir: str | None = None) -> list[str]:
 
 
 def _folders(config_dir: str | None) -> list[Path]:
-    return [*([Path(config_dir).expanduser() / "claim"] if config_dir else []), CONF / "claim"]
+    return [*([expanded(config_dir) / "claim"] if config_dir else []), CONF / "claim"]
 
 
 def path_of(name: str, config_dir: str | None = None) -> Path:

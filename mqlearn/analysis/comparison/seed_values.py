@@ -85,7 +85,7 @@ class SeedValues:
 
 def metric_of(question: Question, *compared: Run) -> str:
     """The metric that a question means for these runs. Raises SettingError if one of them lacks it."""
-    has = set.intersection(*({*run.curves} - {*AXES} for run in compared))
+    has = set.intersection(*({*run.curves} - set(AXES) for run in compared))
     linear = all("theta_error" in run.curves for run in compared)
     wishes = ("theta_error", "q_error") if linear else ("q_error",)
     if question.summary == "return":

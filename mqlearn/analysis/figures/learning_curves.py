@@ -259,7 +259,7 @@ def summary(run: "Run") -> dict[str, Any]:
     iteration, last = run.curves["iteration"], int(run.curves["iteration"][-1])
     places = {"T/4": last // 4, "T/2": last // 2, "T": last}
     columns = {name: int(np.flatnonzero(iteration == k)[0]) for name, k in places.items() if k in iteration}
-    intervals = {m: mean_interval(run.curves[m]) for m in sorted(run.curves.keys() - {*AXES})}
+    intervals = {m: mean_interval(run.curves[m]) for m in sorted(run.curves.keys() - set(AXES))}
     result: dict[str, Any] = {
         "mean": {m: {name: one.mean[c] for name, c in columns.items()} for m, one in intervals.items()},
         "n_finite": {m: {name: one.n_finite[c] for name, c in columns.items()} for m, one in intervals.items()},

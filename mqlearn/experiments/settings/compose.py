@@ -12,7 +12,7 @@ from mqlearn.errors import SettingError, SettingErrors
 from mqlearn.experiments.settings import loader, plugins
 from mqlearn.experiments.settings.cell import Cell, build
 from mqlearn.experiments.settings.refusals import diagnose, hydra_errors, parse, refusals
-from mqlearn.paths import CONF, outputs_folder
+from mqlearn.paths import CONF, expanded, outputs_folder
 
 VERSION_BASE = "1.3"
 
@@ -176,7 +176,7 @@ def _hydra(config_dir: str | None) -> Iterator[Compose]:
 
     register_resolvers()
     plugins.search(config_dir)
-    folder = None if config_dir is None else Path(config_dir).expanduser().resolve()
+    folder = None if config_dir is None else expanded(config_dir).resolve()
     if folder is not None and not (config_dir and folder.is_dir()):
         raise SettingError("--config-dir", config_dir, "is not a folder")
     with initialize_config_dir(str(CONF), version_base=VERSION_BASE, job_name="mqlearn"):

@@ -19,7 +19,7 @@ from types import ModuleType
 from typing import Any
 
 from mqlearn.errors import SettingError
-from mqlearn.paths import PACKAGE
+from mqlearn.paths import PACKAGE, expanded
 
 FOLDERS = "MQLEARN_MODULES"  # environment variable: where else modules are looked for, for worker processes too
 _INSTALLED = ("site-packages", "dist-packages")
@@ -50,7 +50,7 @@ def forget() -> None:
 
 def search(config_dir: str | Path | None) -> None:
     """Look for modules in the current folder and in this one, in this process and in those that it starts."""
-    folders = [Path.cwd(), *([] if config_dir is None else [Path(config_dir).expanduser().resolve()])]
+    folders = [Path.cwd(), *([] if config_dir is None else [expanded(config_dir).resolve()])]
     os.environ[FOLDERS] = os.pathsep.join(map(str, folders))
 
 

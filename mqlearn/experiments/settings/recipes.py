@@ -12,7 +12,7 @@ from mqlearn.errors import SettingError
 from mqlearn.experiments.settings import compose, identity
 from mqlearn.experiments.settings.cell import rebuild
 from mqlearn.experiments.settings.identity import canonical
-from mqlearn.paths import CONF
+from mqlearn.paths import CONF, expanded
 
 _GROUPS = ("env", "algorithm", "step_size", "sampling", "features", "evaluation")
 _DEFAULTS = ("sampling=synchronous", "features=tabular", "evaluation=episodes")  # of conf/config.yaml
@@ -101,7 +101,7 @@ def _read(group: str, name: str, config_dir: str | None) -> dict[str, Any]:
 
 
 def _folders(config_dir: str | None) -> list[Path]:
-    return [*([Path(config_dir).expanduser()] if config_dir else []), CONF]
+    return [*([expanded(config_dir)] if config_dir else []), CONF]
 
 
 def written(value: Any) -> str:

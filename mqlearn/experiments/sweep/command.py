@@ -151,6 +151,10 @@ def _defaults(chosen: dict[str, str]) -> tuple[list[str], str]:
     if launcher != "basic" and "n_workers" not in chosen:
         threads = chosen.get("hydra.launcher.cpus_per_task", "1")
         added.append(f"n_workers={threads if threads.isdigit() else 1}")
+    memory = "hydra.launcher.ray.init.object_store_memory"
+    given = {key.lstrip("+"): value for key, value in chosen.items()}
+    if launcher == "ray" and given.get("hydra.launcher.ray.init.address", "null") != "null" and memory not in given:
+        added.append(f"+{memory}=null")  # the launcher gives a size of its own, which a cluster that runs refuses
     return added, launcher
 
 

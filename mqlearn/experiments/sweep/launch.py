@@ -8,11 +8,14 @@ from typing import Any
 from mqlearn.experiments import processes
 from mqlearn.experiments.jobs import hydra_main
 from mqlearn.experiments.plan import PlannedCell
+from mqlearn.experiments.settings.plugins import FOLDERS
 from mqlearn.experiments.sweep import journal
 from mqlearn.experiments.sweep.sweep import Sweep
 from mqlearn.storage.store import shown
 
 _IN_VAIN = 5  # launches in a row in which no cell began
+# Of the environment that jobs need: a cluster that runs already has one of its own. A password goes by journal.STORE.
+_NEEDED = ("MQLEARN_OUTPUTS", FOLDERS, "MLFLOW_TRACKING_URI")
 
 
 def launch(sweep: Sweep, arguments: Sequence[str]) -> None:
@@ -62,7 +65,9 @@ def _attempt(sweep: Sweep, launch: Callable[..., Any], members: Sequence[Planned
     jobs = []
     for one in members:
         where = {"hydra.sweep.dir": one.root, "hydra.sweep.subdir": one.subfolder}
-        passed = {journal.SWEEP: str(sweep.folder), journal.CELL: str(one.number)}
+        passed = {key: os.environ[key] for key in _NEEDED if key in os.environ}
+        passed = {key: value for key, value in passed.items() if shown(value) == value}
+        passed |= {journal.SWEEP: str(sweep.folder), journal.CELL: str(one.number)}
         if one.uri != (one.uri and shown(one.uri)):
             passed[journal.STORE] = one.uri or ""
         where |= {f"hydra.job.env_set.{key}": value for key, value in passed.items()}
