@@ -27,8 +27,8 @@ def run(mdp: Environment, rule: AnyRule, **settings: Any) -> Result:
     `n_seeds`, and runs with different `seed` share no random stream.
 
     iterations: T >= 0.   step_size: alpha_k, by default the rule's own (harmonic).   sampling: Synchronous (default),
-    Markovian, Replay or IID.   features: `Features` of the MDP, or a `BoxMap` of a simulator; None for tables.   linear:
-    a `Linear`, how features are learned.   evaluation: an `Evaluation`, what greedy episodes are played.
+    Markovian, Replay or IID.   features: `Features` of the MDP, or a `BoxMap` of a simulator; None for tables.
+    linear: a `Linear`, how features are learned.   evaluation: an `Evaluation`, what greedy episodes are played.
     checkpoints: "log" or "linear", `n_checkpoints` of them at most; T/4 and T/2 are added with one sample an iteration.
     n_workers: threads, by default one a core, or fewer.   reward: "mean" R(x, u) or "sampled" r(x, u, y) in the
     target; "auto" is mean for synchronous sampling, else sampled.   q0, theta0: a constant or a range (low, high) of
@@ -45,7 +45,8 @@ def run_together(mdp: Environment, rules: Iterable[AnyRule], **settings: Any) ->
     """`run` for several rules: the results of each alone, in the order of the rules.
 
     Under a non-adaptive behaviour and without a projection, their samples are drawn once for all, which saves time.
-    `step_size` replaces that of every rule, None leaves each its own; `progress` receives the error of the first. Raises SettingError for a value that is not admissible.
+    `step_size` replaces that of every rule, None leaves each its own; `progress` receives the error of the first.
+    Raises SettingError for a value that is not admissible.
     """
     wanted = checked_rules(rules)
     if not wanted:
