@@ -7,7 +7,7 @@ PACKAGE = Path(__file__).resolve().parent
 CONF = PACKAGE / "conf" if (PACKAGE / "conf").is_dir() else PACKAGE.parent / "conf"
 
 
-def expanded(name: str) -> Path:
+def expanded(name: str | Path) -> Path:
     """The path with ~ for the home folder; as written, where there is no such user."""
     try:
         return Path(name).expanduser()
