@@ -42,7 +42,8 @@ def work(tmp_path: Path, monkeypatch) -> Path:
     folder = tmp_path / "work"
     folder.mkdir()
     monkeypatch.chdir(folder)
-    for variable in ("MLFLOW_TRACKING_URI", "HYDRA_FULL_ERROR"):
+    # Pytest's own workers set COLUMNS, as a terminal would.
+    for variable in ("MLFLOW_TRACKING_URI", "HYDRA_FULL_ERROR", "COLUMNS"):
         monkeypatch.delenv(variable, raising=False)
     monkeypatch.setenv("HYDRA_FULL_ERROR", "1")
     monkeypatch.setenv("MQLEARN_OUTPUTS", str(tmp_path / "outputs"))
