@@ -1,10 +1,11 @@
 """What several test files share: the command line inside this process, its folders, a ready MLflow database."""
 
+import logging
 import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,6 +26,14 @@ class Done:
     code: int
     out: str
     err: str
+
+
+@pytest.fixture(autouse=True)
+def handlers_of_before() -> Iterator[None]:
+    """Hydra sets up logging for a process of its own: here its handlers would keep a stream that pytest closes."""
+    before = list(logging.root.handlers)
+    yield
+    logging.root.handlers[:] = before
 
 
 @pytest.fixture(scope="session")
