@@ -116,7 +116,7 @@ class Expressions:
             return None
         who = node.value
         again = isinstance(who, ast.Attribute) and who.attr == "again"
-        who = who.value if again else who  # type: ignore[union-attr]
+        who = who.value if again else who  # type: ignore[union-attr]  # `again` says that it is one
         return (node.attr, again) if isinstance(who, ast.Name) and who.id == self.step.s else None
 
     def arguments(self, call: ast.Call) -> tuple[list[Value], dict[str, Value]]:

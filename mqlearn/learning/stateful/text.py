@@ -96,7 +96,7 @@ class Text(Expressions):
         if not all(isinstance(part, ast.Tuple) and len(part.elts) == len(names) for part in chosen):
             self.step.refuse(node, "names and values must be as many, side by side: a, b = x, y")
         if isinstance(value, ast.IfExp):
-            test, first, second = value.test, value.body.elts, value.orelse.elts  # type: ignore[attr-defined]
+            test, first, second = value.test, value.body.elts, value.orelse.elts  # type: ignore[attr-defined]  # tuples
             asked = ast.copy_location(ast.Name("asked", ast.Load()), test)
             self._store(ast.Name("asked", ast.Store()), self.lower(test), node)
             entries: list[ast.expr] = [
