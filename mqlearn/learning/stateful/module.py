@@ -7,6 +7,7 @@ module, and leaves those of other rules as they are.
 import ast
 import functools
 import hashlib
+import inspect
 import linecache
 import re
 import sys
@@ -17,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from mqlearn import linear_solves
 from mqlearn.algorithms.stateful import Stateful
 from mqlearn.errors import SettingError
 from mqlearn.learning.stateful.expressions import TABLE, VECTOR, Layout, Value
@@ -28,7 +30,6 @@ _HEAD = """\
 import math
 from pathlib import Path
 import numpy as np
-from mqlearn import linear_solves
 from mqlearn.jit import cache_folder, compiled
 from mqlearn.learning import kernels
 from mqlearn.learning.kernels.asynchronous import greedy_pair
@@ -60,6 +61,7 @@ def advance(z_all, others, fields, model, numbers, discount, k, n_all, lanes, se
         $others
         for done in range(0, n_all, model.steps):
             length = min(model.steps, n_all - done)
+            given = numbers[done : done + length]
             sweep_words(model.counters, model.ahead, 0, k + done, lanes[lane], seed, SYNCHRONOUS, words)
             $words
             for i in range(length):
@@ -80,6 +82,7 @@ def advance(z_all, others, fields, model, chain, walks, features, radius, number
     $scratch
     for done in range(0, n_all, CHUNK):
         length = min(CHUNK, n_all - done)
+        given = numbers[done : done + length]
         for lane in range(z_all.shape[0]):
             z = z_all[lane]
             $others
@@ -110,12 +113,13 @@ def advance(z_all, others, fields, model, samples, features, numbers, discount, 
     $scratch
     for done in range(0, samples.shape[1], CHUNK):
         length = min(CHUNK, samples.shape[1] - done)
+        given = numbers[done : done + length]
         for lane in range(z_all.shape[0]):
-            z, drawn = z_all[lane], samples[lane]
+            z, drawn = z_all[lane], samples[lane, done : done + length]
             $others
             $words
             for i in range(length):
-                pair, y, reward = read(drawn[done + i], reading)
+                pair, y, reward = read(drawn[i], reading)
                 $draw
                 $numbers
                 $step
@@ -141,7 +145,7 @@ def compiled_step(rule: Stateful, mode: str, layout: Layout, source: str) -> "Co
     text.block(step.body)
     parts = {
         "others": [f"m_{name} = others[{i}][lane]" for i, name in enumerate(layout.others)],
-        "numbers": [f"c_{name} = numbers[done + i, {i}]" for i, name in enumerate(rule.number_names)],
+        "numbers": [f"c_{name} = given[i, {i}]" for i, name in enumerate(rule.number_names)],
         "scratch": [f"f_{name} = fields[{i}]" for i, name in enumerate(text.fields)],
         "words": [],
         "draw": _sweep_draws(rule, verbs) if mode == "synchronous" else _further_draws(rule, verbs),
@@ -182,7 +186,8 @@ def _filled(loop: str, parts: dict[str, list[str]], text: Text) -> tuple[str, di
     lines: list[str] = list(_HEAD.splitlines())
     for name in ("solve", "times"):
         if any(f"{name}(" in line for _, line, _ in text.lines):
-            lines.append(f"{name} = compiled(linear_solves.{name}, **kept)")
+            text_of_it = inspect.getsource(getattr(linear_solves, name))  # its text, so that an edit is another module
+            lines += ["@compiled(**kept)", *text_of_it.splitlines()]
     for helper in text.helpers.values():
         lines += ["@compiled(**kept)", *helper.splitlines()]
     places = {}
@@ -199,7 +204,7 @@ def _filled(loop: str, parts: dict[str, list[str]], text: Text) -> tuple[str, di
 
 def _arrays(layout: Layout, source: str) -> list[str]:
     own = ["drawn"] if source == "samples" else ["words"]
-    return ["z", "z_all", "offsets", "columns", "values", "numbers", *own, *(f"m_{name}" for name in layout.others)]
+    return ["z", "z_all", "offsets", "columns", "values", "numbers", "given", *own, *(f"m_{name}" for name in layout.others)]
 
 
 def _sums(rule: Stateful, layout: Layout, lazy: list[int]) -> list[str]:
