@@ -166,14 +166,6 @@ def test_a_state_beyond_memory_is_refused_with_the_figure():
         mq.run(lake, mq.Zap(), iterations=1, n_seeds=20)
 
 
-def test_a_simulator_has_no_rules_with_state():
-    world = mq.simulator("CartPole-v1", discount=0.9)
-    features = mq.tile_coding(world, tilings=2, tiles=3)
-    for rule, said in ((PLAIN, "without a model"), (mq.minibatch(mq.QLearning(), 2), "algorithm.batch=2")):
-        with pytest.raises(mq.SettingError, match=said):
-            mq.run(world, rule, iterations=1, sampling=mq.Markovian(), features=features)
-
-
 @pytest.mark.parametrize(
     ("rule", "settings", "said"),
     [

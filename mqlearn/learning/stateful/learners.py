@@ -118,11 +118,7 @@ class StatefulLearner:
         self._hold(*(np.ascontiguousarray(self.z[mask]), tuple(np.ascontiguousarray(one[mask]) for one in self.others)))
 
     def _uniform(self, k: int, lane: int) -> np.ndarray | None:
-        """(4,) numbers in [0, 1) of iteration k, if the rule draws some of its own."""
-        kernels = _kernels()
-        if not self.rule.draws_own:
-            return None
-        return kernels.lane_words(k, 1, np.uint32(lane), self.seed, _stream("own"))[:, 0] / 2.0**32
+        return own_uniforms(self.rule, k, lane, self.seed)
 
 
 class _OneTransition(StatefulLearner):
@@ -273,6 +269,13 @@ class SharedStateful(_OneTransition):
     def keep(self, mask: np.ndarray) -> None:
         self.places = self.places[mask]
         self._keep_state(mask)
+
+
+def own_uniforms(rule: Stateful, k: int, lane: int, seed: np.uint32) -> np.ndarray | None:
+    """(4,) numbers in [0, 1) of iteration k, if the rule draws some of its own."""
+    if not rule.draws_own:
+        return None
+    return _kernels().lane_words(k, 1, np.uint32(lane), seed, _stream("own"))[:, 0] / 2.0**32
 
 
 def project(theta: np.ndarray, radius: float) -> None:

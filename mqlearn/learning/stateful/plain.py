@@ -6,9 +6,11 @@ from the first.
 
 from collections.abc import Iterator
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
+
+from mqlearn.errors import SettingError
 
 
 class Pairs:
@@ -102,6 +104,17 @@ class Transition:
         share = weight / len(self._y)
         for y in self._y:
             self._pairs.add_jacobian(matrix, self._pair, self._pairs.greedy(q, y), share * self.discount, share)
+
+
+class NoSecond:
+    """In the place of `again` where a second successor cannot be drawn: any verb of it raises SettingError."""
+
+    def __init__(self, rule: str) -> None:
+        self._rule = rule
+
+    def __getattr__(self, name: str) -> NoReturn:
+        expected = "reads s.again, a second successor, which an environment without a model cannot draw"
+        raise SettingError("algorithm", self._rule, expected)
 
 
 class Sweep:
