@@ -62,13 +62,14 @@ class Told(Line):
         return observation, reward, terminated, *more
 
 
-def test_double_q_on_a_line_is_its_literal_loop():
-    """Nine points as their own features: theta is a table over points and actions."""
+@pytest.mark.parametrize("radius", [None, 2.0])
+def test_double_q_on_a_line_is_its_literal_loop(radius):
+    """Nine points as their own features: theta is a table over points and actions. A ball is for each of two tables."""
     env, n = simulator(Told(), discount=0.9), 120
     features = nine_points(env)
     Told.happened.clear()
     result = run(env, Double(), features, mq.Markovian(), iterations=n, n_seeds=1, n_checkpoints=1, theta0=0.0,
-                 evaluation=mq.Evaluation(episodes=0))  # fmt: skip
+                 linear=mq.Linear(projection=radius), evaluation=mq.Evaluation(episodes=0))  # fmt: skip
     assert len(Told.happened) == n
     a, b = np.zeros((9, 2)), np.zeros((9, 2))
     stream, zero = np.uint32(kernels.STREAMS["own"]), np.uint32(0)
@@ -77,6 +78,8 @@ def test_double_q_on_a_line_is_its_literal_loop():
         mine, other = (a, b) if heads else (b, a)
         ahead = 0.0 if over else other[y][np.argmax(mine[y])]
         mine[x, u] += 0.2 * (1.0 + 0.9 * ahead - mine[x, u])
+        if radius is not None:
+            mine *= min(1.0, radius / np.linalg.norm(mine))
     columns = [features(np.array([x / 8]))[0][0] for x in range(9)]
     np.testing.assert_allclose(result.theta[0].reshape(-1, 2)[columns], (a + b) / 2, rtol=0, atol=1e-12)
     assert np.ptp(a - b) > 0.1

@@ -18,7 +18,7 @@ from mqlearn.algorithms.stateful import MODES, Stateful
 from mqlearn.errors import SettingError, nearest
 from mqlearn.learning.sampling import Sampling, Synchronous
 from mqlearn.learning.stateful.module import compiled_step
-from mqlearn.learning.stateful.plain import NoSecond, Pairs, Sweep, Transition
+from mqlearn.learning.stateful.plain import NoSecond, Pairs, Sweep, Transition, measured
 from mqlearn.learning.stateful.values import Layout
 from mqlearn.linear_solves import solve
 from mqlearn.problems.environments.simulator import Simulator
@@ -91,6 +91,11 @@ def check_place(rule: Rule | Stateful, sampling: Sampling, features: Any, linear
             raise SettingError("sampling.update", sampling.update, f"{reason} pair only: a step for each visited pair")
     if four and linear.projection is not None and features is not None:
         raise SettingError("linear.projection", linear.projection, "cannot be had with algorithm.batch")
+    if not four and linear.projection is not None and features is not None:
+        small = {key: np.asarray(value) for key, value in rule.init(np.zeros(_SIZES[0])).items()}
+        if not (names := measured(rule, small)) or any(small[key].shape != (_SIZES[0],) for key in names):
+            expected = f"cannot be had with {name}, whose estimate() is made of more than tables"
+            raise SettingError("linear.projection", linear.projection, expected)
     if not four and linear.previous_gradient != "stored":
         expected = f"has no meaning for {name}, which keeps in its state what it needs of the past"
         raise SettingError("linear.previous_gradient", linear.previous_gradient, expected)

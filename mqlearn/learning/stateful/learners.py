@@ -1,7 +1,7 @@
 """Learners of rules with state of their own: what is remembered of each seed, and how samples reach the step."""
 
 import copy
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from types import SimpleNamespace
 from typing import Any, Self
 
@@ -11,7 +11,7 @@ from mqlearn.algorithms.stateful import Stateful
 from mqlearn.learning.chains import Chain, Samples, copied, drop_lanes
 from mqlearn.learning.initial import Initial, initial_values
 from mqlearn.learning.stateful.module import Compiled, compiled_step
-from mqlearn.learning.stateful.plain import Pairs, Transition
+from mqlearn.learning.stateful.plain import Pairs, Transition, measured, project
 from mqlearn.learning.stateful.values import Layout
 from mqlearn.problems.mdp import FiniteMDP, table_of_pairs
 
@@ -125,7 +125,8 @@ class _OneTransition(StatefulLearner):
     """One transition an iteration. Abstract."""
 
     chain: Chain
-    radius: float | None = None  # of the ball that the measured parameter is kept in
+    radius = np.inf  # of the ball
+    kept: Sequence[str] = ()  # in which these are kept, see `measured`
 
     def _compiled(self, source: str) -> Any:
         mode = "asynchronous" if self.features is None else "linear"
@@ -146,8 +147,8 @@ class _OneTransition(StatefulLearner):
             transitions = self._transitions(k, lane, samples[row])
             for sample, c in zip(transitions, numbers, strict=True):
                 self.rule.step(z, sample, c)
-                if self.radius is not None:
-                    project(self.rule.estimate(z), self.radius)
+                for name in self.kept:
+                    project(getattr(z, name), self.radius)
                 self._sum(row)
 
     def _transitions(self, k: int, lane: int, samples: np.ndarray) -> Iterator[Transition]:
@@ -176,7 +177,8 @@ class ChainStateful(_OneTransition):
     ) -> None:
         super().__init__(rule, chain.mdp, features, chain.lanes, int(chain.seed), initial)
         self.chain = chain
-        self.radius = radius
+        if radius is not None:
+            self.radius, self.kept = float(radius), measured(rule, vars(self.of_seed(0)))
         self.greedy = chain.tables.behaviour == _kernels().EPSILON_GREEDY
         self.compiled = self._compiled("greedy chain" if self.greedy else "chain")
 
@@ -191,8 +193,7 @@ class ChainStateful(_OneTransition):
         kernels, c = _kernels(), self.chain
         self.k = k + n
         if self.compiled is not None:
-            radius = np.inf if self.radius is None else float(self.radius)
-            moved = c.model, c.tables, c.walks, self._entries, radius
+            moved = c.model, c.tables, c.walks, self._entries, self.radius
             self.compiled(self.z, self.others, *moved, weights[:n], self.mdp.discount, k, n)
             return
         numbers = self._numbers(weights[:n])
@@ -276,15 +277,6 @@ def own_uniforms(rule: Stateful, k: int, lane: int, seed: np.uint32) -> np.ndarr
     if not rule.draws_own:
         return None
     return _kernels().lane_words(k, 1, np.uint32(lane), seed, _stream("own"))[:, 0] / 2.0**32
-
-
-def project(theta: np.ndarray, radius: float) -> None:
-    """theta onto the ball of this radius, in place."""
-    norm = 0.0
-    for x in theta.tolist():
-        norm += x * x
-    if norm > radius * radius:
-        theta *= radius / np.sqrt(norm)
 
 
 def _kernels() -> Any:

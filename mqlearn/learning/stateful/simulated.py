@@ -10,8 +10,8 @@ import numpy as np
 from mqlearn.algorithms.stateful import Stateful
 from mqlearn.errors import user_code
 from mqlearn.learning.simulation import SimulatedLearner
-from mqlearn.learning.stateful.learners import own_uniforms, project
-from mqlearn.learning.stateful.plain import NoSecond, Pairs, Transition, state_of
+from mqlearn.learning.stateful.learners import own_uniforms
+from mqlearn.learning.stateful.plain import NoSecond, Pairs, Transition, measured, project, state_of
 
 _HERE, _NEXT, _TERMINAL = 0, 1, 2  # states of the model of one transition: see `_samples`
 
@@ -24,6 +24,7 @@ class SimulatedStateful(SimulatedLearner):
         super().__init__(*settings)
         self.rule = rule
         self.states = [state_of(rule, theta) for theta in self.parameters[:, 0]]
+        self.kept = measured(rule, vars(self.states[0])) if self.radius < np.inf else []
 
     def _learning(self, i: int, k: int, weights: np.ndarray, transitions: np.ndarray) -> Callable[[int, int, int], int]:
         z, names = self.states[i], self.rule.number_names
@@ -35,8 +36,8 @@ class SimulatedStateful(SimulatedLearner):
             with user_code("algorithm", type(self.rule).__name__):
                 for sample, c in zip(samples, numbers[first:stop], strict=True):
                     self.rule.step(z, sample, c)
-                    if self.radius < np.inf:
-                        project(self.rule.estimate(z), self.radius)
+                    for name in self.kept:
+                        project(getattr(z, name), self.radius)
             return greedy(now)
 
         return learn
