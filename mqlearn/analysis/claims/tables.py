@@ -185,7 +185,8 @@ METHOD = (
     "beside the means. slopes: percentile bootstrap over seeds, all slopes of a check together at 95 % (Bonferroni). "
     "floors: root mean square error over seeds and pairs, times sqrt(T), over that of the least covariance, which is "
     "exact; bootstrap over seeds, likewise. shapes: log of the residual sum of squares of log error on log k, over "
-    "that on k, interval likewise. A window named transient goes from half of the initial value to 10 times the mean over the second half of the run. "
+    "that on k, interval likewise. A window named transient goes from half of the initial value to 10 times the mean "
+    "over the second half of the run. "
     "digests: the first 16 digits of those of the runs"
 )
 LEGEND = (
