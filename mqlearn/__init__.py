@@ -69,7 +69,8 @@ from mqlearn.problems.environments import (
     simulator,
     taxi,
 )
-from mqlearn.problems.features import Features, aggregation, from_function, from_matrix, one_hot
+from mqlearn.problems.feature_rows import Features
+from mqlearn.problems.features import aggregation, from_function, from_matrix, one_hot
 from mqlearn.problems.mdp import FiniteMDP
 from mqlearn.problems.model_files import from_file
 from mqlearn.problems.solvers import optimal

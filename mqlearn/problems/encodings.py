@@ -13,7 +13,7 @@ import numpy as np
 from mqlearn.checks import finite_number, whole
 from mqlearn.errors import SettingError
 from mqlearn.problems.environments.simulator import Simulator
-from mqlearn.problems.features import Features, check_norm, grid_sides
+from mqlearn.problems.feature_rows import Features, check_norm, grid_sides
 from mqlearn.problems.mdp import FiniteMDP
 
 if TYPE_CHECKING:
