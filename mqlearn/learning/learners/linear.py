@@ -10,7 +10,7 @@ from mqlearn.errors import SettingError
 from mqlearn.learning.chains import Chain, Samples
 from mqlearn.learning.initial import Initial, initial_values
 from mqlearn.learning.learners.learner import FourNumbersLearner
-from mqlearn.learning.learners.sources import FromSamples, OnChain
+from mqlearn.learning.sources import FromSamples, OnChain
 
 
 @dataclass(frozen=True)
