@@ -38,7 +38,7 @@ def handlers_of_before() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def environment_of_before() -> Iterator[None]:
-    """The command line sets variables for its own process and those that it starts: here they would outlive the test."""
+    """The command line sets variables for its process and those that it starts: here they would outlive the test."""
     before = dict(os.environ)
     yield
     phase = os.environ.get("PYTEST_CURRENT_TEST")  # pytest's own, and not that of before
