@@ -21,12 +21,15 @@ _FEW = 2**12  # pairs, whose estimates are made for all seeds at once
 class Features:
     """The rows of Phi for the learned pairs of an MDP, in the order of `mdp.pairs`.
 
+    name: for people.
     active (n, F) uint32, values (n, F): column and value of the entries of each row; a shorter row repeats
         one of its columns with value 0.
     n_features: d, unused columns included.
     norm: the reading of Assumption 1, ||Phi(x, u)||_2 <= 1: "unit" scales each row to Euclidean norm 1, "max"
         scales all rows by one factor so that the largest has norm 1, "none" leaves them as they are. A zero
         row stays zero.
+
+    Raises SettingError for another norm.
     """
 
     name: str

@@ -38,6 +38,10 @@ def one_hot(mdp: FiniteMDP | Simulator) -> Features | BoxMap:
     """A column for each learned pair, d = n: the table as theta, of which momentum moves all entries.
 
     On a simulator with finitely many observations, a column for each observation and action.
+    mdp: a FiniteMDP or a Simulator. Raises SettingError for an environment that is neither.
+
+    >>> mq.one_hot(mq.two_state())
+    Features('one_hot', d = 3, 3 pairs, 1 active, norm unit)
     """
     if (n_observations := getattr(mdp, "n_observations", None)) is not None:
         return replace(tile_coding(mdp, tilings=1, tiles=n_observations), name="one_hot")
@@ -48,7 +52,10 @@ def one_hot(mdp: FiniteMDP | Simulator) -> Features | BoxMap:
 def aggregation(mdp: FiniteMDP, *, tile: int = 4) -> Features:
     """A column for each block of `tile` x `tile` tiles of the map and each action; rows have norm 1.
 
-    Raises SettingError when the blocks do not divide the map, or there is no map.
+    mdp: with a grid map. Raises SettingError when the blocks do not divide the map, or there is no map.
+
+    >>> mq.aggregation(mq.frozen_lake("4x4"), tile=2).n_features
+    16
     """
     n_rows, n_columns = grid_sides(mdp, "aggregation")
     tile = whole("features.tile", tile, 1)
@@ -64,7 +71,14 @@ def aggregation(mdp: FiniteMDP, *, tile: int = 4) -> Features:
 
 
 def from_matrix(mdp: FiniteMDP, matrix: np.ndarray, *, norm: str = "unit", name: str = "matrix") -> Features:
-    """Your own features (S, A, d), read at the learned pairs. Raises SettingError."""
+    """Your own features, a matrix (S, A, d) read at the learned pairs of the mdp.
+
+    norm: unit, max or none, see `Features`.   name: for people. Raises SettingError for other shapes, and for entries
+    that are not finite.
+
+    >>> mq.from_matrix(mq.two_state(), np.ones((2, 2, 4)), norm="none").matrix().toarray().tolist()[0]
+    [1.0, 1.0, 1.0, 1.0]
+    """
     matrix = np.asarray(matrix)
     x, u = model_of(mdp, name).pairs.T
     if matrix.ndim != 3 or matrix.shape[:2] != (mdp.n_states, mdp.n_actions) or not matrix.shape[2]:
@@ -77,9 +91,12 @@ def from_matrix(mdp: FiniteMDP, matrix: np.ndarray, *, norm: str = "unit", name:
 def from_function(
     mdp: FiniteMDP, function: Callable[[int, int], np.ndarray], *, norm: str = "unit", name: str = "function"
 ) -> Features:
-    """Your own features: a function of state and action that returns (d,), called once for each learned pair.
+    """Your own features: a function of state and action that returns (d,), called once a learned pair of the mdp.
 
-    Raises SettingError.
+    norm: unit, max or none, see `Features`.   name: for people. Raises SettingError.
+
+    >>> mq.from_function(mq.two_state(), lambda x, u: [1.0, float(x)], norm="none").n_features
+    2
     """
     rows, d = [], None
     for x, u in model_of(mdp, name).pairs.tolist():
