@@ -69,19 +69,22 @@ def compare(
     """The verdicts on all pairs of rules among some runs, as `mqlearn compare --json` gives them.
 
     against: one rule that all others are compared with.   allow_mixed: pairs across problems too.   question: summary,
-    metric, at, epsilon, diverged, level, interval, as on the command line. Raises SettingError.
+    metric, axis, at, epsilon, diverged, level, interval, as on the command line. Raises SettingError.
 
     >>> mq.compare(mq.load("figure1"), at=1000)  # doctest: +SKIP
     """
     from mqlearn.analysis.comparison import comparison, selection
     from mqlearn.analysis.comparison.labels import entries
-    from mqlearn.analysis.comparison.pairing import answers, pairs
+    from mqlearn.analysis.comparison.pairing import answers, on_axis, pairs
     from mqlearn.analysis.comparison.seed_values import Question
 
     try:
         asked = Question(**question)
     except TypeError as error:
         raise SettingError("compare", ", ".join(question), f"unknown or ill-typed question ({error})") from None
-    made = entries(selection.standing(list(some), asked.summary).runs, asked.summary)
+    stand = selection.standing(list(some), asked.summary).runs
+    if "axis" not in question:
+        asked, _ = on_axis(asked, stand)
+    made = entries(stand, asked.summary)
     verdicts = answers(pairs(made, against, mixed=allow_mixed), asked)
     return runs.plain([comparison.row(verdict) for verdict in verdicts], finite=True)

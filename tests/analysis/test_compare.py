@@ -16,6 +16,7 @@ import pytest
 from scipy import stats
 
 from mqlearn.analysis.comparison import columns, comparison, selection
+from mqlearn.analysis.comparison.common_numbers import pairing
 from mqlearn.analysis.comparison.labels import CurveName, Entry, entries, planned
 from mqlearn.analysis.comparison.seed_values import Question
 from mqlearn.experiments import execute
@@ -292,7 +293,7 @@ def test_a_block_is_the_model_and_not_its_name(made, tmp_path):
     other = rewritten(run, tmp_path / "other", env=env | {"success_rate": 0.5})
     blocks = {one.folder.name: identity.problem_key(one.settings) for one in (run, same, other)}
     assert blocks["same"] == blocks[run.folder.name] != blocks["other"]
-    assert comparison.pairing(run, same)[0]
+    assert pairing(run, same)[0]
     changes: list[dict[str, Any]] = [{"discount": 0.8}, {"reward": "sampled"}, {"q0": 1}]
     changes.append({"sampling": {"name": "x", "_target_": "y"}})
     for number, change in enumerate(changes):
@@ -308,13 +309,13 @@ def test_pairs_are_recognised_from_the_records(compare, made, tmp_path):
     assert done.rows[0]["paired"]
     assert "the uniform numbers are common, the trajectories are not" in done.out
     run, other = of(made, "three", algorithm="q_learning"), of(made, "small", env="frozen_lake_4x4", algorithm="nesa")
-    paired, why = comparison.pairing(run, other)
+    paired, why = pairing(run, other)
     assert paired and "the first 3 seeds" in why
-    paired, why = comparison.pairing(run, of(made, "apart", algorithm="nesa"))
+    paired, why = pairing(run, of(made, "apart", algorithm="nesa"))
     assert not paired and "seed=0 and seed=1" in why
     newer = runs.update_summary(rewritten(run, tmp_path / "newer"), numerics_version=99)
-    assert comparison.pairing(run, newer) == (False, "not paired: other numerics versions")
-    paired, why = comparison.pairing(run, of(made, "greedy", algorithm="q_learning"))
+    assert pairing(run, newer) == (False, "not paired: other numerics versions")
+    paired, why = pairing(run, of(made, "greedy", algorithm="q_learning"))
     assert not paired and "the sampling differs" in why
 
 
@@ -332,7 +333,7 @@ def test_replay_and_markovian_sampling_are_paired_where_the_chain_of_a_seed_is_t
             of_settings({**cells[name].settings, "sampling": {**cells[name].settings["sampling"], **change}})
             for name, change in (("markovian", change_a), ("replay", change_b))
         )
-        return comparison.pairing(a, b)
+        return pairing(a, b)
 
     assert paired({}, {}) == (
         True,
@@ -344,7 +345,7 @@ def test_replay_and_markovian_sampling_are_paired_where_the_chain_of_a_seed_is_t
         assert not paired({}, change)[0]
     assert paired({"clock": "local"}, {"start": "start"})[0]
     assert not paired({"behaviour": "epsilon_greedy"}, {"behaviour": "epsilon_greedy"})[0]
-    assert not comparison.pairing(*(of_settings(cells[name].settings) for name in ("markovian", "iid")))[0]
+    assert not pairing(*(of_settings(cells[name].settings) for name in ("markovian", "iid")))[0]
 
 
 # --- seeds that diverge -------------------------------------------------------------------------------------------

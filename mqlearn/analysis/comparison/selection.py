@@ -155,6 +155,14 @@ def of_the_plan(found: Sequence[Run], plain: Mapping[str, Any], summary: str = "
     return Found(tuple(kept), (note,) * bool(left))
 
 
+def by_problem(found: Sequence[Run], summary: str = "error") -> list[list[Run]]:
+    """The runs in groups of those that may be compared."""
+    groups: dict[str, list[Run]] = {}
+    for run in found:
+        groups.setdefault(identity.problem_key(run.settings, summary), []).append(run)
+    return list(groups.values())
+
+
 def standing(found: Sequence[Run], summary: str = "error") -> Found:
     """One run for each rule, block and seed, where several differ only in their seeds, length or checkpoints.
 

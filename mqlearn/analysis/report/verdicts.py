@@ -9,7 +9,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from mqlearn.analysis.comparison.tables import unbeaten
+from mqlearn.analysis.comparison.wording import unbeaten
 from mqlearn.analysis.report.markup import number, render
 from mqlearn.errors import SettingError
 
