@@ -149,8 +149,8 @@ def test_diverged_seeds_are_marked_counted_and_leave_the_mean_of_the_others():
     values[3, 20:] = np.nan
     values[9, 25:] = np.nan
     values[9, 20:25] = 1e300
-    steps = {3: int(whole.iteration[20]), 9: int(whole.iteration[25])}
-    broken = Curve("MomentumQ", whole.iteration, values, steps, "momentum_q")
+    steps = {3: int(whole.position[20]), 9: int(whole.position[25])}
+    broken = Curve("MomentumQ", whole.position, values, steps, "momentum_q")
     figure = error_curves.draw([Panel("4×4", [broken, curve()]), Panel("8×8", [whole])])
     words = texts(figure)
     assert "MomentumQ †" in words and "Q-learning †" not in words
@@ -159,23 +159,23 @@ def test_diverged_seeds_are_marked_counted_and_leave_the_mean_of_the_others():
     crosses = [list(x) for mark, x, _ in lines(axes) if mark == "x"]
     assert crosses == [sorted(steps.values())]
     assert axes.get_ylim()[1] < 10  # the blow-up of one seed does not squash the other curves
-    drawn = next(y for mark, x, y in lines(axes) if mark == "None" and np.size(x) == np.size(whole.iteration) - 1)
+    drawn = next(y for mark, x, y in lines(axes) if mark == "None" and np.size(x) == np.size(whole.position) - 1)
     keep = [i for i in range(20) if i not in (3, 9)]
     np.testing.assert_allclose(drawn[-10:], values[keep][:, -10:].mean(axis=0), rtol=1e-12)
 
 
 def test_what_has_no_place_on_a_logarithmic_axis_is_drawn_and_named(tmp_path):
     base = curve()
-    zero = Curve("to zero", base.iteration, np.where(base.iteration > 100, 0.0, base.values))
-    gone = Curve("never finite", base.iteration, base.values * np.nan)
+    zero = Curve("to zero", base.position, np.where(base.position > 100, 0.0, base.values))
+    gone = Curve("never finite", base.position, base.values * np.nan)
     lost = Curve(
         "all lost",
-        base.iteration,
-        np.where(base.iteration > 50, np.nan, base.values),
+        base.position,
+        np.where(base.position > 50, np.nan, base.values),
         dict.fromkeys(range(20), 51),
     )
-    huge = Curve("huge", base.iteration, base.values * np.linspace(1, 1e307, 20)[:, None])
-    same = Curve("same seeds", base.iteration, np.repeat(base.values[:1], 3, axis=0))
+    huge = Curve("huge", base.position, base.values * np.linspace(1, 1e307, 20)[:, None])
+    same = Curve("same seeds", base.position, np.repeat(base.values[:1], 3, axis=0))
     figure = error_curves.draw([Panel("map", [base, zero, gone, lost, huge, same])], band="std")
     words = texts(figure)
     assert "zero from there on" in words

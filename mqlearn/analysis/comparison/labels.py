@@ -91,11 +91,11 @@ def planned(name: str, config_dir: str | None = None) -> dict[str, CurveName]:
     said = {
         panel: " ".join(o for o in own if o.startswith(rule)) for panel, own in (spec.get("grid") or {"": []}).items()
     }
-    panels = {words: panel for panel, words in said.items()}
     expanded = expand(spec, [f"experiment={name}"])
-    places = [(said[panel], label, one) for panel, label, one in expanded if panels[said[panel]] == panel]
+    first = {(said[panel], label): one for panel, label, one in reversed(expanded)}
+    places = [(*key, first[key]) for key in dict.fromkeys((said[panel], label) for panel, label, _ in expanded)]
     composed = map(_settled, compose.compose_all([one for _, _, one in places], config_dir))
-    several = len(panels) > 1
+    several = len(set(said.values())) > 1
     return {
         identity.rule_key(one): CurveName(plain_label(label), words if several else "")
         for one, (words, label, _) in zip(composed, places, strict=True)

@@ -36,14 +36,15 @@ def build(
     failed: Sequence[Run] = (),
     notes: Sequence[str] = (),
     plan: Plan | None = None,
+    axis: str = "iterations",
 ) -> str:
     """The page on some runs; equal runs and equal answers give equal bytes.
 
     answers: verdicts as plain dicts (see `verdicts`), or none and the `reason`.   command: what makes this page.
     failed: runs that did not end well, told but not counted.   notes: what else the reader must know of the selection.
-    plan: of the experiment, for labels and panels of its figure.
+    plan: of the experiment, for labels and panels of its figure.   axis: of figures and their numbers.
     """
-    figures, numbers = curves.of(some, plan)
+    figures, numbers = curves.of(some, plan, axis)
     varied, shared = differing(some)
     record = {
         "report": name,
