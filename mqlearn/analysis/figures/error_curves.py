@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from mqlearn.storage.runs import Run
 
 ROW_HEIGHT = 2.75  # inches
+SCALES = ("common", "own")  # of the panels
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,12 +97,13 @@ def draw(
     band: Band = "ci95",
     axis: str = "iterations",
     metric: str = "q_error",
+    scales: str = "common",
     notes: Sequence[str] = (),
 ) -> "Figure":
-    """Mean over the seeds with a named band, one panel a map, all on one scale, with one legend.
+    """Mean over the seeds with a named band, one panel a map, with one legend.
 
     axis: on which the curves' positions lie.   metric: what the values are; it brings the label and the scale of its
-    axis.   notes: sentences of the caption.
+    axis.   scales: common to all panels, or own ones.   notes: sentences of the caption.
 
     Iteration 0, which has no place on a logarithmic axis, is the dotted line "start" (a tick of each curve at
     the left edge if they do not start from the same error). A mean is over the finite seeds; where a seed
@@ -120,9 +122,10 @@ def draw(
             style.check_text("curves", text)
         columns = min(len(panels), 2)
         figure, axes = parts.sheet(-(-len(panels) // columns), columns)
-        xlim, ylim = _limits(curves, intervals, kind.scale, axis)
+        shared = choice("figure.scales", scales, SCALES) == "common"
         zero = False
         for i, (panel, one) in enumerate(zip(panels, axes.flat, strict=False)):
+            xlim, ylim = _limits(curves if shared else panel.curves, intervals, kind.scale, axis)
             one.set(xscale="log", yscale=kind.scale, xlim=xlim, ylim=ylim, xlabel=axes_of.LABELS[axis])
             one.set_title(f"({'abcdefgh'[i % 8]})  {panel.title}" if len(panels) > 1 else panel.title)
             zero |= _fill(one, panel, looks, intervals)
@@ -224,7 +227,7 @@ def from_runs(
 ) -> "tuple[Figure, dict[str, np.ndarray]]":
     """The figure of an experiment's finished runs, one for each planned cell, and the numbers that it shows.
 
-    spec: `metric` of all curves, `metric_of` those that show another one, `axis`, `short` names, `notes`.
+    spec: `metric` of all curves, `metric_of` those that show another one, `axis`, `scales`, `short` names, `notes`.
     """
     own, short = spec.get("metric_of") or {}, spec.get("short") or {}
     axis, notes = axis_of([one.panel for one in planned], finished, spec)
@@ -235,8 +238,8 @@ def from_runs(
         curve = curve_of(run, values, axis, label=one.label, family=family, short=short.get(one.label, ""))
         panels.setdefault(one.panel, []).append(curve)
     ordered = [Panel(title, curves) for title, curves in panels.items()]
-    notes = [*notes, *(spec.get("notes") or [])]
-    return draw(ordered, band=band, axis=axis, metric=spec["metric"], notes=notes), data(ordered, band, axis)
+    words = {"scales": spec.get("scales", SCALES[0]), "notes": [*notes, *(spec.get("notes") or [])]}
+    return draw(ordered, band=band, axis=axis, metric=spec["metric"], **words), data(ordered, band, axis)
 
 
 def curve_of(run: "Run", values: np.ndarray, axis: str, **names: str) -> Curve:
