@@ -238,8 +238,8 @@ def test_many_runs_are_rows_of_a_map_of_colours_best_first(metric):
     curves = [curve(f"rule {i}", start=1 + i) for i in range(60)]
     lost = Curve(
         "lost",
-        curves[0].iteration,
-        np.where(curves[0].iteration > 10, np.nan, curves[0].values),
+        curves[0].position,
+        np.where(curves[0].position > 10, np.nan, curves[0].values),
         dict.fromkeys(range(20), 11),
     )
     figure = heat_map.draw([Panel("map", [*curves, lost])], metric=metric)
@@ -353,7 +353,7 @@ def test_names_that_are_given_twice_hide_nothing():
 
 
 def test_wrong_shapes_and_bands_are_one_clear_message():
-    with pytest.raises(SettingError, match="n_seeds, iterations"):
+    with pytest.raises(SettingError, match="n_seeds, checkpoints"):
         Curve("rule", np.arange(3), np.ones((2, 4)))
     with pytest.raises(SettingError, match="did you mean 'std'"):
         error_curves.draw([Panel("map", [curve()])], band="sdt")  # type: ignore[arg-type]  # on purpose

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
-from mqlearn.analysis.comparison.selection import EXTENT, SILENT, shown
+from mqlearn.analysis.comparison.selection import EXTENT, SILENT, shown, shown_of
 from mqlearn.errors import SettingError
 from mqlearn.experiments.settings import identity
 from mqlearn.experiments.settings.recipes import flat, text_of
@@ -189,7 +189,7 @@ def _block_texts(found: Sequence[Run], keys: Sequence[str]) -> dict[str, str]:
             if len({text_of(one.get(name)) for one in flats.values()}) > 1
         ]
         for key in alike:
-            texts[key] += "".join(f", {name}={shown(flats[key].get(name))}" for name in varied)
+            texts[key] += "".join(f", {name}={shown_of(name, flats[key].get(name))}" for name in varied)
     return texts
 
 
@@ -197,6 +197,9 @@ def _block_text(settings: dict[str, Any]) -> str:
     names = {
         group: settings[group].get("name", settings[group]["_target_"]) for group in ("env", "features", "sampling")
     }
+    if identity.public_name(settings["env"]["_target_"]) == "mqlearn.frozen_lake":
+        own = shown_of("env.map", settings["env"].get("map"))
+        names["env"] += "" if own in names["env"] else f" {own}"
     tabular = identity.is_tabular(settings)
     initial = f"Q_0 = {settings['q0']}" if tabular else f"theta_0 = {settings['theta0']}"
     sampling = settings["sampling"]

@@ -14,6 +14,8 @@ from mqlearn.errors import SettingError, nearest
 from mqlearn.experiments.settings import identity
 from mqlearn.experiments.settings.identity import canonical
 from mqlearn.experiments.settings.recipes import flat, text_of
+from mqlearn.paths import expanded
+from mqlearn.problems.environments.frozen_lake import map_name, map_rows
 from mqlearn.storage import lookup, runs
 from mqlearn.storage.runs import Run
 from mqlearn.storage.store import shown as shown_store
@@ -104,7 +106,8 @@ def select(found: Sequence[Run], overrides: Sequence[str], others: Sequence[str]
     Raises SettingError for a setting that no run has (the nearest is looked for in `others` too), and, if no run
     matches, with the nearest selections that exist.
     """
-    wanted = [(key, _alternatives(text)) for key, _, text in (o.lstrip("+").partition("=") for o in overrides)]
+    pairs = [(key, _alternatives(text)) for key, _, text in (o.lstrip("+").partition("=") for o in overrides)]
+    wanted = [(key, [_as_recorded(found, key, value) for value in values]) for key, values in pairs]
     both = [settings for run in found for settings in (run.settings, identity.resolved(run.settings))]
     known = {key for key in {*_GROUPS}.union(*map(flat, both)) if key.split(".")[0] not in SILENT} | {"digest"}
     for key, values in wanted:
@@ -122,7 +125,7 @@ def select(found: Sequence[Run], overrides: Sequence[str], others: Sequence[str]
     for count, run in matched:
         if count == best:
             words = " ".join(
-                f"{key}={shown(value_of(run.settings | {'digest': run.digest[:16]}, key))}" for key, _ in wanted
+                f"{key}={shown_of(key, value_of(run.settings | {'digest': run.digest[:16]}, key))}" for key, _ in wanted
             )
             close[words] += 1
             far[words] = sum(
@@ -211,6 +214,16 @@ def value_of(settings: dict[str, Any], key: str) -> Any:
     return value.get("name", value.get("_target_")) if isinstance(value, dict) else value
 
 
+def _as_recorded(found: Sequence[Run], key: str, value: Any) -> Any:
+    """A value as the record of a run has it: the rows of a map, the whole path of a model's file. Raises SettingError.
+
+    What some run has just so stays as it is.
+    """
+    if key not in ("env.map", "env.path") or any(_matches(run, key, [value]) for run in found):
+        return value
+    return list(map_rows(value)) if key == "env.map" else str(expanded(str(value)).resolve())
+
+
 def _matches(run: Run, key: str, values: Collection[Any]) -> bool:
     """Whether a setting has one of these values, as it was written or as it was meant (m=null is m=2)."""
     if key == "digest":
@@ -243,6 +256,12 @@ def _read(text: str) -> Any:
         return float(text) if re.fullmatch(r"[-+]?[0-9.]+e[-+]?[0-9]+", text, re.IGNORECASE) else yaml.safe_load(text)
     except (ValueError, yaml.YAMLError):
         return text
+
+
+def shown_of(key: str, value: Any) -> str:
+    """The value of a setting as a text: a map by its short name."""
+    rows = key == "env.map" and isinstance(value, list) and all(isinstance(row, str) for row in value)
+    return map_name(value) if rows and value else shown(value)
 
 
 def shown(value: Any) -> str:
