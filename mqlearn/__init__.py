@@ -175,11 +175,14 @@ def __getattr__(name: str) -> Any:
     return getattr(library, name)
 
 
-def _plot(self: Result, metric: str | None = None) -> Any:
-    """A Matplotlib figure: mean and 95 % interval of a metric, by default the first, against the iteration."""
+def _plot(self: Result, metric: str | None = None, axis: str = "iterations") -> Any:
+    """A Matplotlib figure: mean and 95 % interval of a metric, by default the first, against iterations or samples."""
+    from mqlearn.analysis import axis as axes
     from mqlearn.analysis.figures import quick
+    from mqlearn.checks import choice
 
-    return quick.plot(self.iteration, self.curves, metric)
+    position = self.samples if choice("axis", axis, axes.KINDS) == "samples" else self.iteration
+    return quick.plot(position, self.curves, metric, axis)
 
 
 Result.plot = _plot

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from mqlearn.checks import choice
 from mqlearn.errors import SettingError
 from mqlearn.learning.record import table_of_curves
 from mqlearn.paths import outputs_folder
@@ -29,11 +30,16 @@ class LoadedRun(runs.Run):
         """A pandas table with a row for each seed and checkpoint: seed, iteration and a column for each metric."""
         return table_of_curves(self.curves["iteration"], self._metrics)
 
-    def plot(self, metric: str | None = None) -> Any:
-        """A Matplotlib figure: mean and 95 % interval of a metric, by default the first, against the iteration."""
+    def plot(self, metric: str | None = None, axis: str = "iterations") -> Any:
+        """A Matplotlib figure: mean and 95 % interval of a metric, by default the first, against iterations or samples.
+
+        Raises SettingError.
+        """
+        from mqlearn.analysis import axis as axes
         from mqlearn.analysis.figures import quick
 
-        return quick.plot(self.curves["iteration"], self._metrics, metric, title=self.name)
+        choice("axis", axis, axes.KINDS)
+        return quick.plot(axes.positions(self, axis), self._metrics, metric, axis, title=self.name)
 
     @property
     def _metrics(self) -> dict[str, np.ndarray]:

@@ -69,7 +69,7 @@ class Result:
 
     if TYPE_CHECKING:  # bound when mqlearn is imported: drawing is not for learning to know
 
-        def plot(self, metric: str | None = None) -> Any: ...
+        def plot(self, metric: str | None = None, axis: str = "iterations") -> Any: ...
 
     @property
     def status(self) -> str:

@@ -4,11 +4,12 @@ import json
 import shutil
 import sys
 
-from compared import of, rewritten
+from compared import of, performed, rewritten
 
 from mqlearn.analysis.comparison import selection
 from mqlearn.analysis.comparison.labels import entries
 from mqlearn.experiments.settings.cell import build
+from mqlearn.problems.environments.frozen_lake import map_name
 from mqlearn.storage import runs
 
 
@@ -18,6 +19,27 @@ def test_a_selection_without_runs_names_the_nearest(compare):
     assert "algorithm=speedy_q iterations=300  (2 runs)" in done.err
     done = compare("experiment.name=smal")
     assert done.code == 2 and "did you mean 'small'?" in done.err
+
+
+def test_a_map_is_selected_as_it_is_set_and_named_in_short(mqlearn, monkeypatch, work, tmp_path):
+    rows = ["SFFFF", "FFHFF", "FFFFG"]
+    (work / "lake.txt").write_text("\n".join(rows))
+    rest = ["iterations=20", "n_checkpoints=4", "n_seeds=6", "tracking=none", "experiment.name=maps"]
+    maps = (f"env.map=[{','.join(rows)}]", "env.map=8x8")
+    rules = ("algorithm=q_learning", "algorithm=nesa")
+    outputs = performed(tmp_path / "maps", [["env=frozen_lake", one, rule, *rest] for one in maps for rule in rules])
+    monkeypatch.setenv("MQLEARN_OUTPUTS", str(outputs))
+    named = map_name(rows)
+    assert named.startswith("3x5 map ") and len(named) < 20
+    for asked, shown in (("lake.txt", named), (f"[{','.join(rows)}]", named), ("8x8", "8x8")):
+        done = mqlearn("compare", "experiment.name=maps", f"env.map={asked}")
+        assert done.code == 0, done.err
+        assert done.out.splitlines()[0].endswith("corrected by Holm over the 1 comparison of the block.")
+        assert f"[frozen_lake {shown}, discount 0.9" in done.out and "SFFF" not in done.out
+    done = mqlearn("compare", "experiment.name=maps", "env.map=4x4")
+    assert done.code == 2 and f"env.map={named}  (2 runs)" in done.err and "env.map=8x8  (2 runs)" in done.err
+    done = mqlearn("compare", "experiment.name=maps", "env.map=lak.txt")
+    assert done.code == 2 and "env.map='lak.txt': cannot be read as a map file" in done.err
 
 
 def test_nothing_that_can_be_tested_needs_no_legend_of_tests(made, mqlearn, monkeypatch, tmp_path):

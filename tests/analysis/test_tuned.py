@@ -1,5 +1,6 @@
 """Fair tuning, and the tests of comparisons on what is known."""
 
+import re
 import shlex
 from typing import Any
 
@@ -38,6 +39,12 @@ def test_tuning_gives_equal_budgets_and_reports_on_other_seeds(compare, mqlearn,
         assert run.settings["seed"] != 1000
     assert "momentum_q: the first 2 of 3 settings" in done.out
     assert "settings chosen on seed=1000; verdicts on seed=0 alone" in done.out
+    assert re.search(r"\* +offset=0 +\S+ +\[\S+, \S+\] +4 of 4", done.out)
+    monkeypatch.setenv("COLUMNS", "44")
+    narrow = compare("experiment.name=tuning", "tuned=true", outputs=outputs)
+    assert max(map(len, narrow.out.splitlines())) <= 44 and narrow.rows == done.rows
+    assert "(left out to fit 44 columns: interval;" in narrow.out
+    monkeypatch.delenv("COLUMNS")
     done = compare("experiment.name=tuning", "tuned=true", "tuning_seed=5", outputs=outputs)
     assert done.code == 2 and "tuning_seed=5" in done.err
 
@@ -59,7 +66,7 @@ def test_settings_that_could_be_best_hold_the_best_and_not_a_hopeless_one():
     assert missed <= 20
 
 
-def test_calibration_reports_the_rate_of_false_answers(compare):
+def test_calibration_reports_the_rate_of_false_answers(compare, monkeypatch):
     done = compare("experiment.name=small", "calibrate=true", "env=frozen_lake_4x4")
     assert done.code == 0, done.err
     assert len(done.rows) == 3
@@ -70,6 +77,10 @@ def test_calibration_reports_the_rate_of_false_answers(compare):
     found = [row["planted"]["2.0"] for row in done.rows]
     assert max(unpaired for _, unpaired in found) > 0.5  # a rule twice as fast is seen
     assert "halves" in done.out
+    monkeypatch.setenv("COLUMNS", "60")
+    narrow = compare("experiment.name=small", "calibrate=true", "env=frozen_lake_4x4")
+    assert max(map(len, narrow.out.splitlines())) <= 60 and narrow.rows == done.rows
+    assert "Left out to fit 60 columns: rate;" in narrow.out
     done = compare("experiment.name=three", "calibrate=true")
     assert {row["verdict"] for row in done.rows} == {"impossible"}
     assert "0 by force" in done.out

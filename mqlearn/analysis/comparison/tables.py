@@ -47,7 +47,8 @@ def terminal(
     if left:
         lines += wrapped(f"Left out to fit {width} columns: {', '.join(left)}; --csv and --json have all.", width)
     for text in [*_legend(verdicts, question), *(f"note: {note}" for note in notes)]:
-        lines += [line for part in text.split("\n") for line in wrapped(part, width)]
+        for part in text.split("\n"):  # a command stays whole, to be copied
+            lines += [part] if part.lstrip().startswith("mqlearn ") else wrapped(part, width)
     return "\n".join(lines)
 
 
