@@ -25,7 +25,7 @@ def of(some: Sequence[Subject]) -> Markup:
     if not acting:
         notes = ["Not drawn: there is no map of at most 256 states, or no exact model."]
     elif len(acting) > _MOST:
-        notes.append(f"Drawn are {_MOST} of {len(acting)} runs.")
+        notes.append(f"Policies are drawn of {_MOST} of {len(acting)} runs.")
     return render("maps.html", id="policies", title="Greedy policies", figures=figures, notes=notes)
 
 
