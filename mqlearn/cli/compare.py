@@ -83,12 +83,12 @@ def compare(arguments: Sequence[str]) -> int:
 
 
 def plain(names: Sequence[str], overrides: Sequence[str], config_dir: str | None) -> dict[str, Any]:
-    """Seed and extent of the runs that a question without selections of these is about; empty if there is no yaml."""
+    """What the runs have that a question is about, by its yaml, but for what is selected; empty if there is no yaml."""
     from mqlearn.analysis.comparison.labels import plain_settings
 
     selected = {text.lstrip("+").partition("=")[0] for text in overrides}
     known = plain_settings(names[0], config_dir) if len(names) == 1 else {}
-    return {} if selected & {*known, "digest"} else known
+    return {} if "digest" in selected else {key: value for key, value in known.items() if key not in selected}
 
 
 # --- the command line ---------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
-from mqlearn.analysis.comparison.selection import EXTENT, SILENT, shown, shown_of
+from mqlearn.analysis.comparison.selection import EXTENT, PROBLEM, SILENT, shown, shown_of
 from mqlearn.errors import SettingError
 from mqlearn.experiments.settings import identity
 from mqlearn.experiments.settings.recipes import flat, text_of
@@ -60,7 +60,7 @@ def entries(found: Iterable[Run], summary: str = "error", curves: Mapping[str, C
 
 
 def plain_settings(name: str, config_dir: str | None = None) -> dict[str, Any]:
-    """Seed and extent as an experiment yaml has them, but for what its panels or curves set; empty without a yaml."""
+    """PROBLEM, seed and extent as an experiment yaml has them, but for what its panels or curves set; empty without."""
     from mqlearn.experiments.settings import compose
 
     if not _has_yaml(name, config_dir):
@@ -68,7 +68,11 @@ def plain_settings(name: str, config_dir: str | None = None) -> dict[str, Any]:
     settings = compose.compose([f"experiment={name}"], config_dir)
     spec = settings.get("figure") or {}
     own = json.dumps([spec.get("grid"), spec.get("curves")])
-    return {key: settings[key] for key in ("seed", *EXTENT) if f'"{key}=' not in own} if spec.get("curves") else {}
+    return (
+        {key: settings[key] for key in (*PROBLEM, "seed", *EXTENT) if f'"{key}=' not in own}
+        if spec.get("curves")
+        else {}
+    )
 
 
 def _has_yaml(name: str, config_dir: str | None) -> bool:

@@ -14,6 +14,7 @@ from mqlearn.errors import SettingError, nearest
 from mqlearn.experiments.settings import identity
 from mqlearn.experiments.settings.identity import canonical
 from mqlearn.experiments.settings.recipes import flat, text_of
+from mqlearn.learning.setup import resolve_reward
 from mqlearn.paths import expanded
 from mqlearn.problems.environments.frozen_lake import map_name, map_rows
 from mqlearn.storage import lookup, runs
@@ -23,6 +24,8 @@ from mqlearn.storage.store import shown as shown_store
 _GROUPS = ("env", "algorithm", "step_size", "sampling", "features", "evaluation")
 # What may differ between two runs of which one contains the other: more seeds, or a longer or finer curve.
 EXTENT = ("n_seeds", "iterations", "n_checkpoints", "checkpoints")
+# What a variant of a figure may change of its problem, beside what the figure's panels and curves set.
+PROBLEM = ("discount", "reward", "q0", "theta0")
 SILENT = identity.UNSCIENTIFIC
 
 
@@ -141,21 +144,26 @@ def select(found: Sequence[Run], overrides: Sequence[str], others: Sequence[str]
 def of_the_plan(found: Sequence[Run], plain: Mapping[str, Any], summary: str = "error") -> Found:
     """The runs without the variants of an experiment yaml, which make another question.
 
-    plain: seed, length and seeds as the yaml has them. Where a block has runs with these, its runs with others do not
-    count, unless they are selected.
+    plain: what the yaml says of PROBLEM, seed, length and seeds. Where there are runs with its PROBLEM, and then where
+    a block has runs with the rest, those with others do not count, unless they are selected.
     """
-    wanted = {key: text_of(value) for key, value in plain.items()}
-
-    def is_plain(run: Run) -> bool:
-        return all(text_of(run.settings.get(key)) == text for key, text in wanted.items())
-
-    problems = {run: identity.problem_key(run.settings, summary) for run in found}
-    with_plain = {problems[run] for run in found if is_plain(run)}
-    kept = [run for run in found if is_plain(run) or problems[run] not in with_plain]
+    usual = {key: value for key, value in plain.items() if key in PROBLEM}
+    length = {key: value for key, value in plain.items() if key not in PROBLEM}
+    kept = [run for run in found if _has(run, usual)] or list(found)
+    problems = {run: identity.problem_key(run.settings, summary) for run in kept}
+    with_plain = {problems[run] for run in kept if _has(run, length)}
+    kept = [run for run in kept if _has(run, length) or problems[run] not in with_plain]
     left = len(found) - len(kept)
     words = ", ".join(f"{key}={shown(value)}" for key, value in plain.items())
     note = f"{left} run{'s' * (left != 1)} of variants left out: not {words} of the yaml (select by these)"
     return Found(tuple(kept), (note,) * bool(left))
+
+
+def _has(run: Run, wanted: Mapping[str, Any]) -> bool:
+    """Whether a run has these settings; a reward that is left open is what its sampling makes of it."""
+    synchronous = identity.public_name(run.settings["sampling"]["_target_"]) == "mqlearn.Synchronous"
+    known = {key: resolve_reward(value, synchronous) if key == "reward" else value for key, value in wanted.items()}
+    return all(text_of(run.settings.get(key)) == text_of(value) for key, value in known.items())
 
 
 def by_problem(found: Sequence[Run], summary: str = "error") -> list[list[Run]]:
