@@ -67,12 +67,10 @@ def plain_settings(name: str, config_dir: str | None = None) -> dict[str, Any]:
         return {}
     settings = compose.compose([f"experiment={name}"], config_dir)
     spec = settings.get("figure") or {}
-    own = json.dumps([spec.get("grid"), spec.get("curves")])
-    return (
-        {key: settings[key] for key in (*PROBLEM, "seed", *EXTENT) if f'"{key}=' not in own}
-        if spec.get("curves")
-        else {}
-    )
+    if not spec.get("curves"):
+        return {}
+    own = json.dumps([spec.get("grid"), spec["curves"]])
+    return {key: settings[key] for key in (*PROBLEM, "seed", *EXTENT) if f'"{key}=' not in own}
 
 
 def _has_yaml(name: str, config_dir: str | None) -> bool:
