@@ -39,7 +39,7 @@ class LoadedRun(runs.Run):
         from mqlearn.analysis.figures import quick
 
         choice("axis", axis, axes.KINDS)
-        return quick.plot(axes.positions(self, axis), self._metrics, metric, axis, title=self.name)
+        return quick.plot({axis: axes.positions(self, axis)}, self._metrics, metric, axis, title=self.name)
 
     @property
     def _metrics(self) -> dict[str, np.ndarray]:

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mqlearn.analysis.axis import LABELS
+from mqlearn.analysis.axis import KINDS, LABELS
 from mqlearn.analysis.figures import style
 from mqlearn.analysis.statistics.intervals import mean_interval
+from mqlearn.checks import choice
 from mqlearn.errors import SettingError, nearest
 from mqlearn.learning.metric_kinds import kind_of
 
@@ -20,19 +21,24 @@ _INCHES = (6.0, 3.6)
 
 
 def plot(
-    position: np.ndarray, curves: Mapping[str, np.ndarray], metric: str | None, axis: str, title: str = ""
+    positions: Mapping[str, np.ndarray],
+    curves: Mapping[str, np.ndarray],
+    metric: str | None,
+    axis: str,
+    title: str = "",
 ) -> "Figure":
     """Mean and 95 % interval over the seeds against iterations or samples; errors on logarithmic axes.
 
-    position: (C,) the checkpoints on this axis.   curves: metric -> (n_seeds, C), NaN where it was not measured. The
-    figure draws itself in a notebook. Raises SettingError for a metric that there is not.
+    positions: axis -> (C,) the checkpoints on it.   curves: metric -> (n_seeds, C), NaN where it was not measured. The
+    figure draws itself in a notebook. Raises SettingError for a metric or an axis that there is not.
     """
+    choice("axis", axis, KINDS)
     metric = next(iter(curves)) if metric is None else metric
     if metric not in curves:
         raise SettingError("metric", metric, f"must be one of {', '.join(curves)}{nearest(metric, curves)}")
     values = curves[metric]
     kind, measured = kind_of(metric), np.isfinite(values).any(axis=0)
-    x, (mean, low, high, n_finite) = position[measured], mean_interval(values[:, measured])
+    x, (mean, low, high, n_finite) = positions[axis][measured], mean_interval(values[:, measured])
     with style.context():
         figure = _shown()(figsize=_INCHES, layout="constrained")
         axes = figure.add_subplot()
