@@ -156,6 +156,8 @@ def test_a_figure_is_drawn_on_the_axis_that_is_asked_for(mqlearn, outputs, work,
         path.write_text(yaml.replace("  metric_of: {C: q_error_average}", wrong))
         done = mqlearn("figure", *own)
         assert done.code == 2 and words in done.err
+    path.write_text(yaml.replace("  grid:", "  scales: log\n  grid:"))
+    assert mqlearn("figure", *own).err.startswith("mqlearn: figure.scales='log'")
     path.write_text(yaml.replace("D: {A:", "D: {Z:"))
     done = mqlearn("figure", *own)
     assert done.code == 2 and "figure.curves='Z'" in done.err

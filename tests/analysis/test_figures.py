@@ -78,7 +78,7 @@ assert not {"matplotlib.pyplot", "tkinter"} & sys.modules.keys(), "pyplot or a w
 """
 
 
-def test_bytes_are_the_same_in_other_processes_whatever_the_environment(tmp_path):  # PL-01, PL-03
+def test_bytes_are_the_same_in_other_processes_whatever_the_environment(tmp_path):
     rc = tmp_path / "matplotlibrc"
     rc.write_text("lines.linewidth: 9\nfont.family: monospace\nsvg.fonttype: none\nsavefig.bbox: tight\n")
     interactive = {"MPLBACKEND": "tkagg", "DISPLAY": ":99", "PYTHONHASHSEED": "1", "TZ": "Asia/Tokyo"}
@@ -137,7 +137,7 @@ def test_other_files_have_no_provenance(tmp_path, name):
         ("ci95", [1], ["one seed", "no band", "at least two seeds"]),
     ],
 )
-def test_the_legend_names_the_band(band, seeds, words):  # ST-01, ST-06
+def test_the_legend_names_the_band(band, seeds, words):
     figure = error_curves.draw([Panel("map", [curve(f"rule {n}", n_seeds=n) for n in seeds])], band=band)
     assert all(word in texts(figure) for word in words)
     assert len(figure.axes[0].collections) == sum(n > 1 for n in seeds)

@@ -9,7 +9,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from mqlearn.analysis import axis as axes_of
-from mqlearn.analysis.figures import reference, style
+from mqlearn.analysis.figures import error_curves, reference, style
 from mqlearn.analysis.statistics.intervals import BANDS
 from mqlearn.checks import choice
 from mqlearn.errors import SettingError, nearest
@@ -101,6 +101,7 @@ def drawing(planned: "Plan", command: str, band: str | None = None, axis: str | 
     asked = [f"band={band}"] * (band != own)
     if (wanted := axis or planned.spec.get("axis")) is not None:
         choice("figure.axis", wanted, axes_of.KINDS)
+    choice("figure.scales", planned.spec.get("scales", error_curves.SCALES[0]), error_curves.SCALES)
     if axis is not None and axis != planned.spec.get("axis"):
         planned, asked = replace(planned, spec=planned.spec | {"axis": axis}), [*asked, f"figure.axis={axis}"]
     suffix = "".join(f"_{one}" for one in asked)
