@@ -40,10 +40,10 @@ def entries(problem: Problem, rules: Sequence[Entrant], modules: Sequence[str] =
         chosen.append((best, areas))
         final.append([_on(cells[i], seeds.reporting_seed, seeds.reporting) for i in dict.fromkeys((0, best))])
     reported = run(final, problem.metric)
-    for (rule, settings, _), (best, areas), outcome in zip(listed, chosen, reported, strict=True):
+    for (rule, settings, cells), (best, areas), outcome in zip(listed, chosen, reported, strict=True):
         reason = next((one.reason for one in outcome if one.reason), None)
         found[rule.name] = Entry(rule.digest, reason=reason) if reason else Entry(
-            rule.digest, tuple(settings), best, np.array(areas, np.float32),
+            rule.digest, _chosen_by(rule, modules), cells[0].settings["iterations"], tuple(settings), best, np.array(areas, np.float32),
             np.stack([_scores(problem, one) for one in (outcome[0], outcome[-1])]).astype(np.float32),
             np.stack([_curve(problem, one) for one in (outcome[0], outcome[-1])]).astype(np.float32),
         )  # fmt: skip
@@ -91,9 +91,13 @@ def overrides_of(
     problem: Problem, rule: Entrant, setting: Sequence[str], modules: Sequence[str] = ()
 ) -> list[str]:
     """What composes the cell of a rule with a setting, but for its length and seeds."""
-    own = [f"plugins=[{','.join(modules)}]"] if rule.own and modules else []
     fixed = [*ALIKE, f"n_checkpoints={CHECKPOINTS + 1}", "n_workers=1"]
-    return [*problem.overrides, *own, *rule.overrides, *setting, *fixed]
+    return [*problem.overrides, *_chosen_by(rule, modules), *setting, *fixed]
+
+
+def _chosen_by(rule: Entrant, modules: Sequence[str]) -> tuple[str, ...]:
+    own = [f"plugins=[{','.join(modules)}]"] if rule.own and modules else []
+    return (*own, *rule.overrides)
 
 
 def _on(cell: Cell, seed: int, n_seeds: int) -> Cell:

@@ -31,13 +31,15 @@ _FORMAT = 1
 class Entry:
     """A rule on a problem.
 
-    digest: of the rule.   settings: the five, as overrides; `chosen` is the number of the best on the tuning seeds.
+    digest: of the rule.   rule: overrides that choose it.   iterations: of its runs.   settings: the five, as overrides; `chosen` is the number of the best on the tuning seeds.
     tuning (5, n): areas there.   scores (2, 4, n_seeds): of the default and of the chosen setting (see `scores`).
     curve (2, C): log10 of the error over the initial one, mean over seeds, on the problem's axis.
     reason: why it was not run; everything else is then empty.
     """
 
     digest: str
+    rule: tuple[str, ...] = ()
+    iterations: int = 0
     settings: tuple[tuple[str, ...], ...] = ()
     chosen: int = 0
     tuning: np.ndarray = field(default_factory=lambda: np.empty((0, 0), np.float32))
@@ -102,6 +104,8 @@ def write(path: Path, some: Sequence[Results]) -> None:
                 arrays["scores"][p, r], arrays["curve"][p, r] = entry.scores, entry.curve
             described[rule] = {
                 "digest": entry.digest,
+                "rule": entry.rule,
+                "iterations": entry.iterations,
                 "settings": entry.settings,
                 "chosen": entry.chosen,
                 "reason": entry.reason,
@@ -138,7 +142,8 @@ def _entry(told: Mapping[str, Any], arrays: Mapping[str, np.ndarray], p: int, r:
         return Entry(told["digest"], reason=told["reason"])
     settings = tuple(map(tuple, told["settings"]))
     tuning = arrays["tuning"][p, r, : len(settings)]
-    return Entry(told["digest"], settings, told["chosen"], tuning, arrays["scores"][p, r], arrays["curve"][p, r])
+    described = (told["digest"], tuple(told["rule"]), told["iterations"], settings, told["chosen"])
+    return Entry(*described, tuning, arrays["scores"][p, r], arrays["curve"][p, r])
 
 
 def kept(suite: str, problem: Problem) -> tuple[Results | None, str | None]:
