@@ -77,6 +77,7 @@ from mqlearn.problems.solvers import optimal
 old_names.let_import()
 
 if TYPE_CHECKING:
+    from mqlearn.analysis.leaderboard.library import bench
     from mqlearn.analysis.library import compare, load
 
 __all__ = [
@@ -122,6 +123,7 @@ __all__ = [
     "aggregation",
     "averaged",
     "azar_linear",
+    "bench",
     "chain_walk",
     "chain_walk_walls",
     "cliff_walking",
@@ -168,9 +170,12 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     """What reads finished runs, imported at its first use."""
-    if name not in ("load", "compare"):
+    if name not in ("load", "compare", "bench"):
         raise AttributeError(f"module 'mqlearn' has no attribute {name!r}")
     from mqlearn.analysis import library
+
+    if name == "bench":
+        from mqlearn.analysis.leaderboard import library
 
     return getattr(library, name)
 

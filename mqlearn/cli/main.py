@@ -64,7 +64,9 @@ def main(argv: list[str] | None = None) -> None:
 
 def _help(verb: str) -> str:
     groups = ""
-    for folder in sorted(path for path in CONF.iterdir() if path.is_dir() and path.name not in ("hydra", "claim", "suite")):
+    for folder in sorted(
+        path for path in CONF.iterdir() if path.is_dir() and path.name not in ("hydra", "claim", "suite")
+    ):
         options = sorted(path.stem for path in folder.glob("*.yaml"))
         groups += f"  {folder.name:11} {' | '.join(options)}\n"
     lines = (CONF / "config.yaml").read_text(encoding="utf-8").split("\n\n")

@@ -65,7 +65,7 @@ def _profiles(axes: "Axes", found: Mapping[str, Any], rows: list[dict[str, Any]]
     n = len(found["problems"])
     axes.set_title(f"Suite {found['suite']}: at most that error, on {n} problem{'s' * (n != 1)}")
     axes.grid(True, color=style.GRID, linewidth=0.6)
-    axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.02), fontsize=7.5, handlelength=3)
+    axes.legend(loc="upper left", fontsize=7.5, handlelength=3, ncols=1 + (len(shown) > 6))
 
 
 def _heat_map(figure: "Figure", axes: "Axes", found: Mapping[str, Any], rows: list[dict[str, Any]]) -> None:
@@ -78,7 +78,7 @@ def _heat_map(figure: "Figure", axes: "Axes", found: Mapping[str, Any], rows: li
     norm = LogNorm(1 / _FACTOR, _FACTOR, clip=False)
     mesh = axes.pcolormesh(shown, norm=norm, cmap="RdBu_r", edgecolors="white", linewidth=0.4)
     for i, j in np.ndindex(table.shape):
-        value = table[i, j]
+        value = float(table[i, j])
         if np.isnan(value):
             axes.text(j + 0.5, i + 0.5, "–", ha="center", va="center", fontsize=5.5, color=style.QUIET)
             continue
@@ -88,7 +88,9 @@ def _heat_map(figure: "Figure", axes: "Axes", found: Mapping[str, Any], rows: li
         )
     names = [f"{row['rule']} (yours)" if row["own"] else row["rule"] for row in rows]
     axes.set_yticks(np.arange(len(rows)) + 0.5, names, fontsize=7)
-    axes.set_xticks(np.arange(len(problems)) + 0.5, problems, fontsize=7, rotation=55, ha="right", rotation_mode="anchor")
+    axes.set_xticks(
+        np.arange(len(problems)) + 0.5, problems, fontsize=7, rotation=55, ha="right", rotation_mode="anchor"
+    )
     axes.set(xlim=(0, len(problems)), ylim=(len(rows), 0))
     axes.tick_params(length=0)
     axes.grid(False)

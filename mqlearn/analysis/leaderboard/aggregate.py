@@ -80,7 +80,8 @@ def improvement(areas: np.ndarray, seeds: Resampled) -> tuple[np.ndarray, np.nda
             both = ran[i] & ran[j]
             if not both.any():
                 continue
-            wins = (areas[i, both] < areas[j, both]) + 0.5 * (areas[i, both] == areas[j, both])
+            a, b = areas[i][both], areas[j][both]
+            wins = np.less(a, b) + 0.5 * np.equal(a, b)
             counts = seeds.counts[:, both].reshape(len(seeds.counts), -1)
             point[i, j] = wins.mean()
             low[i, j], high[i, j] = interval(counts @ wins.ravel() / wins.size)

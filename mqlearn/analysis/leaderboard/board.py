@@ -17,7 +17,7 @@ from mqlearn.experiments.suite.results import LEAGUES, Results
 from mqlearn.experiments.suite.scores import LEVELS, SCORES
 
 KINDS = ("ergodic", "absorbing", "deterministic", "noisy")
-PROFILE = np.linspace(-6, 1, 71)  # log10 of the error over the baseline's
+PROFILE = np.linspace(-4, 2, 121)  # log10 of the error over the baseline's
 _AREA, _LAST = SCORES.index("area"), SCORES.index("last")
 _TUNED = LEAGUES.index("tuned")
 
@@ -93,8 +93,9 @@ def _row(
     better = [one for one in found.tests if one.better == names[r]]
     worse = [one for one in found.tests if one.better and names[r] in (one.a, one.b) and one.better != names[r]]
     ran = ~np.isnan(own[_AREA]).any(1)
-    b = names.index(BASELINE)
-    chance = [None if math.isnan(part[r, b]) else float(part[r, b]) for part in found.improvement]
+    same = names[r] == BASELINE and LEAGUES[league] == "tuned"
+    pair = aggregate.improvement(np.stack([own[_AREA], base]), seeds)
+    chance = [None if same or math.isnan(part[0, 1]) else float(part[0, 1]) for part in pair]
     floors = np.array([one.facts["floor"] or np.nan for one in every])
     with np.errstate(invalid="ignore"):
         over_floor = own[_LAST].mean(1) / floors
@@ -118,9 +119,7 @@ def _row(
     }  # fmt: skip
 
 
-def _cell(
-    one: Results, rule: str, league: int, own: np.ndarray, base: np.ndarray, over_floor: float
-) -> dict[str, Any]:
+def _cell(one: Results, rule: str, league: int, own: np.ndarray, base: np.ndarray, over_floor: float) -> dict[str, Any]:
     """A rule on a problem: own (4, S), base (S,)."""
     entry = one.entries[rule]
     if entry.reason is not None:

@@ -18,7 +18,9 @@ LEVEL = 0.05
 @dataclass(frozen=True)
 class PairTest:
     """Rule a against rule b over n problems that both ran on: `difference`, the centre of a - b of their areas
-    (log10 of the error), p, and p corrected by Holm. `better` is the rule of the two that is better at 5 %, None if neither is."""
+    (log10 of the error), p, and p corrected by Holm. `better` is the rule of the two that is better at 5 %,
+    None if neither is.
+    """
 
     a: str
     b: str

@@ -63,4 +63,6 @@ def _card(
 def _points(curve: list[float]) -> str:
     """A curve (log10 of the error over the initial one, from 1 to -6) as the points of an SVG polyline."""
     step = _WIDE / max(1, len(curve) - 1)
-    return " ".join(f"{i * step:.1f},{min(_HIGH, max(0, (1 - value) / 7 * _HIGH)):.1f}" for i, value in enumerate(curve))
+    return " ".join(
+        f"{i * step:.1f},{min(_HIGH, max(0, (1 - value) / 7 * _HIGH)):.1f}" for i, value in enumerate(curve)
+    )

@@ -30,11 +30,13 @@ def terminal(found: Mapping[str, Any]) -> str:
     about = (
         f"Score: the error over that of tuned {found['baseline']}, a geometric mean over log samples; interquartile "
         "mean over problems and seeds, 95 % interval by bootstrap over seeds. Less is better. P: how often a seed has "
-        f"a smaller error than tuned {found['baseline']}. Beats, loses: rivals, over problems, at 5 % after Holm. * marks "
-        "yours."
+        f"a smaller error than tuned {found['baseline']}. Beats, loses: rivals, over problems, at 5 % after Holm. * "
+        "marks yours."
     )
     lines = [*textwrap.wrap(head, _WIDTH), *textwrap.wrap(about, _WIDTH), ""]
-    lines.append(f"{'tuned':21} {'score':>7} {'95 % interval':16} {'rank':>5} {'P':>5} {'beats':>5} {'loses':>5} {'default':>8}")
+    lines.append(
+        f"{'tuned':21} {'score':>7} {'95 % interval':16} {'rank':>5} {'P':>5} {'beats':>5} {'loses':>5} {'default':>8}"
+    )
     default = {row["rule"]: row for row in by_setting(found, "default")}
     for place, row in enumerate(by_setting(found, "tuned"), 1):
         lines.append(_line(place, row, default[row["rule"]], total))
@@ -59,7 +61,7 @@ def _line(place: int, row: Mapping[str, Any], default: Mapping[str, Any], total:
 
 def _said(found: Mapping[str, Any]) -> list[str]:
     texts = [f"note: {note}" for note in found["notes"]]
-    if found["tests"]:
+    if found["tests"] and not found["notes"]:
         texts.append(f"Nobody beats: {', '.join(found['unbeaten'])}.")
     for kind, one in found["kinds"].items():
         text = f"{kind.capitalize()} ({_counted(one['problems'], 'problem')}): first {', '.join(one['order'][:3])}"
@@ -77,7 +79,9 @@ def _said(found: Mapping[str, Any]) -> list[str]:
     for one in found["growth"]:
         if one["level"] == 0.01 and one["exponent"] is not None:
             between = f"[{one['low']:.2f}, {one['high']:.2f}]"
-            texts.append(f"{one['model']}, {one['rule']}: samples to 1 % grow as 1/(1-g)^{one['exponent']:.2f} {between}.")
+            texts.append(
+                f"{one['model']}, {one['rule']}: samples to 1 % grow as 1/(1-g)^{one['exponent']:.2f} {between}."
+            )
     return [line for text in texts for line in textwrap.wrap(text, _WIDTH, subsequent_indent="  ")]
 
 
@@ -108,8 +112,8 @@ def latex(found: Mapping[str, Any]) -> str:
     total, first = len(found["problems"]), found["problems"][0]
     caption = (
         f"Error relative to tuned {found['baseline']} (geometric mean over log samples; interquartile mean over "
-        f"{total} problems and {found['n_seeds']} seeds, 95\\,\\% interval), mean rank, and rules that are beaten or win "
-        f"(signed-rank test over problems, Holm, 5\\,\\%). Suite {found['suite']}, {first['budget']} samples."
+        f"{total} problems and {found['n_seeds']} seeds, 95\\,\\% interval), mean rank, and numbers of rules that "
+        f"it beats and loses to (signed-rank test over problems, Holm, 5\\,\\%). Suite {found['suite']}, {first['budget']} samples."
     )
     lines = [
         r"\begin{table}", r"\centering", rf"\caption{{{_tex(caption, percent=False)}}}", r"\begin{tabular}{lrlrrr}",
@@ -122,9 +126,8 @@ def latex(found: Mapping[str, Any]) -> str:
             continue
         between = "" if row["low"] is None else f"[{_short(row['low'])}, {_short(row['high'])}]"
         beats, loses = len(row["better_than"]), len(row["worse_than"])
-        lines.append(
-            rf"{_tex(row['rule'] + few)} & {_short(row['score'])} & {between} & {row['rank']:.1f} & {beats} & {loses} \\"
-        )
+        score, rank = _short(row["score"]), f"{row['rank']:.1f}"
+        lines.append(rf"{_tex(row['rule'] + few)} & {score} & {between} & {rank} & {beats} & {loses} \\")
     return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", r"\end{table}", ""])
 
 

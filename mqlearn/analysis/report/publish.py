@@ -11,7 +11,8 @@ from mqlearn.storage.store import connect, failures
 def publish(path: Path, uri: str, experiment: str, text: str, kind: str = "report") -> str:
     """Log the page at `path`, whose text is `text`, as an artifact; the id of its run. The same page is logged once.
 
-    The run is named by its `kind`, "report" or "leaderboard", and tagged with it. It has no digest, by which runs are found. Raises TrackingError.
+    The run is named by its `kind`, "report" or "leaderboard", and tagged with it. It has no digest, by which runs are
+    found. Raises TrackingError.
     """
     content = hashlib.sha256(text.encode()).hexdigest()
     with failures(f"recording a {kind}", uri):

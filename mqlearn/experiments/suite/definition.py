@@ -23,7 +23,8 @@ from mqlearn.paths import CONF, expanded
 
 CHECKPOINTS = 40
 BASELINE = "q_learning"  # tuned, what every score is relative to
-ALIKE = ("tracking=none", "iterations=1")  # of every cell, until its length is known
+# What is alike in all cells; their lengths and seeds are those of the suite.
+ALIKE = ("tracking=none", "iterations=1", f"n_checkpoints={CHECKPOINTS + 1}", "n_workers=1")
 _KEYS = ("base", "budget", "metric", "seeds", "problems")
 _SEEDS = ("tuning", "tuning_seed", "reporting", "reporting_seed")
 # Settings that the suite decides for all of its cells, or that make no difference to them.
@@ -52,7 +53,10 @@ class Seeds:
 
 @dataclass(frozen=True)
 class Problem:
-    """A problem of a suite.   overrides: those that compose it, without a rule.   settings: composed, with Q-learning."""
+    """A problem of a suite.
+
+    overrides: those that compose it, without a rule.   settings: composed, with Q-learning.
+    """
 
     name: str
     overrides: tuple[str, ...]
@@ -83,6 +87,10 @@ class Problem:
     def samples_each(self, rule: Any) -> int:
         """Transitions that a seed learns from in an iteration of this rule."""
         return rule.samples_per_iteration * rule.batch * (self.pairs if self.synchronous else 1)
+
+    def iterations(self, rule: Any) -> int:
+        """How many iterations of this rule the budget pays for, at least one."""
+        return max(1, self.budget // self.samples_each(rule))
 
     @cached_property
     def digest(self) -> str:
@@ -143,7 +151,7 @@ def made(name: str, content: Any, config_dir: str | None = None) -> Suite:
     if not isinstance(problems, dict) or not problems:
         raise SettingError(f"{name}.problems", problems, "must map names of problems to lists of overrides")
     own = {str(label): _overrides(name, str(label), given) for label, given in problems.items()}
-    lists = [[*base, *given, *ALIKE, f"n_checkpoints={CHECKPOINTS + 1}"] for given in own.values()]
+    lists = [[*base, *given, *ALIKE] for given in own.values()]
     composed = compose.compose_all(lists, config_dir)
     metric, parts = str(content["metric"]), zip(own.items(), composed, strict=True)
     return Suite(
@@ -176,4 +184,3 @@ def _overrides(name: str, label: str, given: Any) -> tuple[str, ...]:
         if key.partition(".")[0] in _TAKEN:
             raise SettingError(f"{name}.{label}.{key}", value, "is decided by the suite for all of its runs")
     return tuple(given)
-

@@ -31,7 +31,8 @@ _FORMAT = 1
 class Entry:
     """A rule on a problem.
 
-    digest: of the rule.   rule: overrides that choose it.   iterations: of its runs.   settings: the five, as overrides; `chosen` is the number of the best on the tuning seeds.
+    digest: of the rule.   rule: overrides that choose it.   iterations: of its runs.
+    settings: the five, as overrides; `chosen` is the number of the best on the tuning seeds.
     tuning (5, n): areas there.   scores (2, 4, n_seeds): of the default and of the chosen setting (see `scores`).
     curve (2, C): log10 of the error over the initial one, mean over seeds, on the problem's axis.
     reason: why it was not run; everything else is then empty.
@@ -61,9 +62,7 @@ class Results:
 
     def of(self, digests: Mapping[str, str]) -> "Results":
         """The entries of the rules with these digests alone."""
-        return Results(
-            self.facts, {rule: one for rule, one in self.entries.items() if digests.get(rule) == one.digest}
-        )
+        return Results(self.facts, {rule: one for rule, one in self.entries.items() if digests.get(rule) == one.digest})
 
 
 def place(suite: str, problem: Problem) -> Path:
@@ -74,8 +73,8 @@ def place(suite: str, problem: Problem) -> Path:
 
 
 def committed(suite: str) -> Path | None:
-    """The committed results of a suite, in the clone or in the installed package; None if there are none."""
-    for folder in (PACKAGE / "bench", PACKAGE.parent / "outputs" / "paper"):
+    """The committed results of a suite, in the outputs folder, the clone or the package; None if there are none."""
+    for folder in (outputs_folder() / "paper", PACKAGE / "bench", PACKAGE.parent / "outputs" / "paper"):
         if (folder / f"bench_{suite}.npz").is_file():
             return folder / f"bench_{suite}.npz"
     return None
@@ -172,7 +171,9 @@ def committed_of(suite: Suite) -> dict[str, Results]:
         found = {one.name: one for one in read(path)}
     except ValueError as error:
         raise SettingError("suite", suite.name, f"committed results cannot be read ({error}); {remedy}") from None
-    wrong = [one.name for one in suite.problems if one.name not in found or found[one.name].facts["digest"] != one.digest]
+    wrong = [
+        one.name for one in suite.problems if one.name not in found or found[one.name].facts["digest"] != one.digest
+    ]
     if wrong or len(found) != len(suite.problems):
         expected = f"committed results are of other numerics or of another suite (not of {', '.join(wrong) or 'all'})"
         raise SettingError("suite", suite.name, f"{expected}; {remedy}")

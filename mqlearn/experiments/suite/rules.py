@@ -32,6 +32,7 @@ class Entrant:
     """A rule that takes part.   overrides: those that choose it.   tuning: of its yaml, None for none.
 
     digest: of its settings, its tuning and the source text of the user's modules.   own: whether it is the user's.
+    made: the rule itself, if it is an object and not of a yaml.
     """
 
     name: str
@@ -39,6 +40,7 @@ class Entrant:
     tuning: tuple[tuple[str, ...], ...] | None
     digest: str
     own: bool
+    made: Any = None
 
 
 def names() -> list[str]:
@@ -95,11 +97,6 @@ def _tuning(name: str, file: Path) -> tuple[tuple[str, ...], ...] | None:
         expected = f"must be {SETTINGS - 1} lists of overrides, as all rules have beside their default"
         raise SettingError(f"{name}.tuning", given, expected)
     return tuple(tuple(one) for one in given)
-
-
-def settings_of(entrant: Entrant, step_size: dict[str, Any]) -> list[tuple[str, ...]]:
-    """The five settings as overrides, the default first; fewer if its own step size has nothing to tune."""
-    return [(), *(scaled(step_size) if entrant.tuning is None else entrant.tuning)]
 
 
 def scaled(step_size: dict[str, Any]) -> list[tuple[str, ...]]:

@@ -16,7 +16,7 @@ from mqlearn.errors import SettingError
 from mqlearn.experiments import processes
 from mqlearn.experiments.progress import COMPILING, duration
 from mqlearn.experiments.settings import plugins
-from mqlearn.experiments.suite import cells, results
+from mqlearn.experiments.suite import results, trials
 from mqlearn.experiments.suite.definition import Problem, Suite
 from mqlearn.experiments.suite.results import Results
 from mqlearn.experiments.suite.rules import Entrant
@@ -69,6 +69,11 @@ def of_suite(suite: Suite, wanted: Wanted, n_workers: int | None = None) -> tupl
     complete = [one for one in there.values() if one is not None]
     names = set.intersection(*(set(one.entries) for one in complete))
     order = [name for name in digests if name in names]
+    if left := [name for name in digests if name not in names]:
+        sys.stderr.write(
+            f"bench {suite.name}: not ranked, for want of results on all problems: {', '.join(left)}; "
+            f"`mqlearn bench {suite.name}` runs them\n"
+        )
     every = [Results(one.facts, {name: one.entries[name] for name in order}) for one in complete]
     return every, sum(len(some) for _, some in missing)
 
@@ -110,7 +115,8 @@ def _run(
         return {}
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     seconds = sum(len(some) for _, some in missing) * _SECONDS
-    side_by_side = min(n_workers or cores, len(missing)) if seconds > _ALONE else 1
+    objects = any(rule.made is not None for _, some in missing for rule in some)  # of a notebook, say: they stay here
+    side_by_side = 1 if objects or seconds < _ALONE else min(n_workers or cores, len(missing))
     sys.stderr.write(
         f"bench {suite.name}: {len(missing)} of {len(suite.problems)} problems to run, about "
         f"{duration(seconds / side_by_side)}, {COMPILING}\n"
@@ -156,10 +162,12 @@ def _job(suite: str, problem: Problem, some: Sequence[Entrant], modules: Sequenc
     plugins.search(problem.config_dir)
     plugins.load(list(modules))
     with processes.busy, locks.claimed(locks.folder(outputs_folder()), "bench", suite, problem.name):
-        made = cells.entries(problem, some, modules)
+        made = trials.entries(problem, some, modules)
+        kept_rules = {rule.name: made[rule.name] for rule in some if rule.made is None}
         before, _ = results.kept(suite, problem)
-        whole = Results(facts(problem), {**(before.entries if before else {}), **made})
-        results.write(results.place(suite, problem), [whole])
+        whole = Results(facts(problem), {**(before.entries if before else {}), **kept_rules})
+        if kept_rules:
+            results.write(results.place(suite, problem), [whole])
     return Results(whole.facts, made)
 
 

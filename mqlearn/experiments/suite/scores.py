@@ -14,7 +14,7 @@ LEVELS = (0.1, 0.01)  # of the initial error
 
 
 def log_errors(samples: np.ndarray, errors: np.ndarray, axis: np.ndarray) -> np.ndarray:
-    """log10(e/e_0) (n_seeds, C) at the samples `axis` (C,), of errors (n_seeds, K) after `samples` (K,), samples[0] = 0.
+    """log10(e/e_0) (n_seeds, C) at the samples `axis` (C,), of errors (n_seeds, K) after `samples` (K,) from 0 on.
 
     Between checkpoints it is linear in log s; before the first one after 0 the error is the initial one.
     """
