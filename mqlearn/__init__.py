@@ -77,7 +77,6 @@ from mqlearn.problems.solvers import optimal
 old_names.let_import()
 
 if TYPE_CHECKING:
-    from mqlearn.analysis.leaderboard.library import bench
     from mqlearn.analysis.library import compare, load
 
 __all__ = [
@@ -170,14 +169,23 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     """What reads finished runs, imported at its first use."""
-    if name not in ("load", "compare", "bench"):
+    if name not in ("load", "compare"):
         raise AttributeError(f"module 'mqlearn' has no attribute {name!r}")
     from mqlearn.analysis import library
 
-    if name == "bench":
-        from mqlearn.analysis.leaderboard import library
-
     return getattr(library, name)
+
+
+def bench(rule: Any, suite: str = "classic", *, name: str | None = None, config_dir: str | None = None) -> Any:
+    """Where a rule stands on a suite of problems: what `mqlearn bench SUITE --json` writes, as a dict.
+
+    rule: such as mq.RootSA(eta=0.3); it runs as it is, and tuned by offsets or scales of its step size.   name: what it
+    is called.   config_dir: a folder with suites of your own. Raises SettingError.
+    """
+    from mqlearn.analysis.leaderboard.board import board
+    from mqlearn.experiments.suite.own import results_with
+
+    return board(*results_with(rule, suite, name, config_dir))
 
 
 def _plot(self: Result, metric: str | None = None) -> Any:

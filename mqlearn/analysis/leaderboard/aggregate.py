@@ -74,7 +74,7 @@ def improvement(areas: np.ndarray, seeds: Resampled) -> tuple[np.ndarray, np.nda
     """
     n = len(areas)
     point, low, high = (np.full((n, n), np.nan) for _ in range(3))
-    ran = ~np.isnan(areas).any(2)
+    ran = np.asarray(~np.isnan(areas).any(2))
     for i in range(n):
         for j in range(i + 1, n):
             both = ran[i] & ran[j]

@@ -11,7 +11,7 @@ from mqlearn.analysis.leaderboard.board import by_setting
 from mqlearn.experiments.suite.definition import CHECKPOINTS
 
 _WIDTH = 80
-_NAME = 18
+_NAME = 17
 _COLUMNS = (
     "rule", "setting", "score", "low", "high", "rank", "improvement", "improvement_low", "improvement_high",
     "n_problems", "better_than", "worse_than", "own",
@@ -30,12 +30,12 @@ def terminal(found: Mapping[str, Any]) -> str:
     about = (
         f"Score: the error over that of tuned {found['baseline']}, a geometric mean over log samples; interquartile "
         "mean over problems and seeds, 95 % interval by bootstrap over seeds. Less is better. P: how often a seed has "
-        f"a smaller error than tuned {found['baseline']}. Beats, loses: rivals, over problems, at 5 % after Holm. * "
-        "marks yours."
+        f"a smaller error than tuned {found['baseline']}. Won, lost: against how many rivals, over problems, "
+        "at 5 % after Holm. * marks yours."
     )
     lines = [*textwrap.wrap(head, _WIDTH), *textwrap.wrap(about, _WIDTH), ""]
     lines.append(
-        f"{'tuned':21} {'score':>7} {'95 % interval':16} {'rank':>5} {'P':>5} {'beats':>5} {'loses':>5} {'default':>8}"
+        f"{'tuned':20} {'score':>7} {'95 % interval':>15} {'rank':>5} {'P':>4} {'won':>4} {'lost':>4} {'default':>7}"
     )
     default = {row["rule"]: row for row in by_setting(found, "default")}
     for place, row in enumerate(by_setting(found, "tuned"), 1):
@@ -49,13 +49,13 @@ def _line(place: int, row: Mapping[str, Any], default: Mapping[str, Any], total:
     start = f"{place:2} {name:{_NAME}}"
     if row["score"] is None:
         return f"{start} cannot run on any problem"
-    between = "" if row["low"] is None else f"[{_short(row['low'])}, {_short(row['high'])}]"
+    between = "" if row["low"] is None else f"{_short(row['low']):>7} {_short(row['high']):>7}"
     few = "" if row["n_problems"] == total else f" {row['n_problems']}/{total}"
-    beats, loses = len(row["better_than"]), len(row["worse_than"])
-    chance = f"{row['improvement']['p']:5.2f}" if row["improvement"]["p"] is not None else f"{'–':>5}"
+    won, lost = len(row["better_than"]), len(row["worse_than"])
+    chance = "–" if row["improvement"]["p"] is None else f"{row['improvement']['p']:.2f}"
     return (
-        f"{start} {_short(row['score']):>7} {between:16} {row['rank']:5.1f} {chance} {beats:5} {loses:5} "
-        f"{_short(default['score']):>8}{few}"
+        f"{start} {_short(row['score']):>7} {between:15} {row['rank']:5.1f} {chance:>4} {won:4} {lost:4} "
+        f"{_short(default['score']):>7}{few}"
     )
 
 
@@ -113,7 +113,8 @@ def latex(found: Mapping[str, Any]) -> str:
     caption = (
         f"Error relative to tuned {found['baseline']} (geometric mean over log samples; interquartile mean over "
         f"{total} problems and {found['n_seeds']} seeds, 95\\,\\% interval), mean rank, and numbers of rules that "
-        f"it beats and loses to (signed-rank test over problems, Holm, 5\\,\\%). Suite {found['suite']}, {first['budget']} samples."
+        f"it beats and loses to (signed-rank test over problems, Holm, 5\\,\\%). Suite {found['suite']}, "
+        f"{first['budget']} samples."
     )
     lines = [
         r"\begin{table}", r"\centering", rf"\caption{{{_tex(caption, percent=False)}}}", r"\begin{tabular}{lrlrrr}",

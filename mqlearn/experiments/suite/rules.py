@@ -24,7 +24,7 @@ from mqlearn.paths import CONF, expanded
 SETTINGS = 5  # of each rule, its default among them
 _OFFSETS = (3, 10, 30, 100)  # of a step size that has an offset,
 _SCALES = (0.25, 0.5, 2, 4)  # of others
-_MOST_PAIRS = 100  # of a problem, for rules whose state has n^2 numbers
+MOST_PAIRS = 100  # of a problem, for rules whose state has n^2 numbers
 
 
 @dataclass(frozen=True)
@@ -96,6 +96,9 @@ def _tuning(name: str, file: Path) -> tuple[tuple[str, ...], ...] | None:
     if not fits or not all(isinstance(one, list) and all(isinstance(text, str) for text in one) for one in given):
         expected = f"must be {SETTINGS - 1} lists of overrides, as all rules have beside their default"
         raise SettingError(f"{name}.tuning", given, expected)
+    for text in (text for one in given for text in one):
+        if not text.startswith(("algorithm.", "step_size")):
+            raise SettingError(f"{name}.tuning", text, "must set algorithm.NAME or the step size")
     return tuple(tuple(one) for one in given)
 
 
@@ -115,10 +118,10 @@ def scaled(step_size: dict[str, Any]) -> list[tuple[str, ...]]:
 
 def over_budget(rule: Any, n_pairs: int) -> str | None:
     """Why a rule costs too much on a problem of so many pairs; None if it does not."""
-    if n_pairs <= _MOST_PAIRS or not hasattr(rule, "init"):
+    if n_pairs <= MOST_PAIRS or not hasattr(rule, "init"):
         return None
     trial = 11
     largest = max(np.size(part) for part in rule.init(np.zeros(trial)).values())
     if largest < trial**2:
         return None
-    return f"over budget: its state has {n_pairs}^2 = {n_pairs**2:,} numbers a seed, allowed are {_MOST_PAIRS}^2"
+    return f"over budget: its state has {n_pairs}^2 = {n_pairs**2:,} numbers a seed, allowed are {MOST_PAIRS}^2"

@@ -19,14 +19,15 @@ from mqlearn.experiments.settings import plugins
 from mqlearn.experiments.suite import results, trials
 from mqlearn.experiments.suite.definition import Problem, Suite
 from mqlearn.experiments.suite.results import Results
-from mqlearn.experiments.suite.rules import Entrant
+from mqlearn.experiments.suite.rules import MOST_PAIRS, Entrant
 from mqlearn.paths import outputs_folder
 from mqlearn.storage import locks
 
 _SPAWN = multiprocessing.get_context("spawn")
-_SECONDS = 1.2  # about what a rule takes on a problem, compiling included
+_RULES = 21  # that the estimates below were measured with, on one core
+_ITERATION, _SQUARE, _FIXED = 1.8e-4, 6e-7, 2.0  # seconds: each iteration; each sample and pair, of n^2 states; each
 _ALONE = 8.0  # seconds of work that no further process is worth
-_MOST_PAIRS = 500  # of a problem, beyond which its floor takes minutes
+_FLOOR_PAIRS = 500  # of a problem, beyond which its floor takes minutes
 
 
 @dataclass(frozen=True)
@@ -114,7 +115,9 @@ def _run(
     if not missing:
         return {}
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    seconds = sum(len(some) for _, some in missing) * _SECONDS
+    missing = sorted(missing, key=lambda one: -_seconds(*one))  # so that the processes end together
+    seconds = sum(_seconds(*one) for one in missing)
+    work = {problem.name: _seconds(problem, some) for problem, some in missing}
     objects = any(rule.made is not None for _, some in missing for rule in some)  # of a notebook, say: they stay here
     side_by_side = 1 if objects or seconds < _ALONE else min(n_workers or cores, len(missing))
     sys.stderr.write(
@@ -128,7 +131,7 @@ def _run(
         if side_by_side == 1:
             for job in jobs:
                 done[job[1].name] = _job(*job)
-                _tell(suite.name, job[1].name, len(done), len(jobs), started)
+                _tell(suite.name, job[1].name, done, work, started)
             return done
         parent = os.getpid()
         pool = ProcessPoolExecutor(side_by_side, _SPAWN, initializer=_begin, initargs=(parent,))
@@ -136,7 +139,7 @@ def _run(
             futures = {pool.submit(_job, *job): job[1].name for job in jobs}
             for future in as_completed(futures):
                 done[futures[future]] = future.result()
-                _tell(suite.name, futures[future], len(done), len(jobs), started)
+                _tell(suite.name, futures[future], done, work, started)
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
     return done
@@ -148,9 +151,17 @@ def _begin(parent: int) -> None:
     processes.end_with_parent(parent)
 
 
-def _tell(suite: str, problem: str, number: int, total: int, started: float) -> None:
-    elapsed = time.monotonic() - started
-    left = f", about {duration(elapsed / number * (total - number))} left" if number < total else ""
+def _seconds(problem: Problem, some: Sequence[Entrant]) -> float:
+    """About how long rules take on a problem, on one core, to a factor of a few."""
+    square = _SQUARE * problem.pairs if problem.pairs <= MOST_PAIRS else 0.0
+    each = problem.pairs if problem.synchronous else 1
+    return _FIXED + len(some) / _RULES * problem.budget * (_ITERATION / each + square / max(1, problem.pairs // each))
+
+
+def _tell(suite: str, problem: str, done: Mapping[str, Any], work: Mapping[str, float], started: float) -> None:
+    elapsed, share = time.monotonic() - started, sum(work[name] for name in done) / sum(work.values())
+    number, total = len(done), len(work)
+    left = f", about {duration(elapsed * (1 / share - 1))} left" if number < total else ""
     text = f"bench {suite} {number}/{total} {problem}: done, {duration(elapsed)} elapsed{left}"
     live = sys.stderr.isatty()
     sys.stderr.write(f"\r\033[K{text[:150]}{chr(10) if number == total else ''}" if live else f"{text}\n")
@@ -211,7 +222,7 @@ def _floor(problem: Problem) -> float | None:
     from mqlearn.theory.sup import expected_sup
 
     tabular = problem.cell.run_arguments["features"] is None
-    if not (problem.synchronous and tabular and problem.metric == "q_error") or problem.pairs > _MOST_PAIRS:
+    if not (problem.synchronous and tabular and problem.metric == "q_error") or problem.pairs > _FLOOR_PAIRS:
         return None
     try:
         least = expected_sup(floor(problem.cell.mdp, problem.cell.settings["reward"]).floor).value

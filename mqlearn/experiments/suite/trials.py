@@ -12,7 +12,7 @@ import numpy as np
 from mqlearn.errors import SettingError
 from mqlearn.experiments.settings import compose, own_step_size
 from mqlearn.experiments.settings.cell import build
-from mqlearn.experiments.suite.definition import ALIKE, Problem
+from mqlearn.experiments.suite.definition import Problem
 from mqlearn.experiments.suite.results import Entry
 from mqlearn.experiments.suite.rules import Entrant, over_budget, scaled
 from mqlearn.experiments.suite.scores import log_errors, scores
@@ -78,7 +78,7 @@ def _composed(
     problem: Problem, rules: Sequence[Entrant], modules: Sequence[str], refused: dict[str, Entry]
 ) -> list[Contest]:
     """The rules of yaml files that can be run; the others go to `refused`."""
-    base = compose.compose_all([_overrides(problem, rule, (), modules) for rule in rules], problem.config_dir)
+    base = _settings(problem, [(rule, ()) for rule in rules], modules)
     able: list[tuple[Entrant, list[tuple[str, ...]]]] = []
     for rule, settings in zip(rules, base, strict=True):
         try:
@@ -91,13 +91,21 @@ def _composed(
         else:
             more = scaled(cell.settings["step_size"]) if rule.tuning is None else rule.tuning
             able.append((rule, [(), *more]))
-    lists = [_overrides(problem, rule, setting, modules) for rule, settings in able for setting in settings]
-    composed = iter(compose.compose_all(lists, problem.config_dir))
+    each = [(rule, setting) for rule, settings in able for setting in settings]
+    composed = iter(_settings(problem, each, modules))
     return [Contest(rule, settings, [_made(next(composed)) for _ in settings]) for rule, settings in able]
 
 
-def _overrides(problem: Problem, rule: Entrant, setting: Sequence[str], modules: Sequence[str] = ()) -> list[str]:
-    return [*problem.overrides, *_chosen_by(rule, modules), *setting, *ALIKE]
+def _settings(
+    problem: Problem, each: Sequence[tuple[Entrant, tuple[str, ...]]], modules: Sequence[str]
+) -> list[dict[str, Any]]:
+    """The settings of cells. Only rules are composed, which Hydra then does once for all problems of a discount."""
+    discount = f"discount={problem.settings['discount']}"
+    lists = [[discount, *_chosen_by(rule, modules), *setting] for rule, setting in each]
+    composed = compose.compose_all(lists, problem.config_dir)
+    return [
+        {**problem.settings, **{key: one[key] for key in ("algorithm", "step_size", "plugins")}} for one in composed
+    ]
 
 
 def _chosen_by(rule: Entrant, modules: Sequence[str]) -> tuple[str, ...]:
@@ -118,7 +126,7 @@ def _given(problem: Problem, rules: Sequence[Entrant], refused: dict[str, Entry]
         if reason is not None:
             refused[rule.name] = Entry(rule.digest, reason=reason)
             continue
-        step_size = getattr(rule.made, "step_size", None) or rule.made.own_step_size(discount)
+        step_size = vars(rule.made).get("step_size") or rule.made.own_step_size(discount)
         settings: list[tuple[str, ...]] = [()]
         made = [rule.made.with_step_size(step_size)]
         for changes in _changes(step_size, rule.name):
