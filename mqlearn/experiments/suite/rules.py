@@ -24,7 +24,8 @@ from mqlearn.paths import CONF, expanded
 SETTINGS = 5  # of each rule, its default among them
 _OFFSETS = (3, 10, 30, 100)  # of a step size that has an offset,
 _SCALES = (0.25, 0.5, 2, 4)  # of others
-MOST_PAIRS = 100  # of a problem, for rules whose state has n^2 numbers
+MOST_PAIRS = 100  # of a problem, for rules whose state has n^2 numbers,
+_MOST_TOUCHED = 1e9  # of these numbers, over all iterations of a seed
 
 
 @dataclass(frozen=True)
@@ -116,12 +117,21 @@ def scaled(step_size: dict[str, Any]) -> list[tuple[str, ...]]:
     return []
 
 
-def over_budget(rule: Any, n_pairs: int) -> str | None:
-    """Why a rule costs too much on a problem of so many pairs; None if it does not."""
-    if n_pairs <= MOST_PAIRS or not hasattr(rule, "init"):
+def over_budget(rule: Any, n_pairs: int, iterations: int = 0) -> str | None:
+    """Why a rule costs too much on a problem of so many pairs, or columns; None if it does not.
+
+    That is so for a state of n^2 numbers above 100 pairs, or where all iterations together touch too many of them.
+    """
+    if not hasattr(rule, "init"):
         return None
     trial = 11
     largest = max(np.size(part) for part in rule.init(np.zeros(trial)).values())
     if largest < trial**2:
         return None
-    return f"over budget: its state has {n_pairs}^2 = {n_pairs**2:,} numbers a seed, allowed are {MOST_PAIRS}^2"
+    if n_pairs > MOST_PAIRS:
+        return f"over budget: its state has {n_pairs}^2 = {n_pairs**2:,} numbers a seed, allowed are {MOST_PAIRS}^2"
+    touched = float(iterations * n_pairs**2)
+    if touched > _MOST_TOUCHED:
+        most = f"allowed are {_MOST_TOUCHED:g}"
+        return f"over budget: {iterations:,} iterations of {n_pairs}^2 numbers are {touched:.2g} a seed, {most}"
+    return None

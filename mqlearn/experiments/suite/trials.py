@@ -147,7 +147,8 @@ def _changes(step_size: Any, rule: str) -> list[tuple[str, ...]]:
 
 def _too_much(problem: Problem, rule: Any) -> str | None:
     rule = rule.at(problem.cell.settings["discount"]) if hasattr(rule, "at") else rule
-    return over_budget(rule, problem.pairs if problem.cell.run_arguments["features"] is None else 0)
+    features = problem.cell.run_arguments["features"]
+    return over_budget(rule, problem.pairs if features is None else features.n_features, problem.iterations(rule))
 
 
 # --- runs ---------------------------------------------------------------------------------------------------------
