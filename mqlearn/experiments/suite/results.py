@@ -4,7 +4,6 @@ A file of results holds arrays over (problems, rules, ...), float32, and a text 
 committed results of a suite are such a file with all of its problems.
 """
 
-import contextlib
 import io
 import json
 import zipfile
@@ -119,7 +118,7 @@ def write(path: Path, some: Sequence[Results]) -> None:
 def read(path: Path) -> list[Results]:
     """The results in a file. Raises ValueError for one that is damaged or no such file."""
     try:
-        with np.load(path) as archive:
+        with np.load(io.BytesIO(path.read_bytes())) as archive:  # of a path, it leaves a damaged file open
             meta = json.loads(archive["meta"].tobytes())
             arrays = {name: archive[name] for name in ("tuning", "scores", "curve")}
         if meta["format"] != _FORMAT:
@@ -148,14 +147,13 @@ def _entry(told: Mapping[str, Any], arrays: Mapping[str, np.ndarray], p: int, r:
 def kept(suite: str, problem: Problem) -> tuple[Results | None, str | None]:
     """What is kept of a problem under its present digest, and what is wrong with its file if something is."""
     path = place(suite, problem)
-    with contextlib.suppress(FileNotFoundError):
-        try:
-            (one,) = read(path)
-        except ValueError as error:
-            return (None, f"{path}: {error}") if path.is_file() else (None, None)
-        if one.facts.get("digest") == problem.digest:
-            return one, None
-    return None, None
+    if not path.is_file():
+        return None, None
+    try:
+        (one,) = read(path)
+    except ValueError as error:
+        return None, f"{path}: {error}"
+    return (one if one.facts.get("digest") == problem.digest else None), None
 
 
 def committed_of(suite: Suite) -> dict[str, Results]:
