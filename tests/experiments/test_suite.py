@@ -238,4 +238,4 @@ def test_rules_that_cannot_run_and_rules_that_take_two_samples(work):
     assert "it has synchronous" in (found["phased"].reason or "") and found["speedy_q"].reason is None
     assert (problem.iterations(mq.SpeedyQ()), problem.iterations(mq.Residual())) == (100, 50)
     (lake,) = definition.made("s", KEYS | {"problems": {"lake": ["env=frozen_lake_8x8"]}}).problems
-    assert "212^2 = 44,944 numbers" in (trials.entries(lake, rules.entrants(["zap"]))["zap"].reason or "")
+    assert "212^2 = 44,944 numbers of state" in (trials.entries(lake, rules.entrants(["zap"]))["zap"].reason or "")

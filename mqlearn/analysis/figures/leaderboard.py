@@ -58,7 +58,7 @@ def _profiles(axes: "Axes", found: Mapping[str, Any], rows: list[dict[str, Any]]
             markevery=(3, 10), markersize=3.5, markerfacecolor=look.color if look.filled else "white",
             linestyle=(0, look.dashes) if look.dashes else "-",
         )  # fmt: skip
-    low = min(np.searchsorted(row["profile"], 0.01) for row in shown)
+    low = min(np.searchsorted(row["profile"], 0.1) for row in shown)
     axes.set(xscale="log", xlim=(10.0 ** PROFILE[max(0, low - 2)], 10.0 ** PROFILE[-1]), ylim=(0, 1.02))
     axes.set_xlabel(f"error over that of tuned {found['baseline']} (geometric mean over log samples)")
     axes.set_ylabel("share of seeds and problems")

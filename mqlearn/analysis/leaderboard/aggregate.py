@@ -6,6 +6,7 @@ what is below is computed of their differences from the baseline. NaN is a probl
 """
 
 from dataclasses import dataclass
+from itertools import combinations
 
 import numpy as np
 
@@ -26,6 +27,10 @@ class Resampled:
         draws = generator("leaderboard", n_problems, n_seeds, resamples)
         even = np.full(n_seeds, 1 / n_seeds)
         return cls(draws.multinomial(n_seeds, even, size=(resamples, n_problems)).astype(np.float64))
+
+    def of_problems(self, some: np.ndarray, resamples: int = RESAMPLES) -> "Resampled":
+        """The draws of some problems (P,) bool, so many of them at most."""
+        return Resampled(self.counts[:resamples, some])
 
     def means(self, values: np.ndarray) -> np.ndarray:
         """(B, ..., P): means over the seeds of each problem, of values (..., P, S)."""
@@ -72,20 +77,18 @@ def improvement(areas: np.ndarray, seeds: Resampled) -> tuple[np.ndarray, np.nda
 
     areas (R, P, S). The mean over the problems that both ran on; equal areas count a half. NaN without such a problem.
     """
-    n = len(areas)
+    n, flat = len(areas), seeds.counts.reshape(len(seeds.counts), -1)
     point, low, high = (np.full((n, n), np.nan) for _ in range(3))
-    ran = np.asarray(~np.isnan(areas).any(2))
-    for i in range(n):
-        for j in range(i + 1, n):
-            both = ran[i] & ran[j]
-            if not both.any():
-                continue
-            a, b = areas[i][both], areas[j][both]
-            wins = np.less(a, b) + 0.5 * np.equal(a, b)
-            counts = seeds.counts[:, both].reshape(len(seeds.counts), -1)
-            point[i, j] = wins.mean()
-            low[i, j], high[i, j] = interval(counts @ wins.ravel() / wins.size)
-            point[j, i], low[j, i], high[j, i] = 1 - point[i, j], 1 - high[i, j], 1 - low[i, j]
+    ran = ~np.isnan(areas)
+    for i, j in combinations(range(n), 2):
+        both = np.logical_and(ran[i], ran[j])
+        if not both.any():
+            continue
+        a, b = areas[i], areas[j]
+        wins = np.where(both, np.less(a, b) + 0.5 * np.equal(a, b), 0.0).ravel()
+        point[i, j] = wins.sum() / both.sum()
+        low[i, j], high[i, j] = interval(flat @ wins / both.sum())
+        point[j, i], low[j, i], high[j, i] = 1 - point[i, j], 1 - high[i, j], 1 - low[i, j]
     return point, low, high
 
 

@@ -18,18 +18,18 @@ from mqlearn.experiments.suite.scores import LEVELS, SCORES
 
 KINDS = ("ergodic", "absorbing", "deterministic", "noisy")
 PROFILE = np.linspace(-4, 2, 121)  # log10 of the error over the baseline's
+_FEW = 300  # resamples of the many pairs of rules on kinds of problems
 _AREA, _LAST = SCORES.index("area"), SCORES.index("last")
 _TUNED = LEAGUES.index("tuned")
 
 
 class _League:
-    """What is computed of all rules with one kind of setting: means (R, P), ranks, tests, improvement."""
+    """What is computed of all rules with one kind of setting, of areas (R, P, S): means (R, P), ranks, tests."""
 
-    def __init__(self, names: Sequence[str], areas: np.ndarray, base: np.ndarray, seeds: Resampled) -> None:
+    def __init__(self, names: Sequence[str], areas: np.ndarray) -> None:
         self.means = areas.mean(2)
         self.ranks = aggregate.ranks(self.means)
-        self.tests = over_problems.compare(names, self.means) if len(base) > 1 else []
-        self.improvement = aggregate.improvement(areas, seeds)
+        self.tests = over_problems.compare(names, self.means) if areas.shape[1] > 1 else []
 
 
 def board(suite: str, every: Sequence[Results], own: Collection[str] = ()) -> dict[str, Any]:
@@ -38,7 +38,7 @@ def board(suite: str, every: Sequence[Results], own: Collection[str] = ()) -> di
     scores = _scores(every, names)  # (R, league, score, P, S)
     seeds = Resampled.of(len(every), scores.shape[-1])
     base = scores[names.index(BASELINE), _TUNED, _AREA]
-    leagues = [_League(names, scores[:, league, _AREA], base, seeds) for league in range(len(LEAGUES))]
+    leagues = [_League(names, scores[:, league, _AREA]) for league in range(len(LEAGUES))]
     rows = [
         _row(every, names, r, league, scores, base, leagues[league], seeds)
         for league in range(len(LEAGUES))
@@ -57,7 +57,7 @@ def board(suite: str, every: Sequence[Results], own: Collection[str] = ()) -> di
         "rules": rows,
         "problems": [_problem(one, p, names, tuned.means) for p, one in enumerate(every)],
         "tests": [_test(test, name) for name, league in zip(LEAGUES, leagues, strict=True) for test in league.tests],
-        "improvement": _improvement(names, tuned),
+        "improvement": _improvement(names, aggregate.improvement(scores[:, _TUNED, _AREA], seeds)),
         "unbeaten": [row["rule"] for row in rows if row["setting"] == "tuned" and row["rule"] not in beaten
                      and row["score"] is not None],
         "kinds": _kinds(every, names, scores[:, _TUNED, _AREA], base, seeds),
@@ -156,10 +156,10 @@ def _test(test: over_problems.PairTest, setting: str) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _improvement(names: Sequence[str], found: _League) -> dict[str, dict[str, Any]]:
-    point, low, high = found.improvement
+def _improvement(names: Sequence[str], found: tuple[np.ndarray, ...]) -> dict[str, dict[str, Any]]:
+    """By rule and rival: the probability of improvement, tuned against tuned, with its interval."""
     return {
-        a: {b: [_finite(float(part[i, j])) for part in (point, low, high)] for j, b in enumerate(names) if i != j}
+        a: {b: [_finite(float(part[i, j])) for part in found] for j, b in enumerate(names) if i != j}
         for i, a in enumerate(names)
     }
 
@@ -180,37 +180,42 @@ def _kinds(
     on all others. Rules that miss a problem are left out and named.
     """
     whole = [r for r in range(len(names)) if not np.isnan(areas[r]).any()]
+    overall = {r: aggregate.centre(areas[r], base) for r in whole}
+    known: dict[bytes, list[tuple[int, int]]] = {}
     found: dict[str, Any] = {}
     for kind in KINDS:
         inside = np.array([kind in one.facts["kinds"] for one in every])
         if not inside.any():
             continue
         scores = {names[r]: aggregate.centre(areas[r, inside], base[inside]) for r in whole}
-        changed = []
+        turned: list[tuple[int, int]] = []
         if 2 <= inside.sum() <= len(every) - 2:
-            for i, j in combinations(whole, 2):
-                sides = _sides(areas[i], areas[j], seeds, (inside, ~inside))
-                if sides[0] * sides[1] < 0:
-                    changed.append([names[i], names[j]] if sides[0] < 0 else [names[j], names[i]])
+            if (~inside).tobytes() in known:  # the kind of all the others, as deterministic of noisy
+                turned = [(j, i) for i, j in known[(~inside).tobytes()]]
+            else:
+                turned = _turned(areas, whole, inside, seeds)
+            known[inside.tobytes()] = turned
+            turned = sorted(turned, key=lambda pair: sorted(overall[r] for r in pair))
         found[kind] = {
             "problems": int(inside.sum()),
             "order": sorted(scores, key=lambda name: (scores[name], name)),
-            "changed": changed,
+            "changed": [[names[i], names[j]] for i, j in turned],
         }
     return found
 
 
-def _of(seeds: Resampled, some: np.ndarray) -> Resampled:
-    return Resampled(seeds.counts[:, some])
-
-
-def _sides(a: np.ndarray, b: np.ndarray, seeds: Resampled, parts: Sequence[np.ndarray]) -> list[int]:
-    """For each part of the problems: -1 if a is surely the better, 1 if b is, 0 if neither."""
-    centres = [aggregate.centre(a[some], b[some]) for some in parts]
-    if np.prod(np.sign(centres)) >= 0:  # not even the estimates disagree
-        return [0] * len(parts)
-    found = [aggregate.relative(a[some], b[some], _of(seeds, some)) for some in parts]
-    return [-1 if high < 0 else 1 if low > 0 else 0 for _, low, high in found]
+def _turned(areas: np.ndarray, whole: Sequence[int], inside: np.ndarray, seeds: Resampled) -> list[tuple[int, int]]:
+    """Pairs of rules of which the first is surely better inside and the second surely better outside."""
+    parts = [(some, seeds.of_problems(some, _FEW)) for some in (inside, ~inside)]
+    found = []
+    for i, j in combinations(whole, 2):
+        centres = [aggregate.centre(areas[i, some], areas[j, some]) for some, _ in parts]
+        if centres[0] * centres[1] < 0:  # else not even the estimates disagree
+            (_, low, high), (_, low_outside, high_outside) = (
+                aggregate.relative(areas[i, some], areas[j, some], drawn) for some, drawn in parts
+            )
+            found += [(i, j)] if high < 0 < low_outside else [(j, i)] if high_outside < 0 < low else []
+    return found
 
 
 # --- growth with 1/(1 - discount) ---------------------------------------------------------------------------------
@@ -237,7 +242,7 @@ def _growth(every: Sequence[Results], names: Sequence[str], scores: np.ndarray) 
                     continue
                 away = horizon[reached] - horizon[reached].mean()
                 logs = np.log(samples[reached])
-                means = _of(seeds, reached).means(logs)
+                means = seeds.of_problems(reached).means(logs)
                 low, high = aggregate.interval(means @ away / (away @ away))
                 found.append(told | {"exponent": float(logs.mean(1) @ away / (away @ away)), "low": low, "high": high})
     return found

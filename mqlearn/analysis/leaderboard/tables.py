@@ -11,7 +11,7 @@ from mqlearn.analysis.leaderboard.board import by_setting
 from mqlearn.experiments.suite.definition import CHECKPOINTS
 
 _WIDTH = 80
-_NAME = 17
+_NAME = 18
 _COLUMNS = (
     "rule", "setting", "score", "low", "high", "rank", "improvement", "improvement_low", "improvement_high",
     "n_problems", "better_than", "worse_than", "own",
@@ -35,7 +35,7 @@ def terminal(found: Mapping[str, Any]) -> str:
     )
     lines = [*textwrap.wrap(head, _WIDTH), *textwrap.wrap(about, _WIDTH), ""]
     lines.append(
-        f"{'tuned':20} {'score':>7} {'95 % interval':>15} {'rank':>5} {'P':>4} {'won':>4} {'lost':>4} {'default':>7}"
+        f"{'tuned':21} {'score':>7} {'95 % interval':>15} {'rank':>5} {'P':>4} {'won':>4} {'lost':>4} {'default':>7}"
     )
     default = {row["rule"]: row for row in by_setting(found, "default")}
     for place, row in enumerate(by_setting(found, "tuned"), 1):
@@ -70,12 +70,15 @@ def _said(found: Mapping[str, Any]) -> list[str]:
             more = f" and {len(one['changed']) - 4} more" if len(one["changed"]) > 4 else ""
             text += f"; unlike elsewhere {', '.join(pairs)}{more}"
         texts.append(text + ".")
+    alike: dict[tuple, list[str]] = {}
     for rule, reasons in found["not_run"].items():
+        alike.setdefault(tuple(reasons.items()), []).append(rule)
+    for reasons, rules in alike.items():
         by_reason: dict[str, list[str]] = {}
-        for problem, reason in reasons.items():
+        for problem, reason in reasons:
             by_reason.setdefault(reason, []).append(problem)
         told = [f"{', '.join(problems)}: {reason}" for reason, problems in by_reason.items()]
-        texts.append(f"Not run, so not in the means of {rule}: {'; '.join(told)}.")
+        texts.append(f"Not run, so not in the means of {', '.join(rules)}: {'; '.join(told)}.")
     for one in found["growth"]:
         if one["level"] == 0.01 and one["exponent"] is not None:
             between = f"[{one['low']:.2f}, {one['high']:.2f}]"

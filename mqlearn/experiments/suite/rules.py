@@ -55,20 +55,39 @@ def entrants(asked: Sequence[str], modules: Sequence[str] = (), config_dir: str 
     plugins = user_modules.load(list(modules))
     folder = None if config_dir is None else expanded(config_dir) / "algorithm"
     chosen = [_chosen(name, plugins, folder) for name in asked]
-    more = [f"plugins=[{','.join(modules)}]"] if modules else []
-    lists = [[*(more if own else []), *overrides] for overrides, _, own in chosen]
-    composed = compose.compose_all(lists, config_dir)
+    nodes = _nodes(chosen, modules, config_dir)
     found = []
-    for name, overrides, settings, (_, file, own) in zip(asked, lists, composed, chosen, strict=True):
+    for name, (overrides, file, own), node in zip(asked, chosen, nodes, strict=True):
         tuning = None if file is None else _tuning(name, file)
-        node = identity.resolved_node("algorithm", settings["algorithm"], plugins)
         sources = {key: user_modules.source_digest(one) for key, one in sorted(plugins.items())} if own else {}
-        told = json.dumps([node, tuning, sources, SETTINGS, _OFFSETS, _SCALES], sort_keys=True)
-        found.append(Entrant(name, tuple(overrides), tuning, hashlib.sha256(told.encode()).hexdigest(), own))
+        told = [identity.resolved_node("algorithm", node, plugins), tuning, sources, SETTINGS, _OFFSETS, _SCALES]
+        digest = hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
+        found.append(Entrant(name, tuple(overrides), tuning, digest, own))
     return found
 
 
-def _chosen(name: str, plugins: dict[str, ModuleType], folder: Path | None) -> tuple[list[str], Path | None, bool]:
+_Chosen = tuple[list[str], Path | None, bool]
+
+
+def _nodes(chosen: Sequence[_Chosen], modules: Sequence[str], config_dir: str | None) -> list[dict[str, Any]]:
+    """The settings of rules. A yaml of the package is read as it is, which is faster; Hydra composes those of users."""
+    more = [f"plugins=[{','.join(modules)}]"] if modules else []
+    lists = [[*more, *overrides] for overrides, _, own in chosen if own]
+    composed = iter(compose.compose_all(lists, config_dir) if lists else ())
+    return [
+        next(composed)["algorithm"] if own or file is None else _without_tuning(_read(file)) for _, file, own in chosen
+    ]
+
+
+def _without_tuning(node: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in node.items() if key != "tuning"}
+
+
+def _read(file: Path) -> dict[str, Any]:
+    return yaml.safe_load(file.read_text(encoding="utf-8")) or {}
+
+
+def _chosen(name: str, plugins: dict[str, ModuleType], folder: Path | None) -> _Chosen:
     """The overrides that choose a rule, the file of its settings if it has one, and whether it is the user's own."""
     if folder is not None and (folder / f"{name}.yaml").is_file():
         return [f"algorithm={name}"], folder / f"{name}.yaml", True
@@ -90,7 +109,7 @@ def _chosen(name: str, plugins: dict[str, ModuleType], folder: Path | None) -> t
 
 def _tuning(name: str, file: Path) -> tuple[tuple[str, ...], ...] | None:
     """`tuning:` of an algorithm's yaml. Raises SettingError if it is no four lists of overrides."""
-    given = (yaml.safe_load(file.read_text(encoding="utf-8")) or {}).get("tuning")
+    given = _read(file).get("tuning")
     if given is None:
         return None
     fits = isinstance(given, list) and len(given) == SETTINGS - 1
@@ -129,7 +148,7 @@ def over_budget(rule: Any, n_pairs: int, iterations: int = 0) -> str | None:
     if largest < trial**2:
         return None
     if n_pairs > MOST_PAIRS:
-        return f"over budget: its state has {n_pairs}^2 = {n_pairs**2:,} numbers a seed, allowed are {MOST_PAIRS}^2"
+        return f"over budget: {n_pairs}^2 = {n_pairs**2:,} numbers of state a seed, allowed are {MOST_PAIRS}^2"
     touched = float(iterations * n_pairs**2)
     if touched > _MOST_TOUCHED:
         most = f"allowed are {_MOST_TOUCHED:g}"

@@ -57,10 +57,15 @@ def entries(problem: Problem, rules: Sequence[Entrant], modules: Sequence[str] =
             settings=tuple(one.settings),
             chosen=best,
             tuning=np.array(areas, np.float32),
-            scores=np.stack([_scores(problem, part) for part in both]).astype(np.float32),
-            curve=np.stack([_curve(problem, part) for part in both]).astype(np.float32),
+            scores=_narrow(np.stack([_scores(problem, part) for part in both])),
+            curve=_narrow(np.stack([_curve(problem, part) for part in both])),
         )  # fmt: skip
     return {rule.name: found[rule.name] for rule in rules}
+
+
+def _narrow(values: np.ndarray) -> np.ndarray:
+    with np.errstate(over="ignore"):  # a last error of a rule that grows without end
+        return values.astype(np.float32)
 
 
 def _scores(problem: Problem, one: Seeds) -> np.ndarray:
