@@ -80,16 +80,17 @@ def test_a_tracked_run_reads_back_through_mlflow(mqlearn, outputs, work, stored)
     assert logged.info.run_id == run.summary["mlflow_run_id"]
     assert logged.info.run_id in done.out
     assert logged.info.status == "FINISHED"
-    assert logged.info.run_name == run.name
+    assert logged.info.run_name == f"{run.name}, {run.digest[:8]}"
     assert [word for word in ("momentum_q m=5", "harmonic", "frozen_lake_8x8", "discount=0.95") if word in run.name]
     client = store.connect(stored)
     for metric in ("q_error", "policy_value"):
         columns = aggregate(run.curves[metric])
-        for suffix, key in (("", "mean"), ("_std", "std"), ("_low", "low"), ("_high", "high")):
-            history = client.get_metric_history(logged.info.run_id, f"{metric}{suffix}")
+        names = (f"curves/{metric}", f"spread/{metric}_std", f"spread/{metric}_low", f"spread/{metric}_high")
+        for name, key in zip(names, ("mean", "std", "low", "high"), strict=True):
+            history = client.get_metric_history(logged.info.run_id, name)
             assert [point.step for point in history] == run.curves["iteration"].tolist()
             assert [point.value for point in history] == columns[key].tolist()
-        seed = client.get_metric_history(logged.info.run_id, f"{metric}_seed_1")
+        seed = client.get_metric_history(logged.info.run_id, f"seeds/{metric}_seed_1")
         assert [point.value for point in seed] == run.curves[metric][1].tolist()
     tags = {key: value for key, value in logged.data.tags.items() if not key.startswith("mlflow.")}
     assert tags.pop("git_commit", None) == run.summary["git_commit"]
@@ -100,7 +101,8 @@ def test_a_tracked_run_reads_back_through_mlflow(mqlearn, outputs, work, stored)
     }  # fmt: skip
     assert logged.data.params["algorithm.m"] == "5"
     assert logged.data.params["discount"] == "0.95"
-    assert sorted(item.path for item in client.list_artifacts(logged.info.run_id)) == sorted(runs.FILES)
+    pictures = {"error_curve.png", "error_curve.svg"}
+    assert {item.path for item in client.list_artifacts(logged.info.run_id)} == {*runs.FILES, *pictures}
     assert [path.name for path in work.rglob("*")] == ["mlruns", "0", "meta.yaml"]
 
 
@@ -214,7 +216,7 @@ def test_a_divergent_rule_is_a_result(mqlearn, outputs, stored):
     assert logged.data.tags["status"] == "diverged"
     assert f"seed 0 at iteration {run.diverged[0]}" in logged.data.tags["diverged"]
     assert all(np.isfinite(value) for value in logged.data.metrics.values())
-    assert "q_error_final" not in logged.data.metrics
+    assert "last/q_error" not in logged.data.metrics
     assert json.loads(logged.data.tags["renamed_metrics"]) == {"Q_inf": "||Q||_inf"}  # ML-06
 
 

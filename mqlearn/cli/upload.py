@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from mqlearn.cli.arguments import only, parse
 from mqlearn.errors import SettingError
+from mqlearn.experiments import presentation
 from mqlearn.experiments.execute import tracker
 from mqlearn.experiments.settings import compose
 from mqlearn.files import is_there
@@ -25,7 +26,8 @@ def upload(arguments: Sequence[str]) -> int:
         track = tracker(settings)
         try:
             track.prepare()
-            run_id = tracking.upload(folder, track.uri or "", track.experiment, track.per_seed)
+            show = presentation.shows(track.store)
+            run_id = tracking.upload(folder, track.uri or "", track.experiment, track.per_seed, show=show)
         except tracking.TrackingError as error:
             sys.stderr.write(f"mqlearn: not delivered: {error}\n")
             return 1

@@ -31,17 +31,29 @@ class Tracker:
     per_seed: bool
     named: bool = False  # by the setting tracking.uri
 
+    @property
+    def store(self) -> dict[str, str]:
+        """The setting that names the store in commands; empty for the one of the outputs folder."""
+        from mqlearn.storage import tracking
+        from mqlearn.storage.store import shown
+
+        usual = self.uri in (None, tracking.default_uri(outputs_folder()))
+        return {} if usual else {"tracking.uri": shown(self.uri or "")}
+
     def prepare(self) -> None:
         from mqlearn.storage import tracking
 
         if self.uri is not None:
-            tracking.prepare(self.uri, self.experiment, outputs=outputs_folder())
+            from mqlearn.experiments.presentation import note
 
-    def log(self, run_done: Any, *, again: bool = False) -> Any:
-        """The run with its id in the store; if the store fails, as it was, and a message says what to do."""
+            about = note.of_experiment(self.experiment, self.store)
+            tracking.prepare(self.uri, self.experiment, outputs=outputs_folder(), about=about)
+
+    def log(self, run_done: Any, *, again: bool = False, tags: dict[str, str] | None = None) -> Any:
+        """`deliver`: the run with its id in the store; if the store fails, as it was, and a message says what to do."""
         from mqlearn.storage.store import shown
 
-        logged, problem = self.deliver(run_done, again=again)
+        logged, problem = self.deliver(run_done, again=again, tags=tags)
         if problem:
             uri = f" tracking.uri={shlex.quote(self.uri or '')}" if self.named else ""
             sys.stderr.write(
@@ -57,13 +69,14 @@ class Tracker:
 
         Each digest is recorded once, unless it was to run again. `tags` go before those of its summary.
         """
+        from mqlearn.experiments import presentation
         from mqlearn.storage import runs, tracking
 
         if self.uri is None:
             return run_done, None
-        record = tracking.log if again else tracking.record
+        record, show = tracking.log if again else tracking.record, presentation.shows(self.store)
         try:
-            record(run_done, self.uri, self.experiment, self.per_seed, tags=tags)
+            record(run_done, self.uri, self.experiment, self.per_seed, tags=tags, show=show)
         except (tracking.TrackingError, SettingError) as error:
             return runs.load(run_done.folder), str(error)
         return runs.load(run_done.folder), None
@@ -291,6 +304,8 @@ def command() -> str:
 
 def describe(run_done: Any) -> str:
     """What is printed when a run ends."""
+    from mqlearn.experiments.settings.recipes import written
+
     summary = run_done.summary
     outcome = f", {summary['outcome']}" if "outcome" in summary else ""
     lines = [f"{run_done.name}: {run_done.status}{outcome}, {summary['seconds']:.2f} s of learning"]
@@ -315,7 +330,10 @@ def describe(run_done: Any) -> str:
         lines.append(f"  seed {seed} diverged at step {step}")
     lines.append(f"  folder {run_done.folder}")
     if summary["mlflow_run_id"]:
-        uri = run_done.settings["tracking"]["uri"]
-        viewer = shlex.join(["mqlearn", "ui", *([f"tracking.uri={uri}"] if uri else [])])
+        uri, experiment = (
+            run_done.settings[group][key] for group, key in (("tracking", "uri"), ("experiment", "name"))
+        )
+        named = [f"experiment.name={written(experiment)}", *([f"tracking.uri={uri}"] if uri else [])]
+        viewer = shlex.join(["mqlearn", "ui", *named])
         lines.append(f"  MLflow run {summary['mlflow_run_id']}; `{viewer}` shows it")
     return "\n".join(lines)

@@ -28,6 +28,7 @@ MLFLOW_ENVIRONMENT = {
     "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "2",
     "MLFLOW_HTTP_REQUEST_TIMEOUT": "30",
 }
+REPORTS = "mqlearn reports"  # the experiment that reports are in: among charted runs they would be in the way
 _log = logging.getLogger(__name__)
 
 
@@ -86,7 +87,7 @@ def experiments(uri: str) -> list[str]:
         return [row[0] for row in rows]
     with failures("reading the store", uri):
         names = [found.name for found in connect(uri).search_experiments()]
-    return [name for name in sorted(names) if name != "Default"]
+    return [name for name in sorted(names) if name not in ("Default", REPORTS)]
 
 
 class Recorded(NamedTuple):

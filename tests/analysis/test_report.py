@@ -298,7 +298,7 @@ def test_a_report_in_the_store_is_no_run(finished, stored, outputs, mqlearn):
     assert first.code == 0 and "MLflow run" in first.out
     assert again.out == first.out  # the same page is kept once
     client = tracking.connect(stored)
-    place = client.get_experiment_by_name("two")
+    place = client.get_experiment_by_name("mqlearn reports")
     assert place is not None
     (run,) = client.search_runs([place.experiment_id])
     assert run.data.tags["kind"] == "report" and run.info.status == "FINISHED"

@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mqlearn.errors import SettingError
-from mqlearn.storage import lookup, runs, store, tracking
+from mqlearn.storage import content, lookup, runs, store, tracking, ui
 from mqlearn.storage.summary import aggregate
 
 SETTINGS = {
@@ -68,6 +68,11 @@ def uri(migrated: Path, tmp_path: Path, monkeypatch) -> Iterator[str]:
     assert sorted(p.name for p in elsewhere.rglob("*")) == ["0", "meta.yaml", "mlruns"]  # nothing leaked
 
 
+NAMES = {
+    "curves/q_error": "mean", "spread/q_error_std": "std", "spread/q_error_low": "low", "spread/q_error_high": "high",
+}  # fmt: skip
+
+
 def history(uri: str, run_id: str, metric: str) -> list[tuple[int, float]]:
     return [(m.step, m.value) for m in store.connect(uri).get_metric_history(run_id, metric)]
 
@@ -93,10 +98,10 @@ def test_a_run_reads_back_through_mlflow(uri, tmp_path):
 
     values = Outcome().curves["q_error"]
     columns = aggregate(values)
-    for suffix, key in (("", "mean"), ("_std", "std"), ("_low", "low"), ("_high", "high")):
+    for name, key in NAMES.items():
         expected = list(zip([1, 10, 100], columns[key].tolist(), strict=True))
-        assert history(uri, run_id, f"q_error{suffix}") == expected
-    assert history(uri, run_id, "q_error_final") == [(100, 0.5)]
+        assert history(uri, run_id, name) == expected
+    assert history(uri, run_id, "last/q_error") == [(100, 0.5)]
     assert len(logged.data.metrics) == 2 * 5
 
     tags = {key: value for key, value in logged.data.tags.items() if not key.startswith("mlflow.")}
@@ -122,7 +127,7 @@ def test_a_run_reads_back_through_mlflow(uri, tmp_path):
 
 def test_per_seed_values_on_request(uri, tmp_path):
     run_id = tracking.log(write(tmp_path / "run"), uri, "trial", per_seed=True)
-    assert history(uri, run_id, "q_error_seed_1") == [(1, 2.0), (10, 1.5), (100, 0.75)]
+    assert history(uri, run_id, "seeds/q_error_seed_1") == [(1, 2.0), (10, 1.5), (100, 0.75)]
 
 
 def test_numpy_numbers_become_plain_ones(uri, tmp_path):
@@ -130,7 +135,7 @@ def test_numpy_numbers_become_plain_ones(uri, tmp_path):
     curves = {"q_error": np.array([[1, 2], [3, 4]], dtype=np.float32)}
     outcome = replace(Outcome(), iteration=[np.int32(5), np.uint64(2**40)], curves=curves)
     run_id = tracking.log(write(tmp_path / "run", result=outcome), uri, "trial")
-    assert history(uri, run_id, "q_error") == [(5, 2.0), (2**40, 3.0)]
+    assert history(uri, run_id, "curves/q_error") == [(5, 2.0), (2**40, 3.0)]
     database = sqlite3.connect(str(store.sqlite_path(uri)))
     kinds = database.execute("SELECT DISTINCT typeof(step), typeof(value), typeof(timestamp) FROM metrics").fetchall()
     database.close()
@@ -142,8 +147,8 @@ def test_more_values_than_a_batch_holds_all_arrive(uri, tmp_path):
     outcome = replace(Outcome(), iteration=iteration, curves={"q_error": np.random.default_rng(0).random((4, 700))})
     run = write(tmp_path / "run", result=outcome)
     run_id = tracking.log(run, uri, "trial")
-    for suffix, key in (("", "mean"), ("_high", "high")):
-        logged = history(uri, run_id, f"q_error{suffix}")
+    for name, key in (("curves/q_error", "mean"), ("spread/q_error_high", "high")):
+        logged = history(uri, run_id, name)
         assert [step for step, _ in logged] == iteration.tolist()
         np.testing.assert_array_equal([v for _, v in logged], aggregate(run.curves["q_error"])[key])
 
@@ -160,14 +165,14 @@ def test_what_is_not_finite_is_never_a_number_and_a_diverged_run_never_the_best(
     client = store.connect(uri)
     tags = client.get_run(some_id).data.tags
     assert (tags["status"], tags["diverged"]) == ("diverged", "seed 0 at iteration 7")
-    assert history(uri, some_id, "q_error_n_finite") == [(10, 2.0), (100, 2.0)]
+    assert history(uri, some_id, "spread/q_error_n_finite") == [(10, 2.0), (100, 2.0)]
     assert client.get_run(every_id).data.metrics == {}
     assert client.get_run(every_id).info.status == "FINISHED"
 
     experiment = client.get_run(fine).info.experiment_id
-    best = client.search_runs([experiment], order_by=["metrics.q_error_final ASC"])
+    best = client.search_runs([experiment], order_by=["metrics.`last/q_error` ASC"])
     assert best[0].info.run_id == fine
-    assert "q_error_n_finite" not in client.get_run(fine).data.metrics
+    assert "spread/q_error_n_finite" not in client.get_run(fine).data.metrics
     values = sqlite3.connect(str(store.sqlite_path(uri)))
     assert values.execute("SELECT COUNT(*) FROM metrics WHERE is_nan OR ABS(value) > 1e300").fetchone() == (0,)
     values.close()
@@ -177,15 +182,15 @@ def test_the_last_values_that_the_store_shows_of_a_metric_are_of_one_checkpoint(
     curves = {"q_error": np.array([[1.0, 5.0, 9.0], [2.0, 6.0, np.nan], [3.0, np.nan, np.nan]])}
     result = replace(Outcome(), curves=curves, diverged={1: 50, 2: 7})
     run_id = tracking.log(write(tmp_path / "run", result=result), uri, "trial")
-    names = ("q_error", "q_error_std", "q_error_low", "q_error_high", "q_error_n_finite")
+    names = (*NAMES, "spread/q_error_n_finite")
     assert [history(uri, run_id, name)[-1][0] for name in names] == [10] * 5
-    assert history(uri, run_id, "q_error")[-1] == (10, 5.5)
+    assert history(uri, run_id, "curves/q_error")[-1] == (10, 5.5)
 
 
 def test_one_seed_has_no_interval(uri, tmp_path):
     outcome = replace(Outcome(), curves={"q_error": np.array([[1.0, 0.5, 0.25]])})
     run_id = tracking.log(write(tmp_path / "run", result=outcome), uri, "trial")
-    assert set(store.connect(uri).get_run(run_id).data.metrics) == {"q_error", "q_error_final"}
+    assert set(store.connect(uri).get_run(run_id).data.metrics) == {"curves/q_error", "last/q_error"}
 
 
 def test_a_large_map_is_an_artifact_and_comes_back_from_the_record_alone(uri, tmp_path):
@@ -210,10 +215,11 @@ def test_names_that_mlflow_refuses_are_changed_with_a_note(uri, tmp_path, caplog
     curves = {name: np.full((2, 3), float(i)) for i, name in enumerate(["||Q-Q*||_inf", "(Q-Q)_inf", "q", "q_std"])}
     run_id = tracking.log(write(tmp_path / "run", result=replace(Outcome(), curves=curves)), uri, "trial")
     logged = store.connect(uri).get_run(run_id)
-    final = {key.removesuffix("_final"): v for key, v in logged.data.metrics.items() if key.endswith("_final")}
-    assert final == {"Q-Q_inf": 0.0, "Q-Q_inf_2": 1.0, "q": 2.0, "q_std_2": 3.0}  # q_std is that of q
+    last = {key.removeprefix("last/"): v for key, v in logged.data.metrics.items() if key.startswith("last/")}
+    assert last == {"Q-Q_inf": 0.0, "Q-Q_inf_2": 1.0, "q": 2.0, "q_std": 3.0}
+    assert "spread/q_std" in logged.data.metrics and "spread/q_std_std" in logged.data.metrics
     renamed = json.loads(logged.data.tags["renamed_metrics"])
-    assert renamed == {"Q-Q_inf": "||Q-Q*||_inf", "Q-Q_inf_2": "(Q-Q)_inf", "q_std_2": "q_std"}
+    assert renamed == {"Q-Q_inf": "||Q-Q*||_inf", "Q-Q_inf_2": "(Q-Q)_inf"}
     assert "||Q-Q*||_inf" in caplog.text
 
 
@@ -221,15 +227,15 @@ def test_names_that_mlflow_refuses_are_changed_with_a_note(uri, tmp_path, caplog
 def test_every_metric_name_is_one_that_mlflow_accepts(text):
     from mlflow.utils.validation import MAX_ENTITY_KEY_LENGTH, _validate_metric_name
 
-    name = tracking.metric_name(text)
+    name = content.metric_name(text)
     _validate_metric_name(name)
-    assert 0 < len(name) <= MAX_ENTITY_KEY_LENGTH - len("_seed_1000000")
-    assert tracking.metric_name(name) == name
+    assert 0 < len(name) <= MAX_ENTITY_KEY_LENGTH - len("seeds/_seed_1000000")
+    assert content.metric_name(name) == name
 
 
 def test_plain_names_stay():
     for name in ("q_error", "theta_error", "group/q error-2.5"):
-        assert tracking.metric_name(name) == name
+        assert content.metric_name(name) == name
 
 
 def test_a_failed_run_is_ended_as_failed_and_the_next_is_its_own(uri, tmp_path):
@@ -588,16 +594,22 @@ def test_passwords_are_neither_logged_nor_said(uri, tmp_path):
 def test_the_ui_gets_the_store_and_prints_its_address(uri, tmp_path, monkeypatch, capsys):
     calls = []
     monkeypatch.setattr("os.execve", lambda *call: calls.append(call))
-    tracking.open_ui(uri, port=0)
+    number = tracking.prepare(uri, "trial")
+    ui.open_ui(uri, "trial", port=0)
     ((_, command, environment),) = calls
     assert command[1:4] == ["-m", "mlflow", "server"]
     assert environment["MLFLOW_BACKEND_STORE_URI"] == uri and uri not in command
     assert f"--artifacts-destination={tmp_path / 'outputs' / 'mlartifacts'}" in command
     assert environment["MLFLOW_SERVER_ENABLE_JOB_EXECUTION"] == "false"
-    assert capsys.readouterr().out.startswith("MLflow UI: http://127.0.0.1:0 (store sqlite:////")
-    tracking.open_ui("http://host:1", port=0)
-    assert "http://host:1" in capsys.readouterr().out and len(calls) == 1
+    assert capsys.readouterr().out.startswith(
+        f"MLflow UI: http://127.0.0.1:0/#/experiments/{number}/runs?workflowType=machine_learning&compareRunsMode=CHART "
+        "(store sqlite:////"
+    )
+    ui.open_ui(uri, "default", named=False, port=0)
+    assert "http://127.0.0.1:0/#/experiments (store" in capsys.readouterr().out
+    with pytest.raises(SettingError, match=r"^experiment\.name='trail': the store .* has no such experiment; it has"):
+        ui.open_ui(uri, "trail", port=0)
     with pytest.raises(SettingError, match="no store there yet"):
-        tracking.open_ui(f"sqlite:///{tmp_path}/absent.db")
+        ui.open_ui(f"sqlite:///{tmp_path}/absent.db", "trial")
     with pytest.raises(SettingError, match=r"^port="):
-        tracking.open_ui(uri, port=99999)
+        ui.open_ui(uri, "trial", port=99999)
