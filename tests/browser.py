@@ -87,6 +87,8 @@ def opened(place: Path | str, profile: Path) -> Iterator[Page]:
             page.session = page.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
             for domain in ("Page", "Runtime", "Network", "Log"):
                 page.call(f"{domain}.enable")
+            page.call("Page.bringToFront")  # what is behind is not drawn, and waits for that
+            page.call("Emulation.setFocusEmulationEnabled", enabled=True)
             page.call("Page.navigate", url=place if isinstance(place, str) else place.as_uri())
             page.wait_for("Page.loadEventFired")
             yield page

@@ -1,15 +1,10 @@
 """Whole ways through the command line: run, track, read back, repeat, deliver, draw; also when something is missing."""
 
 import json
-import os
 import re
 import shutil
 import signal
-import socket
 import stat
-import subprocess
-import time
-import urllib.request
 from pathlib import Path
 
 import numpy as np
@@ -230,6 +225,7 @@ def test_figure_1_twice_gives_the_same_bytes(mqlearn, process, outputs):
     out, err = first.communicate(timeout=300)
     assert first.returncode == 0, err
     assert "0 of 22 runs are finished, 22 to run" in err
+    assert "NeSA zeta=0.1: done" in err and "$" not in err
     stem = outputs / "figures" / "figure1_iterations=200_n_seeds=3_n_checkpoints=10"
     files = [stem.with_name(f"{stem.name}.{suffix}") for suffix in ("png", "pdf", "svg", "json")]
     assert out.split() == [str(file) for file in files]
@@ -409,34 +405,3 @@ def _obey_permissions() -> None:
 
     for capability in (1, 2):  # CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH
         ctypes.CDLL(None).prctl(24, capability, 0, 0, 0)  # PR_CAPBSET_DROP
-
-
-@pytest.mark.integration  # the server takes ten seconds to start
-def test_ui_serves_the_store(process, stored, work):
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    ui = process("ui", f"port={port}", start_new_session=True)
-    try:
-        assert ui.stdout is not None
-        line = ui.stdout.readline()
-        assert f"http://127.0.0.1:{port} " in line
-        assert stored in line
-        deadline = time.monotonic() + 120
-        while True:
-            try:
-                with urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=5) as answer:
-                    assert answer.status == 200
-                    break
-            except OSError:
-                assert ui.poll() is None, "the server ended"
-                assert time.monotonic() < deadline
-                time.sleep(0.2)
-    finally:
-        os.killpg(ui.pid, signal.SIGTERM)
-        try:
-            ui.communicate(timeout=20)
-        except subprocess.TimeoutExpired:
-            os.killpg(ui.pid, signal.SIGKILL)
-            ui.communicate()
-    assert not list(work.iterdir())

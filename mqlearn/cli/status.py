@@ -10,6 +10,7 @@ from typing import Any
 from mqlearn.cli.arguments import only, parse, take_plugins
 from mqlearn.errors import SettingError, nearest
 from mqlearn.experiments import execute
+from mqlearn.experiments.presentation.names import plain_label
 from mqlearn.experiments.settings import compose, identity
 from mqlearn.experiments.sweep import journal, states
 from mqlearn.files import deliver
@@ -120,7 +121,7 @@ def _plans(outputs: Path) -> list[dict[str, Any]]:
 
 def _text(report: dict[str, Any]) -> str:
     lines = [f"{report['experiment']}: " + ", ".join(f"{report[key]} {key.replace('_', ' ')}" for key in _ORDER)]
-    names = journal.told_apart([(row["name"], row["cell"]) for row in report["cells"]])
+    names = journal.told_apart([(row["name"], plain_label(row["cell"] or "")) for row in report["cells"]])
     for row, name in zip(report["cells"], names, strict=True):
         if row["status"] in ("running", "missing", "failed", "killed", "damaged"):
             lines.append(f"  {row['status']}: {name}" + (f": {row['error']}" if row["error"] else ""))

@@ -183,7 +183,7 @@ def perform_together(
     warnings.filterwarnings("ignore", "SOCKS support in urllib3")
     with ThreadPoolExecutor(1) as pool:
         ready = pool.submit(quietly, track.prepare)
-        with Progress(label, some[0][0].settings["iterations"]) as shown:
+        with Progress(label, some[0][0].settings["iterations"], quiet=quiet) as shown:
             results = run_cells([cell for cell, _ in some], progress or (None if quiet else shown))
         told = (known or {}).get("warnings", [])  # before the run
         said = [] if quiet else [one for result in results for one in result.warnings if one not in told]

@@ -20,8 +20,8 @@ def shows(store: Mapping[str, str]) -> Show:
 
 
 def _shown(run: runs.Run, tags: Mapping[str, Any], *, store: Mapping[str, str]) -> Shown:
-    settings, metrics = run.settings, [name for name in run.curves if name not in runs.AXES]
-    drawn = metrics and run.status in runs.DONE
+    settings = run.settings
+    metrics = [name for name in run.curves if name not in runs.AXES] if run.status in runs.DONE else []
     error = next((name for name in metrics if kind_of(name).scale == "log"), "")
     chosen = error or (metrics[0] if metrics else "")
     named = names.of_run(run, tags)
@@ -32,7 +32,7 @@ def _shown(run: runs.Run, tags: Mapping[str, Any], *, store: Mapping[str, str]) 
         about=note.of_experiment(settings["experiment"]["name"], store) if "experiment" in settings else "",
         error=error,
         model=(str(settings["env"]["name"]), model) if isinstance(model, str) else None,
-        pictures=picture.error_curve(run.curves["iteration"], run.curves[chosen], chosen, named) if drawn else {},
+        pictures=picture.error_curve(run.curves["iteration"], run.curves[chosen], chosen, named) if metrics else {},
     )
 
 

@@ -31,4 +31,4 @@ def _swept(run: runs.Run, tags: Mapping[str, Any]) -> str:
 
 def plain_label(label: str) -> str:
     """The label of a curve without TeX, for terminals and lists: `NeSA $\\zeta=0.1$` is NeSA zeta=0.1."""
-    return re.sub(r"\$|\\(?=[a-z])|\\", "", label)
+    return re.sub(r"[$\\]", "", label) if "$" in label else label

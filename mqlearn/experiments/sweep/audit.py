@@ -1,6 +1,7 @@
 """What a sweep says: one progress line while it runs, a table and an audit when it has ended."""
 
 import contextlib
+import shlex
 import shutil
 import sys
 import threading
@@ -10,6 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from mqlearn.experiments.settings import identity
+from mqlearn.experiments.settings.recipes import command, written
 from mqlearn.experiments.sweep import journal
 from mqlearn.experiments.sweep.sweep import Sweep
 from mqlearn.paths import outputs_folder
@@ -135,7 +137,7 @@ def _not_tracked(sweep: Sweep, states: dict[int, dict[str, Any]]) -> list[str]:
     return [
         f"NOT UPLOADED: {len(left)} runs are complete on disk and not in the store ({reason})",
         "  they need not run again: the same command delivers them, or",
-        *(f"  mqlearn upload {parent}/*" for parent in parents),
+        *(f"  mqlearn upload {shlex.quote(parent)}/*" for parent in parents),
     ]
 
 
@@ -178,8 +180,9 @@ def _links(sweep: Sweep) -> list[str]:
         number = experiment_id(uri, experiment) if not uri.startswith("http") else None
         search = "" if sweep.done else f'tags.sweep = "{sweep.id}"'  # what was done before, other sweeps ran
         link = page(place, number, search) if number else shown(place)
-        start = "" if uri.startswith("http") else "mqlearn ui" + ("" if default else f" tracking.uri='{shown(uri)}'")
-        lines.append(f"compare: {start + ', then ' if start else ''}{link}")
+        named = [f"experiment.name={written(experiment)}", *([] if default else [f"tracking.uri={shown(uri)}"])]
+        start = "" if uri.startswith("http") else f"{command('ui', named)}, then "
+        lines.append(f"compare: {start}{link}")
         if not number:
             lines.append(f'  experiment {experiment!r}, filter tags.sweep = "{sweep.id}", chart view')
     return lines
