@@ -87,10 +87,10 @@ def opened(place: Path | str, profile: Path) -> Iterator[Page]:
             page.session = page.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
             for domain in ("Page", "Runtime", "Network", "Log"):
                 page.call(f"{domain}.enable")
-            page.call("Page.bringToFront")  # what is behind is not drawn, and waits for that
-            page.call("Emulation.setFocusEmulationEnabled", enabled=True)
             page.call("Page.navigate", url=place if isinstance(place, str) else place.as_uri())
             page.wait_for("Page.loadEventFired")
+            page.call("Page.bringToFront")  # what is behind is not drawn, and waits for that
+            page.call("Emulation.setFocusEmulationEnabled", enabled=True)
             yield page
             page.session = None
             page.call("Browser.close")

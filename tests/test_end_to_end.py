@@ -13,7 +13,7 @@ import pytest
 from mqlearn.analysis.figures import style
 from mqlearn.experiments.settings import identity
 from mqlearn.paths import CONF, PACKAGE
-from mqlearn.storage import lookup, runs, store
+from mqlearn.storage import connection, lookup, runs
 from mqlearn.storage.summary import aggregate
 
 SMALL = ("iterations=50", "n_seeds=3", "n_checkpoints=5")
@@ -54,7 +54,7 @@ def found(outputs: Path) -> list[runs.Run]:
 
 
 def stored_runs(uri: str, experiment: str = "default") -> list:
-    client = store.connect(uri)
+    client = connection.connect(uri)
     node = client.get_experiment_by_name(experiment)
     return list(client.search_runs([node.experiment_id])) if node else []
 
@@ -77,7 +77,7 @@ def test_a_tracked_run_reads_back_through_mlflow(mqlearn, outputs, work, stored)
     assert logged.info.status == "FINISHED"
     assert logged.info.run_name == f"{run.name}, {run.digest[:8]}"
     assert [word for word in ("momentum_q m=5", "harmonic", "frozen_lake_8x8", "discount=0.95") if word in run.name]
-    client = store.connect(stored)
+    client = connection.connect(stored)
     for metric in ("q_error", "policy_value"):
         columns = aggregate(run.curves[metric])
         names = (f"curves/{metric}", f"spread/{metric}_std", f"spread/{metric}_low", f"spread/{metric}_high")

@@ -39,12 +39,12 @@ def compare(arguments: Sequence[str]) -> int:
     from mqlearn.analysis.comparison.columns import terminal_width
     from mqlearn.analysis.comparison.labels import entries, planned
     from mqlearn.analysis.comparison.pairing import answers, pairs
-    from mqlearn.storage import tracking
+    from mqlearn.storage import addresses
 
     request, width = read(arguments), terminal_width()
     question = question_of(request.own)
     outputs = outputs_folder()
-    found = selection.find(outputs, request.names or None, tracking.named(request.tracking, outputs))
+    found = selection.find(outputs, request.names or None, addresses.named(request.tracking, outputs))
     if not found.runs:
         problem = "\n".join([f"there is no finished run in {outputs / 'runs'} or in the store", *found.notes])
         raise SettingError("selection", " ".join(arguments), problem)

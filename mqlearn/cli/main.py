@@ -48,7 +48,7 @@ def main(argv: list[str] | None = None) -> None:
         sys.stderr.write(f"mqlearn: {error}\n")
         code = 2
     except RuntimeError as error:
-        from mqlearn.storage.store import TrackingError
+        from mqlearn.storage.connection import TrackingError
 
         if not isinstance(error, TrackingError):  # a store that is down is no fault of ours
             raise

@@ -16,7 +16,8 @@ from mqlearn.experiments.sweep import journal, states
 from mqlearn.files import deliver
 from mqlearn.paths import outputs_folder
 from mqlearn.storage import runs
-from mqlearn.storage.store import TrackingError, experiments, recorded
+from mqlearn.storage.connection import TrackingError
+from mqlearn.storage.store import experiments, recorded
 
 _ORDER = ("planned", "done", "running", "failed", "killed", "missing", "damaged", "diverged", "not_uploaded")
 

@@ -9,7 +9,7 @@ from mqlearn.experiments import presentation
 from mqlearn.experiments.execute import tracker
 from mqlearn.experiments.settings import compose
 from mqlearn.files import is_there
-from mqlearn.storage import runs, tracking
+from mqlearn.storage import connection, runs, tracking
 
 
 def upload(arguments: Sequence[str]) -> int:
@@ -28,7 +28,7 @@ def upload(arguments: Sequence[str]) -> int:
             track.prepare()
             show = presentation.shows(track.store)
             run_id = tracking.upload(folder, track.uri or "", track.experiment, track.per_seed, show=show)
-        except tracking.TrackingError as error:
+        except connection.TrackingError as error:
             sys.stderr.write(f"mqlearn: not delivered: {error}\n")
             return 1
         print(f"{folder}: MLflow run {run_id}")

@@ -34,10 +34,10 @@ class Tracker:
     @property
     def store(self) -> dict[str, str]:
         """The setting that names the store in commands; empty for the one of the outputs folder."""
-        from mqlearn.storage import tracking
-        from mqlearn.storage.store import shown
+        from mqlearn.storage import addresses
+        from mqlearn.storage.connection import shown
 
-        usual = self.uri in (None, tracking.default_uri(outputs_folder()))
+        usual = self.uri in (None, addresses.default_uri(outputs_folder()))
         return {} if usual else {"tracking.uri": shown(self.uri or "")}
 
     def prepare(self) -> None:
@@ -51,7 +51,7 @@ class Tracker:
 
     def log(self, run_done: Any, *, again: bool = False, tags: dict[str, str] | None = None) -> Any:
         """`deliver`: the run with its id in the store; if the store fails, as it was, and a message says what to do."""
-        from mqlearn.storage.store import shown
+        from mqlearn.storage.connection import shown
 
         logged, problem = self.deliver(run_done, again=again, tags=tags)
         if problem:
@@ -70,14 +70,14 @@ class Tracker:
         Each digest is recorded once, unless it was to run again. `tags` go before those of its summary.
         """
         from mqlearn.experiments import presentation
-        from mqlearn.storage import runs, tracking
+        from mqlearn.storage import connection, runs, tracking
 
         if self.uri is None:
             return run_done, None
         record, show = tracking.log if again else tracking.record, presentation.shows(self.store)
         try:
             record(run_done, self.uri, self.experiment, self.per_seed, tags=tags, show=show)
-        except (tracking.TrackingError, SettingError) as error:
+        except (connection.TrackingError, SettingError) as error:
             return runs.load(run_done.folder), str(error)
         return runs.load(run_done.folder), None
 
@@ -90,11 +90,11 @@ def tracker(settings: dict[str, Any]) -> Tracker:
     node, name = tracking_section(settings["tracking"]), settings["experiment"]["name"]
     if node["name"] == "none":
         return Tracker(None, name, False)
-    from mqlearn.storage import tracking
+    from mqlearn.storage import addresses
 
     if name == "Default":
         raise SettingError("experiment.name", name, "is MLflow's own, where stray runs land: choose another name")
-    uri = tracking.resolve_uri(node["uri"], os.environ.get("MLFLOW_TRACKING_URI"), outputs_folder())
+    uri = addresses.resolve_uri(node["uri"], os.environ.get("MLFLOW_TRACKING_URI"), outputs_folder())
     return Tracker(uri, name, node["per_seed"], node["uri"] is not None)
 
 
@@ -120,7 +120,7 @@ def finished(folder: Path, digest: str, track: Tracker) -> Any:
     it was planned. A damaged folder is made again, whatever the store has.
     """
     from mqlearn.storage import lookup, runs
-    from mqlearn.storage.store import TrackingError
+    from mqlearn.storage.connection import TrackingError
 
     run, damaged = runs.look(folder, digest, identity.digest_of)
     if run is None and not damaged and track.uri is not None:
@@ -242,7 +242,7 @@ def foreseen(cell: Cell) -> list[str]:
 
 def without_passwords(settings: dict[str, Any]) -> dict[str, Any]:
     """Settings as they may be written down."""
-    from mqlearn.storage.store import shown
+    from mqlearn.storage.connection import shown
 
     tracked = settings["tracking"]
     return settings | {"tracking": tracked | {"uri": tracked["uri"] and shown(tracked["uri"])}}
@@ -250,7 +250,7 @@ def without_passwords(settings: dict[str, Any]) -> dict[str, Any]:
 
 def quietly(prepare: Callable[[], None]) -> None:
     """A store that cannot be opened is met again, and reported, when the run is logged."""
-    from mqlearn.storage.tracking import TrackingError
+    from mqlearn.storage.connection import TrackingError
 
     with contextlib.suppress(TrackingError, SettingError):
         prepare()
@@ -297,7 +297,7 @@ def git_commit() -> str | None:
 
 def command() -> str:
     """The command line that led here, to be typed again; passwords are left out."""
-    from mqlearn.storage.store import shown
+    from mqlearn.storage.connection import shown
 
     return os.environ.get(COMMAND) or shlex.join(["mqlearn", *map(shown, sys.argv[1:])])
 

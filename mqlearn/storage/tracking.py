@@ -1,87 +1,21 @@
 """MLflow as an edge: a complete run folder becomes one MLflow run, whose content is told in `content`."""
 
-import os
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mqlearn.errors import SettingError, nearest
+from mqlearn.errors import SettingError
 from mqlearn.paths import outputs_folder
 from mqlearn.storage import content, locks, moved, runs
-from mqlearn.storage.store import TrackingError as TrackingError  # part of this module's interface, as is find
-from mqlearn.storage.store import (
-    connect,
-    experiment_id,
-    failures,
-    finished,
-    is_known,
-    load_mlflow,
-    running,
-    shown,
-    sqlite_path,
-)
-from mqlearn.storage.store import find as find
+from mqlearn.storage.connection import TrackingError as TrackingError
+from mqlearn.storage.connection import connect, failures, load_mlflow, shown, sqlite_path
+from mqlearn.storage.sql import is_known
+from mqlearn.storage.store import experiment_id, finished, running
 
 if TYPE_CHECKING:
     from mlflow.tracking import MlflowClient
-
-DATABASES = ("sqlite", "postgresql", "mysql", "mssql")
-
-
-def default_uri(outputs: str | Path) -> str:
-    """The SQLite store of an outputs folder."""
-    return f"sqlite:///{Path(outputs).absolute() / 'mlflow.db'}"
-
-
-def resolve_uri(uri: str | None, environment: str | None, outputs: str | Path) -> str:
-    """The store's address: the setting `tracking.uri`, else MLFLOW_TRACKING_URI, else SQLite in `outputs`.
-
-    Paths become absolute here, once. Raises SettingError for folders and for what is not a store's address.
-    """
-    setting, uri = ("tracking.uri", uri) if uri else ("MLFLOW_TRACKING_URI", environment)
-    if not uri:
-        setting, uri = "tracking.uri", default_uri(outputs)
-    scheme = re.match(r"([A-Za-z][A-Za-z0-9.-]+)(\+\w+)?:", uri)  # a single letter is a drive
-    kind = scheme[1].lower() if scheme else "file"
-    if kind == "file":
-        database = Path(uri if Path(uri).suffix == ".db" else Path(outputs) / "mlflow.db").absolute()
-        reason = "a folder as a store is refused by MLflow since version 3"
-        advice = f"leave it out for the SQLite file in the outputs folder, or write sqlite:///{database}"
-        old = "`mlflow migrate-filestore` moves the runs of an old folder"
-        raise SettingError(setting, uri, f"{reason}; {advice} ({old})")
-    if kind in ("http", "https"):
-        return uri.rstrip("/")
-    if kind not in DATABASES:
-        known = (*DATABASES, "http", "https")
-        problem = f"must be an address that begins with {', '.join(known)}{nearest(kind, known)}"
-        raise SettingError(setting, shown(uri), problem)
-    if kind != "sqlite":
-        return uri
-    path = sqlite_path(uri)
-    if path is None or ":memory:" in uri or path.is_dir():
-        raise SettingError(setting, uri, "a SQLite store is a file: sqlite:////absolute/path/mlflow.db")
-    if re.search(r"\?|%[0-9A-Fa-f]{2}", str(path.absolute())):  # SQLAlchemy would read another path from it
-        raise SettingError(setting, uri, "the path of a SQLite store cannot hold ? or %XX")
-    return f"sqlite:///{path.absolute()}"
-
-
-def named(overrides: Iterable[str], outputs: str | Path) -> str | None:
-    """The store that `tracking=none` or `tracking.uri=URI` among some overrides names, or else the usual one.
-
-    Raises SettingError.
-    """
-    uri: str | None = None
-    for key, _, value in (text.lstrip("+").partition("=") for text in overrides):
-        if key == "tracking" and value == "none":
-            return None
-        if key == "tracking.uri":
-            uri = value.strip("'\"")
-        elif (key, value) != ("tracking", "mlflow"):
-            raise SettingError(key, value, "has no effect here; only tracking and tracking.uri say where runs are")
-    return resolve_uri(uri, os.environ.get("MLFLOW_TRACKING_URI"), outputs)
 
 
 def prepare(uri: str, experiment: str, *, outputs: Path | None = None, about: str = "") -> str:

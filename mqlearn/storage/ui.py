@@ -14,7 +14,8 @@ from urllib.parse import quote
 from mqlearn.checks import whole
 from mqlearn.errors import SettingError, nearest
 from mqlearn.storage import moved
-from mqlearn.storage.store import connect, experiment_id, experiments, failures, shown, sqlite_path
+from mqlearn.storage.connection import connect, failures, shown, sqlite_path
+from mqlearn.storage.store import experiment_id, experiments
 
 _BROWSERS = ("BROWSER", "DISPLAY", "WAYLAND_DISPLAY")  # environment variables: there is a browser that has a window
 _START = 120.0  # seconds in which a server comes up, or its page is not opened

@@ -15,8 +15,8 @@ from mqlearn.experiments.settings import identity
 from mqlearn.experiments.settings.identity import canonical
 from mqlearn.experiments.settings.recipes import flat, text_of
 from mqlearn.storage import lookup, runs
+from mqlearn.storage.connection import shown as shown_store
 from mqlearn.storage.runs import Run
-from mqlearn.storage.store import shown as shown_store
 
 _GROUPS = ("env", "algorithm", "step_size", "sampling", "features", "evaluation")
 # What may differ between two runs of which one contains the other: more seeds, or a longer or finer curve.

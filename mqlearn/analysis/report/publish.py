@@ -6,7 +6,8 @@ from pathlib import Path
 
 from mqlearn.paths import outputs_folder
 from mqlearn.storage import tracking
-from mqlearn.storage.store import REPORTS, connect, failures
+from mqlearn.storage.connection import connect, failures
+from mqlearn.storage.store import REPORTS
 
 
 def publish(path: Path, uri: str, experiment: str, text: str) -> str:

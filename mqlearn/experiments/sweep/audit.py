@@ -16,7 +16,8 @@ from mqlearn.experiments.sweep import journal
 from mqlearn.experiments.sweep.sweep import Sweep
 from mqlearn.paths import outputs_folder
 from mqlearn.storage import runs
-from mqlearn.storage.store import TrackingError, experiment_id, finished, shown
+from mqlearn.storage.connection import TrackingError, shown
+from mqlearn.storage.store import experiment_id, finished
 from mqlearn.storage.ui import page
 
 _LIVE, _PLAIN, _FIRST = 0.5, 15.0, 3.0  # seconds between lines, on a terminal and in a log; before the first

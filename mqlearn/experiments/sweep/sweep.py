@@ -14,7 +14,7 @@ from mqlearn.experiments.settings.recipes import command
 from mqlearn.experiments.sweep import journal
 from mqlearn.paths import outputs_folder
 from mqlearn.storage import runs
-from mqlearn.storage.store import shown
+from mqlearn.storage.connection import shown
 
 
 @dataclass
