@@ -12,7 +12,15 @@ from mqlearn.learning.assembly import Assembly, assembled
 from mqlearn.learning.findings import horizon, seen
 from mqlearn.learning.lockstep import advance, learners_of
 from mqlearn.learning.record import Result
-from mqlearn.learning.setup import AnyRule, Environment, Setup, checked_rules, keywords_of, validated
+from mqlearn.learning.setup import (
+    AnyRule,
+    Environment,
+    Setup,
+    checked_rules,
+    keywords_of,
+    samples_an_iteration,
+    validated,
+)
 from mqlearn.problems.mdp import FiniteMDP
 
 # Raised by hand whenever the same settings give other numbers; part of every digest.
@@ -35,7 +43,14 @@ def run(mdp: Environment, rule: AnyRule, **settings: Any) -> Result:
     uniform values.   metrics: name -> function of (tables (n, S, A), mdp) that returns (n,).   progress: True for a bar
     (tqdm), or a function called with (k, mean q_error) at every checkpoint, and with a model on long ways between them
     with the error of the last one.
+    mdp: a FiniteMDP, or a Simulator.   rule: what learns.   n_seeds: independent repeats, of the seed `seed`.
     Raises SettingError for a value that is not admissible.
+
+    >>> result = mq.run(mq.frozen_lake("4x4"), mq.MomentumQ(m=2), iterations=1000, n_seeds=20)
+    >>> result.curves["q_error"].shape == (20, len(result.iteration))
+    True
+    >>> bool(result.curves["q_error"][:, -1].max() < 0.1 * result.curves["q_error"][0, 0])
+    True
     """
     return run_together(mdp, [rule], **settings)[0]
 
@@ -47,6 +62,10 @@ def run_together(mdp: Environment, rules: Iterable[AnyRule], **settings: Any) ->
     Under a non-adaptive behaviour and without a projection, their samples are drawn once for all, which saves time.
     `step_size` replaces that of every rule, None leaves each its own; `progress` receives the error of the first.
     Raises SettingError for a value that is not admissible.
+
+    >>> both = mq.run_together(mq.two_state(), [mq.QLearning(), mq.SpeedyQ()], iterations=100, n_seeds=5)
+    >>> [result.q.shape for result in both]
+    [(5, 2, 2), (5, 2, 2)]
     """
     wanted = checked_rules(rules)
     if not wanted:
@@ -93,6 +112,5 @@ def _result(setup: Setup, made: Assembly, number: int, rule: AnyRule) -> Result:
         facts |= horizon(rule, setup.mdp, setup.sampling, setup.iterations, warnings)
     if "q_error" in recorder.curves:
         warnings += grown(recorder.curves["q_error"])
-    each = rule.samples_per_iteration * rule.batch  # transitions that an iteration learns from, at each pair
-    each *= len(setup.mdp.pairs) if setup.synchronous and isinstance(setup.mdp, FiniteMDP) else 1
+    each = samples_an_iteration(rule, setup.mdp, setup.sampling)
     return recorder.result(each, left, course.seconds, facts, tuple(warnings), setup.reward)

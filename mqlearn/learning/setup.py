@@ -24,7 +24,7 @@ from mqlearn.learning.sampling import Sampling, Synchronous
 from mqlearn.learning.simulation import check as check_simulation
 from mqlearn.learning.stateful.check import check, check_on
 from mqlearn.problems.environments.simulator import Simulator
-from mqlearn.problems.features import Features
+from mqlearn.problems.feature_rows import Features
 from mqlearn.problems.mdp import FiniteMDP
 
 Environment = FiniteMDP | Simulator
@@ -210,6 +210,12 @@ def default_episodes(mdp: Any, sampling: Any) -> int:
     if not isinstance(mdp, FiniteMDP):
         return _SIMULATED_EPISODES
     return 0 if isinstance(sampling, Synchronous) else _EPISODES
+
+
+def samples_an_iteration(rule: AnyRule, mdp: Any, sampling: Any) -> int:
+    """Transitions that one iteration of a seed learns from; a transition that is replayed again counts once more."""
+    pairs = len(mdp.pairs) if isinstance(sampling, Synchronous) and isinstance(mdp, FiniteMDP) else 1
+    return rule.samples_per_iteration * rule.batch * pairs
 
 
 def resolve_evaluation(evaluation: Evaluation | None, episodes: int) -> Evaluation:

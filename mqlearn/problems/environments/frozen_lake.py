@@ -41,11 +41,18 @@ def frozen_lake(
     """FrozenLake on the map "4x4" or "8x8", on rows as `map_rows` reads them, or on those of a text file (.txt).
 
     rewards: for entering a goal, a hole, ice (start tiles are ice). The first state is uniform over the
-    start tiles. Raises SettingError, also for a map on which no start tile leads to a goal.
+    start tiles.   discount: in (0, 1).   slippery: whether moves can slip at all.   success_rate: probability of the
+    intended move; the two beside it share the rest. Raises SettingError, also for a map on which no start tile leads
+    to a goal.
+
+    >>> lake = mq.frozen_lake("4x4", discount=0.9)
+    >>> lake.n_states, lake.n_actions, round(float(mq.optimal(lake).v[0]), 4)
+    (16, 4, 0.0689)
+    >>> mq.frozen_lake(["SFFG"], slippery=False).terminal.tolist()
+    [False, False, False, True]
     """
     rows = map_rows(map)
-    label = map if isinstance(map, str) and map in MAPS else _describe(rows, "map")
-    return _lake(rows, label, discount, slippery, success_rate, rewards)
+    return _lake(rows, map_name(rows), discount, slippery, success_rate, rewards)
 
 
 def frozen_lake_random(
@@ -61,8 +68,9 @@ def frozen_lake_random(
 ) -> FiniteMDP:
     """FrozenLake on the map that Gymnasium's generate_random_map(size, frozen, map_seed) returns.
 
-    frozen: share of ice. Gymnasium draws maps until one can be crossed, for ever if need be; here at most
-    `max_tries`, for at most 5 seconds. Raises SettingError when none of them can be crossed.
+    frozen: share of ice.   discount, slippery, success_rate, rewards: as in `frozen_lake`. Gymnasium draws maps until
+    one can be crossed, for ever if need be; here at most `max_tries`, for at most 5 seconds. Raises SettingError when
+    none of them can be crossed.
     """
     rows = random_map(size, frozen, map_seed, max_tries=max_tries)
     label = f"random {size}x{size} frozen={frozen:g} map_seed={map_seed}"
@@ -78,13 +86,20 @@ def frozen_lake_blocks(
     success_rate: float = 0.8,
     rewards: Sequence[float] = (1, 0, 0),
 ) -> FiniteMDP:
-    """FrozenLake on a map of which every tile becomes a block of `repeat` x `repeat` tiles (16: 128x128)."""
+    """FrozenLake on a map of which every tile becomes a block of `repeat` x `repeat` tiles (16: 128x128).
+
+    base: the map before, as `frozen_lake` takes it.   discount, slippery, success_rate, rewards: as there. Raises
+    SettingError.
+
+    >>> mq.frozen_lake_blocks(2, "4x4").n_states
+    64
+    """
     repeat = whole("env.repeat", repeat, 1, _LARGEST)
     small = map_rows(base, "env.base")
     if repeat * max(len(small), len(small[0])) > _LARGEST:
         raise SettingError("env.repeat", repeat, f"the map would be larger than {_LARGEST} tiles a side")
     rows = tuple("".join(tile * repeat for tile in row) for row in small for _ in range(repeat))
-    return _lake(rows, _describe(rows, "blocks"), discount, slippery, success_rate, rewards, plain=0.8)
+    return _lake(rows, _described(rows, "blocks"), discount, slippery, success_rate, rewards, plain=0.8)
 
 
 def random_map(size: int, frozen: float, map_seed: int, *, max_tries: int = 10_000) -> tuple[str, ...]:
@@ -218,5 +233,10 @@ def _reward_schedule(rewards: object) -> list[float]:
     return schedule
 
 
-def _describe(rows: tuple[str, ...], kind: str) -> str:
+def map_name(rows: Sequence[str]) -> str:
+    """A short name of a map's rows: 4x4 or 8x8 for Gymnasium's own, else its size and a digest of its tiles."""
+    return next((name for name, own in MAPS.items() if own == tuple(rows)), _described(rows, "map"))
+
+
+def _described(rows: Sequence[str], kind: str) -> str:
     return f"{len(rows)}x{len(rows[0])} {kind} {hashlib.sha256(' '.join(rows).encode()).hexdigest()[:6]}"
