@@ -104,6 +104,19 @@ def stamp(folder: Path) -> bytes:
     return code.digest()
 
 
+_told: list[Callable[[], None]] = []
+
+
+@contextlib.contextmanager
+def telling(tell: Callable[[], None]) -> Iterator[None]:
+    """Have `tell` called whenever something is about to be compiled, which takes seconds."""
+    _told.append(tell)
+    try:
+        yield
+    finally:
+        _told.remove(tell)
+
+
 def cache_folder(source: Path) -> Path | None:
     """Where the code of a function in this file is kept, as a folder for modules that are generated; None: nowhere."""
     return _cache_folder(source, None)
@@ -264,13 +277,17 @@ class _Cache(FunctionCache):
         self.enable()
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
+        found = None
         try:
-            return super().load_overload(sig, target_context)
+            found = super().load_overload(sig, target_context)
         except Exception:
             _say_unreadable(self._cache_path)
             with contextlib.suppress(OSError):
                 self.flush()
-            return None
+        if found is None:
+            for tell in _told:
+                tell()
+        return found
 
     def save_overload(self, sig: Any, data: Any) -> None:
         """Nothing: `keep` has saved it, while no other process could begin to compile the same."""

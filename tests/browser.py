@@ -89,6 +89,8 @@ def opened(place: Path | str, profile: Path) -> Iterator[Page]:
                 page.call(f"{domain}.enable")
             page.call("Page.navigate", url=place if isinstance(place, str) else place.as_uri())
             page.wait_for("Page.loadEventFired")
+            page.call("Page.bringToFront")  # what is behind is not drawn, and waits for that
+            page.call("Emulation.setFocusEmulationEnabled", enabled=True)
             yield page
             page.session = None
             page.call("Browser.close")

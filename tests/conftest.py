@@ -13,7 +13,7 @@ import pytest
 from hypothesis import settings
 
 from mqlearn.cli.main import main
-from mqlearn.storage import tracking
+from mqlearn.storage import addresses, tracking
 
 settings.register_profile("mqlearn", deadline=None)
 settings.load_profile("mqlearn")
@@ -53,7 +53,7 @@ def migrated(tmp_path_factory) -> Path:
     """An MLflow database with its schema, made once, by whichever process comes first: the migration takes seconds."""
     folder = tmp_path_factory.getbasetemp()
     folder = (folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder) / "migrated"
-    tracking.prepare(tracking.default_uri(folder), "first")
+    tracking.prepare(addresses.default_uri(folder), "first")
     return folder / "mlflow.db"
 
 
@@ -82,7 +82,7 @@ def stored(migrated: Path, outputs: Path) -> str:
     """Address of a fresh MLflow store, the default one of the outputs folder."""
     outputs.mkdir()
     shutil.copy(migrated, outputs / "mlflow.db")
-    return tracking.default_uri(outputs)
+    return addresses.default_uri(outputs)
 
 
 @pytest.fixture

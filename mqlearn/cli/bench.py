@@ -140,7 +140,7 @@ def _track(track: Any, suite: str, found: dict[str, Any]) -> None:
     if track.uri is None:
         return
     from mqlearn.analysis.report.publish import publish
-    from mqlearn.storage.store import TrackingError
+    from mqlearn.storage.connection import TrackingError
 
     text = _texts(found)["--html"]()
     path = outputs_folder() / "bench" / suite / "leaderboard.html"

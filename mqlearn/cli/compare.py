@@ -39,12 +39,12 @@ def compare(arguments: Sequence[str]) -> int:
     from mqlearn.analysis.comparison.columns import terminal_width
     from mqlearn.analysis.comparison.labels import entries, planned
     from mqlearn.analysis.comparison.pairing import answers, on_axis, pairs
-    from mqlearn.storage import tracking
+    from mqlearn.storage import addresses
 
     request, width = read(arguments), terminal_width()
     question = question_of(request.own)
     outputs = outputs_folder()
-    store = tracking.named(request.tracking, outputs)
+    store = addresses.named(request.tracking, outputs)
     found = selection.find(outputs, request.names or None, store)
     if not found.runs:
         problem = "\n".join([f"there is no finished run in {outputs / 'runs'} or in the store", *found.notes])

@@ -90,16 +90,17 @@ def _from_html(path: Path) -> Any:
 
 def _known(settings: dict[str, Any], digests: Sequence[str]) -> tuple[dict[str, list[Known]], str]:
     """Runs of the store and of the outputs folder by digest; and why the store could not be asked, if so."""
-    from mqlearn.storage.store import TrackingError, with_digests
+    from mqlearn.storage.connection import TrackingError
+    from mqlearn.storage.store import with_digests
 
     known: dict[str, list[Known]] = {digest: [] for digest in digests}
     problem = ""
     uri = None
     if settings["tracking"]["name"] != "none":
-        from mqlearn.storage import tracking
+        from mqlearn.storage import addresses
 
         node = tracking_section(settings["tracking"])
-        uri = tracking.resolve_uri(node["uri"], os.environ.get("MLFLOW_TRACKING_URI"), outputs_folder())
+        uri = addresses.resolve_uri(node["uri"], os.environ.get("MLFLOW_TRACKING_URI"), outputs_folder())
         try:
             for stored in with_digests(uri, digests):
                 known[stored.digest].append(Known(stored.run_id, stored.folder))

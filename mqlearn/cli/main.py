@@ -6,7 +6,7 @@ import sys
 
 from mqlearn.cli import streams
 from mqlearn.cli.verbs import VERBS
-from mqlearn.paths import CONF
+from mqlearn.paths import CONF, PACKAGE
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -48,11 +48,17 @@ def main(argv: list[str] | None = None) -> None:
         sys.stderr.write(f"mqlearn: {error}\n")
         code = 2
     except RuntimeError as error:
-        from mqlearn.storage.store import TrackingError
+        from mqlearn.storage.connection import TrackingError
 
         if not isinstance(error, TrackingError):  # a store that is down is no fault of ours
             raise
         sys.stderr.write(f"mqlearn: {error}\n")
+        code = 1
+    except OSError as error:
+        place = str(error.filename or "")
+        if error.strerror is None or place.startswith(str(PACKAGE)):  # a fault of ours
+            raise
+        sys.stderr.write(f"mqlearn: {place}{': ' * bool(place)}{error.strerror}\n")
         code = 1
     except KeyboardInterrupt:
         sys.stderr.write("mqlearn: interrupted; finished runs are kept\n")

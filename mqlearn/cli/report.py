@@ -170,7 +170,7 @@ def _failed(outputs: Path, name: str) -> list[runs.Run]:
 def _publish(path: Path, track: execute.Tracker, text: str) -> None:
     """A copy in the store; what the store refuses costs the copy, not the page."""
     from mqlearn.analysis.report.publish import publish
-    from mqlearn.storage.store import TrackingError
+    from mqlearn.storage.connection import TrackingError
 
     try:
         print(f"MLflow run {publish(path, str(track.uri), track.experiment, text)}")

@@ -13,7 +13,7 @@ from mqlearn.experiments.settings import compose, identity
 from mqlearn.experiments.settings.cell import rebuild
 from mqlearn.files import is_there
 from mqlearn.paths import outputs_folder
-from mqlearn.storage import array_comparison, runs, tracking
+from mqlearn.storage import array_comparison, runs, store
 
 
 def rerun(arguments: Sequence[str]) -> int:
@@ -31,7 +31,7 @@ def rerun(arguments: Sequence[str]) -> int:
     if is_there(source):
         recorded = runs.load(source)
     else:
-        recorded = tracking.find(tracker(changes).uri or "", source, outputs_folder())
+        recorded = store.find(tracker(changes).uri or "", source, outputs_folder())
     where = {"tracking": {"name": "none"}, "n_workers": changes["n_workers"]}
     # defaults for what is newer than the record
     cell = rebuild({**changes, **runs.recorded_settings(recorded), **where}, pinned=True)

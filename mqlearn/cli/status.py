@@ -11,12 +11,14 @@ from mqlearn.analysis.comparison.columns import aligned, terminal_width, wrapped
 from mqlearn.cli.arguments import only, parse, take_plugins
 from mqlearn.errors import SettingError, nearest
 from mqlearn.experiments import execute
+from mqlearn.experiments.presentation.names import plain_label
 from mqlearn.experiments.settings import compose, identity
 from mqlearn.experiments.sweep import journal, states
 from mqlearn.files import deliver
 from mqlearn.paths import outputs_folder
 from mqlearn.storage import runs
-from mqlearn.storage.store import TrackingError, experiments, recorded
+from mqlearn.storage.connection import TrackingError
+from mqlearn.storage.store import experiments, recorded
 
 _ORDER = ("planned", "done", "running", "failed", "killed", "missing", "damaged", "diverged", "not_uploaded")
 # What a narrow terminal leaves out, first to last.
@@ -151,7 +153,7 @@ def _text(reports: Sequence[dict[str, Any]], width: int | None) -> str:
 
 def _troubles(report: dict[str, Any], width: int | None) -> list[str]:
     lines: list[str] = []
-    names = journal.told_apart([(row["name"], row["cell"]) for row in report["cells"]])
+    names = journal.told_apart([(row["name"], plain_label(row["cell"] or "")) for row in report["cells"]])
     for row, name in zip(report["cells"], names, strict=True):
         if row["status"] in ("running", "missing", "failed", "killed", "damaged"):
             lines += wrapped(f"{row['status']}: {name}" + (f": {row['error']}" if row["error"] else ""), width, "  ")

@@ -6,14 +6,15 @@ from mqlearn.checks import whole
 from mqlearn.cli.arguments import only, parse, take
 from mqlearn.experiments.execute import tracker
 from mqlearn.experiments.settings import compose
-from mqlearn.storage import tracking
+from mqlearn.storage.ui import open_ui
 
 
 def ui(arguments: Sequence[str]) -> int:
-    """`mqlearn ui`: open the UI and stay until it is interrupted; returns 0."""
+    """`mqlearn ui`: open the page of an experiment and stay until it is interrupted; returns 0."""
     options = parse(arguments)
     port = whole("port", take(options, "port") or "5000", 1, 65535, written=True)
-    only("ui", options.overrides, ("tracking", "port"))
-    uri = tracker(compose.compose(["tracking=mlflow", *options.overrides])).uri
-    tracking.open_ui(uri or "", port=port)
+    only("ui", options.overrides, ("tracking", "port", "experiment"))
+    track = tracker(compose.compose(["tracking=mlflow", *options.overrides]))
+    named = any(text.startswith("experiment") for text in options.overrides)
+    open_ui(track.uri or "", track.experiment, named=named, port=port)
     return 0

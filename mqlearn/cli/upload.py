@@ -5,10 +5,11 @@ from collections.abc import Sequence
 
 from mqlearn.cli.arguments import only, parse
 from mqlearn.errors import SettingError
+from mqlearn.experiments import presentation
 from mqlearn.experiments.execute import tracker
 from mqlearn.experiments.settings import compose
 from mqlearn.files import is_there
-from mqlearn.storage import runs, tracking
+from mqlearn.storage import connection, runs, tracking
 
 
 def upload(arguments: Sequence[str]) -> int:
@@ -25,8 +26,9 @@ def upload(arguments: Sequence[str]) -> int:
         track = tracker(settings)
         try:
             track.prepare()
-            run_id = tracking.upload(folder, track.uri or "", track.experiment, track.per_seed)
-        except tracking.TrackingError as error:
+            show = presentation.shows(track.store)
+            run_id = tracking.upload(folder, track.uri or "", track.experiment, track.per_seed, show=show)
+        except connection.TrackingError as error:
             sys.stderr.write(f"mqlearn: not delivered: {error}\n")
             return 1
         print(f"{folder}: MLflow run {run_id}")

@@ -186,8 +186,9 @@ Delivers run folders to the tracking store, each once.""",
     ),
     "ui": Verb(
         "open the MLflow UI on the tracking store",
-        """mqlearn ui [port=5000] [tracking.uri=URI]
+        """mqlearn ui [experiment.name=NAME] [port=5000] [tracking.uri=URI]
 
-Opens the MLflow UI on the tracking store, on this machine only.""",
+Shows the runs of an experiment as charts in the MLflow UI, on this machine only: prints the address, and opens it in
+the browser, if there is one, as soon as the server is up. Stays until it is stopped with Ctrl-C.""",
     ),
 }

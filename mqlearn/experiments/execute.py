@@ -31,17 +31,29 @@ class Tracker:
     per_seed: bool
     named: bool = False  # by the setting tracking.uri
 
+    @property
+    def store(self) -> dict[str, str]:
+        """The setting that names the store in commands; empty for the one of the outputs folder."""
+        from mqlearn.storage import addresses
+        from mqlearn.storage.connection import shown
+
+        usual = self.uri in (None, addresses.default_uri(outputs_folder()))
+        return {} if usual else {"tracking.uri": shown(self.uri or "")}
+
     def prepare(self) -> None:
         from mqlearn.storage import tracking
 
         if self.uri is not None:
-            tracking.prepare(self.uri, self.experiment, outputs=outputs_folder())
+            from mqlearn.experiments.presentation import note
 
-    def log(self, run_done: Any, *, again: bool = False) -> Any:
-        """The run with its id in the store; if the store fails, as it was, and a message says what to do."""
-        from mqlearn.storage.store import shown
+            about = note.of_experiment(self.experiment, self.store)
+            tracking.prepare(self.uri, self.experiment, outputs=outputs_folder(), about=about)
 
-        logged, problem = self.deliver(run_done, again=again)
+    def log(self, run_done: Any, *, again: bool = False, tags: dict[str, str] | None = None) -> Any:
+        """`deliver`: the run with its id in the store; if the store fails, as it was, and a message says what to do."""
+        from mqlearn.storage.connection import shown
+
+        logged, problem = self.deliver(run_done, again=again, tags=tags)
         if problem:
             uri = f" tracking.uri={shlex.quote(self.uri or '')}" if self.named else ""
             sys.stderr.write(
@@ -57,14 +69,15 @@ class Tracker:
 
         Each digest is recorded once, unless it was to run again. `tags` go before those of its summary.
         """
-        from mqlearn.storage import runs, tracking
+        from mqlearn.experiments import presentation
+        from mqlearn.storage import connection, runs, tracking
 
         if self.uri is None:
             return run_done, None
-        record = tracking.log if again else tracking.record
+        record, show = tracking.log if again else tracking.record, presentation.shows(self.store)
         try:
-            record(run_done, self.uri, self.experiment, self.per_seed, tags=tags)
-        except (tracking.TrackingError, SettingError) as error:
+            record(run_done, self.uri, self.experiment, self.per_seed, tags=tags, show=show)
+        except (connection.TrackingError, SettingError) as error:
             return runs.load(run_done.folder), str(error)
         return runs.load(run_done.folder), None
 
@@ -77,11 +90,11 @@ def tracker(settings: dict[str, Any]) -> Tracker:
     node, name = tracking_section(settings["tracking"]), settings["experiment"]["name"]
     if node["name"] == "none":
         return Tracker(None, name, False)
-    from mqlearn.storage import tracking
+    from mqlearn.storage import addresses
 
     if name == "Default":
         raise SettingError("experiment.name", name, "is MLflow's own, where stray runs land: choose another name")
-    uri = tracking.resolve_uri(node["uri"], os.environ.get("MLFLOW_TRACKING_URI"), outputs_folder())
+    uri = addresses.resolve_uri(node["uri"], os.environ.get("MLFLOW_TRACKING_URI"), outputs_folder())
     return Tracker(uri, name, node["per_seed"], node["uri"] is not None)
 
 
@@ -107,7 +120,7 @@ def finished(folder: Path, digest: str, track: Tracker) -> Any:
     it was planned. A damaged folder is made again, whatever the store has.
     """
     from mqlearn.storage import lookup, runs
-    from mqlearn.storage.store import TrackingError
+    from mqlearn.storage.connection import TrackingError
 
     run, damaged = runs.look(folder, digest, identity.digest_of)
     if run is None and not damaged and track.uri is not None:
@@ -168,7 +181,7 @@ def perform_together(
     warnings.filterwarnings("ignore", "SOCKS support in urllib3")
     with ThreadPoolExecutor(1) as pool:
         ready = pool.submit(quietly, track.prepare)
-        with Progress(label, some[0][0].settings["iterations"]) as shown:
+        with Progress(label, some[0][0].settings["iterations"], quiet=quiet) as shown:
             results = run_cells([cell for cell, _ in some], progress or (None if quiet else shown))
         told = (known or {}).get("warnings", [])  # before the run
         said = [] if quiet else [one for result in results for one in result.warnings if one not in told]
@@ -227,7 +240,7 @@ def foreseen(cell: Cell) -> list[str]:
 
 def without_passwords(settings: dict[str, Any]) -> dict[str, Any]:
     """Settings as they may be written down."""
-    from mqlearn.storage.store import shown
+    from mqlearn.storage.connection import shown
 
     tracked = settings["tracking"]
     return settings | {"tracking": tracked | {"uri": tracked["uri"] and shown(tracked["uri"])}}
@@ -235,7 +248,7 @@ def without_passwords(settings: dict[str, Any]) -> dict[str, Any]:
 
 def quietly(prepare: Callable[[], None]) -> None:
     """A store that cannot be opened is met again, and reported, when the run is logged."""
-    from mqlearn.storage.tracking import TrackingError
+    from mqlearn.storage.connection import TrackingError
 
     with contextlib.suppress(TrackingError, SettingError):
         prepare()
@@ -282,13 +295,15 @@ def git_commit() -> str | None:
 
 def command() -> str:
     """The command line that led here, to be typed again; passwords are left out."""
-    from mqlearn.storage.store import shown
+    from mqlearn.storage.connection import shown
 
     return os.environ.get(COMMAND) or shlex.join(["mqlearn", *map(shown, sys.argv[1:])])
 
 
 def describe(run_done: Any) -> str:
     """What is printed when a run ends."""
+    from mqlearn.experiments.settings.recipes import written
+
     summary = run_done.summary
     outcome = f", {summary['outcome']}" if "outcome" in summary else ""
     lines = [f"{run_done.name}: {run_done.status}{outcome}, {summary['seconds']:.2f} s of learning"]
@@ -313,7 +328,10 @@ def describe(run_done: Any) -> str:
         lines.append(f"  seed {seed} diverged at step {step}")
     lines.append(f"  folder {run_done.folder}")
     if summary["mlflow_run_id"]:
-        uri = run_done.settings["tracking"]["uri"]
-        viewer = shlex.join(["mqlearn", "ui", *([f"tracking.uri={uri}"] if uri else [])])
+        uri, experiment = (
+            run_done.settings[group][key] for group, key in (("tracking", "uri"), ("experiment", "name"))
+        )
+        named = [f"experiment.name={written(experiment)}", *([f"tracking.uri={uri}"] if uri else [])]
+        viewer = shlex.join(["mqlearn", "ui", *named])
         lines.append(f"  MLflow run {summary['mlflow_run_id']}; `{viewer}` shows it")
     return "\n".join(lines)

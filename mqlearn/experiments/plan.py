@@ -12,7 +12,7 @@ from mqlearn.experiments import execute
 from mqlearn.experiments.settings import compose, old_names
 from mqlearn.experiments.settings.cell import Cell, build
 from mqlearn.paths import CONF
-from mqlearn.storage.store import shown
+from mqlearn.storage.connection import shown
 
 # Folders of choices; claims are read by `mqlearn claims` alone, suites by `mqlearn bench`.
 _NO_GROUPS = ("claim", "hydra", "suite")

@@ -1,9 +1,12 @@
 """Progress of a long run: one live line on a terminal, plain lines elsewhere."""
 
+import contextlib
 import math
 import shutil
 import sys
 import time
+
+from mqlearn import jit
 
 _QUIET = 2.0  # seconds: shorter runs say nothing
 _LIVE = 0.2  # between refreshes of a terminal's line
@@ -11,7 +14,8 @@ _PLAIN = 10.0  # between lines in a log
 
 
 _UNITS = (("year", 365.25 * 86400), ("day", 86400.0), ("hour", 3600.0), ("minute", 60.0))
-COMPILING = "besides compiling, up to a minute, once after an installation"
+_COMPILES = "compiling, up to a minute, once after an installation"
+COMPILING = f"besides {_COMPILES}"
 
 
 def duration(seconds: float) -> str:
@@ -23,23 +27,36 @@ def duration(seconds: float) -> str:
 
 
 class Progress:
-    """Called now and then with the iteration and the current error; use as a context manager."""
+    """Called now and then with the iteration and the current error; use as a context manager.
 
-    def __init__(self, label: str, iterations: int) -> None:
+    On a terminal it also says when something is compiled, unless it is quiet.
+    """
+
+    def __init__(self, label: str, iterations: int, *, quiet: bool = False) -> None:
         self.label = label
         self.iterations = iterations
-        self.live = sys.stderr.isatty()
+        self.live = sys.stderr.isatty() and not quiet
+        self.told = contextlib.ExitStack()
         self.started: float | None = None
         self.first = 0
         self.shown = -math.inf
 
     def __enter__(self) -> "Progress":
+        if self.live:
+            self.told.enter_context(jit.telling(self.compiling))
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.told.close()
         if self.live and self.shown > 0:
             sys.stderr.write("\r\033[K")
             sys.stderr.flush()
+
+    def compiling(self) -> None:
+        """Say that something is compiled, in place of the last line."""
+        self.shown = time.monotonic()
+        sys.stderr.write(f"\r\033[K{self.label[: max(8, shutil.get_terminal_size().columns - 64)]}: {_COMPILES}")
+        sys.stderr.flush()
 
     def __call__(self, k: int, error: float) -> None:
         now = time.monotonic()

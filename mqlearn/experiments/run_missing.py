@@ -16,6 +16,7 @@ from typing import Any
 
 from mqlearn.experiments import execute, processes
 from mqlearn.experiments.plan import Plan, PlannedCell, refuse_finished
+from mqlearn.experiments.presentation.names import plain_label
 from mqlearn.experiments.progress import COMPILING, Progress, duration
 from mqlearn.experiments.settings import identity
 from mqlearn.experiments.settings.cell import build
@@ -64,8 +65,14 @@ def finished(planned: Plan, existing: str = "skip") -> dict[str, runs.Run]:
         pending: list[tuple[str, Future[Any]]] = []
         again = existing == "rerun"
         for number, (one, run) in enumerate(_performed(planned, missing, outputs, again), 1):
-            pending.append((one.digest, tracking.submit(track.log, run, again=again)))
-            _report(started, number, len(missing), f"{planned.name} {number}/{len(missing)} {one.panel}, {one.label}")
+            tags = {"cell": one.label, "group": one.panel}
+            pending.append((one.digest, tracking.submit(track.log, run, again=again, tags=tags)))
+            _report(
+                started,
+                number,
+                len(missing),
+                f"{planned.name} {number}/{len(missing)} {one.panel}, {plain_label(one.label)}",
+            )
         return done | {digest: logged.result() for digest, logged in pending}
 
 

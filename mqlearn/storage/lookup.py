@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from mqlearn.storage import runs
+from mqlearn.storage import connection, runs
 from mqlearn.storage import store as stores
 from mqlearn.storage.runs import DigestOf, Run, recorded_digest
 
@@ -101,7 +101,7 @@ def with_digests(outputs: Path, digests: Collection[str], store: str | None) -> 
     """The whole finished runs with some digests, of whatever experiment, that a store knows of."""
     try:
         known = [] if store is None or not digests else stores.with_digests(store, digests)
-    except stores.TrackingError as error:
+    except connection.TrackingError as error:
         sys.stderr.write(f"mqlearn: {error}; only runs on this disk are found\n")
         return {}
     found: dict[str, Run] = {}
@@ -123,7 +123,7 @@ def _fetched(stored: stores.Stored, store: str, experiment: str, outputs: Path) 
 def _names(store: str | None) -> list[str]:
     try:
         return [] if store is None else stores.experiments(store)
-    except stores.TrackingError as error:
+    except connection.TrackingError as error:
         sys.stderr.write(f"mqlearn: {error}; only runs on this disk are found\n")
         return []
 
@@ -132,7 +132,7 @@ def _told(store: str | None, experiment: str) -> list[stores.Stored]:
     """The finished runs of an experiment in a store, the latest of a digest first."""
     try:
         found = [] if store is None else stores.finished(store, experiment)
-    except stores.TrackingError as error:
+    except connection.TrackingError as error:
         sys.stderr.write(f"mqlearn: {error}; only runs on this disk are found\n")
         return []
     return _latest_first(found)

@@ -23,7 +23,7 @@ from mqlearn.cli.main import main
 from mqlearn.errors import SettingError
 from mqlearn.experiments.settings import cell
 from mqlearn.problems.solvers import optimal
-from mqlearn.storage import runs, tracking
+from mqlearn.storage import connection, runs, store, tracking
 
 VOID = {"input", "meta", "img", "br"}
 HOSTILE = "<script>alert(1)</script> & \"b\" 'c' $x_"
@@ -297,13 +297,13 @@ def test_a_report_in_the_store_is_no_run(finished, stored, outputs, mqlearn):
     first, again = (mqlearn("report", "experiment.name=two") for _ in range(2))
     assert first.code == 0 and "MLflow run" in first.out
     assert again.out == first.out  # the same page is kept once
-    client = tracking.connect(stored)
-    place = client.get_experiment_by_name("two")
+    client = connection.connect(stored)
+    place = client.get_experiment_by_name("mqlearn reports")
     assert place is not None
     (run,) = client.search_runs([place.experiment_id])
     assert run.data.tags["kind"] == "report" and run.info.status == "FINISHED"
     assert [file.path for file in client.list_artifacts(run.info.run_id)] == ["two.html"]
-    assert tracking.finished(stored, "two") == []
+    assert store.finished(stored, "two") == []
 
 
 def test_a_dead_store_does_not_cost_the_report(filled, mqlearn):

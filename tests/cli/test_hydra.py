@@ -81,6 +81,16 @@ def test_the_mode_is_the_flag(mqlearn):
     assert done.code == 0 and "2 cells, 2 done" in done.out
 
 
+def test_the_mode_of_a_yaml_is_answered(conf, mqlearn):
+    Path(conf, "experiment", "several.yaml").write_text("# @package _global_\nhydra:\n  mode: MULTIRUN\n")
+    done = mqlearn("run", *SMALL, "--config-dir", conf, "experiment=several")
+    assert (done.code, done.err) == (
+        2,
+        "mqlearn: hydra.mode='MULTIRUN': in a yaml makes no sweep here: write mqlearn run -m\n",
+    )
+    assert mqlearn("run", "-m", *SMALL, "--config-dir", conf, "experiment=several", "preview=true").code == 0
+
+
 def test_a_search_path_adds_choices(conf, work, mqlearn):
     assert mqlearn("run", *SMALL, f"hydra.searchpath=[file://{work / conf}]", "algorithm=own").code == 0
 

@@ -25,7 +25,7 @@ from mqlearn.experiments.settings import compose
 from mqlearn.experiments.settings.cell import build
 from mqlearn.experiments.sweep import command, journal
 from mqlearn.experiments.sweep.plan import plan
-from mqlearn.storage import locks, lookup, runs, store, tracking
+from mqlearn.storage import addresses, connection, locks, lookup, runs, store, tracking
 
 SMALL = ["tracking=none", "iterations=200", "n_checkpoints=5", "n_seeds=2"]
 TRAP = '''
@@ -259,7 +259,7 @@ def test_overlapping_sweeps_started_at_the_same_moment_run_each_cell_once(place)
     outputs = ["".join(process.communicate(timeout=200)) for process in both]
     assert [process.returncode for process in both] == [0, 0], outputs
     assert all("audit: 6 of 6 cells have one finished run" in text for text in outputs), outputs
-    stored = store.finished(tracking.default_uri(place.outputs), "default")
+    stored = store.finished(addresses.default_uri(place.outputs), "default")
     assert len(stored) == len({one.digest for one in stored}) == 6
 
 
@@ -269,7 +269,7 @@ def test_a_single_run_takes_what_another_process_made_of_its_cell_meanwhile(plac
     outputs = ["".join(process.communicate(timeout=200)) for process in both]
     assert [process.returncode for process in both] == [0, 0], outputs
     assert sum("finished already, by another process" in text for text in outputs) == 1, outputs
-    assert len(store.finished(tracking.default_uri(place.outputs), "default")) == 1
+    assert len(store.finished(addresses.default_uri(place.outputs), "default")) == 1
 
 
 @pytest.mark.integration
@@ -410,11 +410,11 @@ def test_files_of_hydras_in_a_run_folder_are_refused_before_anything_starts(plac
 def test_a_choice_without_a_name_is_called_after_its_yaml(place, stored):
     (place.folder / "conf" / "algorithm" / "own.yaml").write_text("_target_: traps.Trap\n")
     own = ["--config-dir", "conf", "plugins=[traps]", "algorithm=own", *SMALL[1:]]
-    shutil.copytree(Path(store.sqlite_path(stored) or "").parent, place.outputs)
+    shutil.copytree(Path(connection.sqlite_path(stored) or "").parent, place.outputs)
     place.here("run", *own)
     text = place.here("run", "-m", *own, "seed=0,1", "hydra/launcher=basic")
     assert "2 cells, 1 done, 1 skipped" in text
-    found = lookup.finished(place.outputs, "default", store=tracking.default_uri(place.outputs)).values()
+    found = lookup.finished(place.outputs, "default", store=addresses.default_uri(place.outputs)).values()
     assert {run.settings["algorithm"]["name"] for run in found} == {"own"}
     assert "0 not uploaded" in place.here("status")
 
@@ -443,11 +443,11 @@ def test_a_store_is_used_by_all_jobs_and_tags_are_set(place):
         "run", "-m", *SMALL[1:], "seed=range(4)", "algorithm=q_learning,speedy_q", "experiment.name='zwei Wörter'"
     )
     assert "audit: 8 of 8" in text
-    from mqlearn.storage import store, tracking
+    from mqlearn.storage import addresses, sql, store
 
-    uri = tracking.default_uri(place.outputs)
+    uri = addresses.default_uri(place.outputs)
     assert len(store.finished(uri, "zwei Wörter")) == 8
-    tagged = store._query(uri, "SELECT key, COUNT(DISTINCT value) FROM tags WHERE key IN (?, ?, ?) GROUP BY key",
+    tagged = sql.query(uri, "SELECT key, COUNT(DISTINCT value) FROM tags WHERE key IN (?, ?, ?) GROUP BY key",
                           "sweep", "cell", "group")  # fmt: skip
     assert tagged == [("cell", 8), ("group", 1), ("sweep", 1)]
     assert "8 skipped" in place.run(
@@ -474,7 +474,7 @@ def test_status_tells_what_has_become_of_each_cell(place):
 
 def test_status_of_a_thousand_runs_asks_the_store_once(stored, outputs, monkeypatch):
     from mqlearn.cli import status
-    from mqlearn.storage import store, tracking
+    from mqlearn.storage import sql
 
     uri = stored
     number = tracking.prepare(uri, "many")
@@ -502,8 +502,8 @@ def test_status_of_a_thousand_runs_asks_the_store_once(stored, outputs, monkeypa
             database.executemany("INSERT INTO tags VALUES (?, ?, ?)", [(key, text, run) for key, text in tags.items()])
     database.close()
     asked = []
-    query = store._query
-    monkeypatch.setattr(store, "_query", lambda *arguments: asked.append(arguments) or query(*arguments))
+    query = sql.query
+    monkeypatch.setattr(sql, "query", lambda *arguments: asked.append(arguments) or query(*arguments))
     found = status.experiment(uri, "many", [journal.read_plan(folder) | {"folder": folder}])
     assert len(asked) == 1
     counts = {key: found[key] for key in ("planned", "done", "diverged", "missing", "not_uploaded")}

@@ -3,7 +3,6 @@
 import importlib.util
 import json
 import os
-import re
 import shutil
 import signal
 import socket
@@ -14,7 +13,6 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-import browser
 import numpy as np
 import pytest
 
@@ -290,39 +288,6 @@ def test_slurm_survives_a_node_that_dies_and_one_that_is_drained(reference, tmp_
     uri = f"sqlite:///{outputs}/mlflow.db"
     assert len(store.finished(uri, "default")) == 20 and store.running(uri, "default") == []
     np.testing.assert_equal(curves(outputs, uri), reference)
-
-
-def test_the_ui_shows_the_algorithms_side_by_side(tmp_path):
-    if browser.PROGRAM is None:
-        needs("chromium")
-    outputs = tmp_path / "outputs"
-    asked = ["algorithm=q_learning,speedy_q,momentum_q", "iterations=500", "n_checkpoints=10", "n_seeds=2"]
-    said = mqlearn(outputs, "run", "-m", *asked)
-    (link,) = re.findall(r"compare: mqlearn ui, then http://127.0.0.1:5000(/\S+compareRunsMode=CHART)", said)
-    names = {run.name for run in lookup.finished(outputs, "default", store=f"sqlite:///{outputs}/mlflow.db").values()}
-    assert len(names) == 3
-    port = servers.free_port()
-    with servers.process([sys.executable, "-c", "from mqlearn.cli.main import main; main()", "ui", f"port={port}"],
-                         tmp_path / "ui.log", MQLEARN_OUTPUTS=str(outputs)):  # fmt: skip
-        address = f"http://127.0.0.1:{port}"
-        servers.wait(lambda: servers.urllib.request.urlopen(f"{address}/health", timeout=2), "the UI", 180)
-        with browser.opened(address + link.replace("=CHART", "=TABLE"), tmp_path / "list") as page:
-            text = "document.body.innerText"
-            servers.wait(lambda: all(name in page.js(text) for name in names), "the run list", 180)
-        with browser.opened(address + link, tmp_path / "charts") as page:  # which draws what can be seen alone
-            box = "document.querySelector('input[placeholder=\"Search metric charts\"]')"
-            servers.wait(lambda: page.js(f"{box}.focus() ?? true"), "the charts", 180)
-            page.call("Input.insertText", text="q_error")
-            # Each line is there twice, with and without smoothing.
-            servers.wait(lambda: len({*page.js(CURVES)}) == 3, "the curves of q_error", 180)
-            assert all(line.count("L") >= 5 for line in page.js(CURVES))
-            servers.wait(lambda: {f"{name} (q_error)" for name in names} <= {*page.js(LEGEND)}, "their names", 60)
-            page.screenshot(tmp_path / "charts.png")
-
-
-_CARD = "[...document.querySelectorAll('h4')].find(h => h.title == 'q_error').closest('[data-testid$=runs-card]')"
-CURVES = f"[...{_CARD}.querySelectorAll('path.js-line')].map(line => line.getAttribute('d'))"
-LEGEND = f"[...{_CARD}.querySelectorAll('span')].map(span => span.textContent)"
 
 
 def test_tuning_gives_each_algorithm_its_budget_on_seeds_of_its_own(tmp_path):

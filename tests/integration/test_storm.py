@@ -16,7 +16,7 @@ from mqlearn.cli import status
 from mqlearn.experiments import execute, processes
 from mqlearn.experiments.settings.cell import build
 from mqlearn.experiments.sweep.plan import plan
-from mqlearn.storage import runs, store, tracking
+from mqlearn.storage import addresses, runs, store
 
 pytestmark = pytest.mark.integration
 SMALL = ["iterations=500", "n_checkpoints=5", "n_seeds=2"]
@@ -26,7 +26,7 @@ class Storm:
     """An outputs folder, the commands that fill it, and what is counted meanwhile."""
 
     def __init__(self, outputs: Path, launcher: str) -> None:
-        self.outputs, self.launcher, self.uri = outputs, launcher, tracking.default_uri(outputs)
+        self.outputs, self.launcher, self.uri = outputs, launcher, addresses.default_uri(outputs)
         self.kills: Counter[str] = Counter()
         self.looks = 0
 

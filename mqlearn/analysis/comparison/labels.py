@@ -1,7 +1,6 @@
 """Blocks of comparable runs, and labels that say what differs between runs of one block."""
 
 import json
-import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -11,6 +10,7 @@ from weakref import WeakKeyDictionary
 
 from mqlearn.analysis.comparison.selection import EXTENT, PROBLEM, SILENT, shown, shown_of
 from mqlearn.errors import SettingError
+from mqlearn.experiments.presentation.names import plain_label
 from mqlearn.experiments.settings import identity
 from mqlearn.experiments.settings.recipes import flat, text_of
 from mqlearn.paths import CONF
@@ -112,10 +112,6 @@ def _settled(settings: dict[str, Any]) -> dict[str, Any]:
         return own_step_size.settled(settings)
     except SettingError:
         return settings
-
-
-def plain_label(label: str) -> str:
-    return re.sub(r"\$|\\(?=[a-z])|\\", "", label)
 
 
 def _labelled(members: Sequence[Run], block: str, labels: dict[str, str]) -> list[Entry]:

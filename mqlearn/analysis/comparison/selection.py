@@ -18,8 +18,8 @@ from mqlearn.learning.setup import resolve_reward
 from mqlearn.paths import expanded
 from mqlearn.problems.environments.frozen_lake import map_name, map_rows
 from mqlearn.storage import lookup, runs
+from mqlearn.storage.connection import shown as shown_store
 from mqlearn.storage.runs import Run
-from mqlearn.storage.store import shown as shown_store
 
 _GROUPS = ("env", "algorithm", "step_size", "sampling", "features", "evaluation")
 # What may differ between two runs of which one contains the other: more seeds, or a longer or finer curve.

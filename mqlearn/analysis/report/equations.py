@@ -6,7 +6,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from mqlearn.algorithms import Rule, Stateful
+from mqlearn.algorithms import source
 from mqlearn.analysis.report.markup import number, render
 from mqlearn.analysis.report.subjects import Subject, scientific
 
@@ -18,7 +18,6 @@ CONVENTIONS = (
     "is q(x, u), s.target(q, by) is r + discount q(y, v) with v greedy in by (or in q), s.move(q, to, share) "
     "moves q(x, u) by a share of the way, s.add(q, change) by a change; synchronously at all pairs, from one draw each."
 )
-_METHODS = ("update", "init", "numbers", "step", "estimate", "acting", "samples_per_iteration")
 
 
 def of(some: Sequence[Subject]) -> Markup:
@@ -41,31 +40,16 @@ def _card(kind: Any, members: Sequence[Subject]) -> dict[str, Any]:
         "name": kind.__name__,
         "used": used,
         "reason": "",
-        "facts": [("from", f"{kind.__module__}.{kind.__qualname__}"), ("source", _doc(inspect.getmodule(kind)))],
-        "texts": [" ".join(part.split()) for part in _doc(kind).split("\n\n")],
-        "code": [source(getattr(kind, name)) for name in _METHODS if _own(kind, name)],
+        "facts": [
+            ("from", f"{kind.__module__}.{kind.__qualname__}"),
+            ("source", source.words(inspect.getmodule(kind))),
+        ],
+        "texts": [" ".join(part.split()) for part in source.words(kind).split("\n\n")],
+        "code": source.equation(kind),
         "numbers": _numbers(members),
         "steps": _steps(members),
         "warning": warning if changed else "",
     }
-
-
-def source(thing: Any) -> str:
-    """The source text of a function or class, shifted to the left."""
-    try:
-        text = inspect.getsource(getattr(thing, "fget", thing))  # of a property, its function
-    except (OSError, TypeError):
-        return "(no source text: not defined in a file)"
-    return inspect.cleandoc("\n" + text)
-
-
-def _own(kind: type, name: str) -> bool:
-    """Whether a class defines a method itself, or inherits it from another rule than the base."""
-    return any(name in vars(base) for base in kind.__mro__ if base not in (Rule, Stateful, object))
-
-
-def _doc(thing: Any) -> str:
-    return inspect.cleandoc(thing.__doc__ or "not given")
 
 
 def _numbers(members: Sequence[Subject]) -> dict[str, Any] | None:
@@ -74,7 +58,7 @@ def _numbers(members: Sequence[Subject]) -> dict[str, Any] | None:
     for one in members:
         assert one.cell is not None
         rule = one.cell.run_arguments["rule"].with_step_size(one.cell.run_arguments["step_size"])
-        if not _own(type(rule), "update"):
+        if not source.defines(type(rule), "update"):
             return None
         for k in sorted({0, 10, 1000, max(0, one.run.settings["iterations"] - 1)}):
             weights = tuple(float(x) for x in rule.weights(k, k + 1)[0])
@@ -97,4 +81,4 @@ def _steps(members: Sequence[Subject]) -> list[tuple[str, str]]:
             f"{key.removeprefix('step_size.')} {value}" for key, value in names.items() if value != "null"
         )
         shown.setdefault(type(step), []).append(words)
-    return [("; ".join(dict.fromkeys(words)), source(kind)) for kind, words in shown.items()]
+    return [("; ".join(dict.fromkeys(words)), source.text(kind)) for kind, words in shown.items()]

@@ -95,6 +95,8 @@ def jobs(
             for key, part in zip(keys, parts, strict=True):
                 OmegaConf.update(config, key, part)
         _refuse_strange_files(config)
+        if not multirun and config.hydra.mode is not None and config.hydra.mode.name == "MULTIRUN":
+            raise SettingError("hydra.mode", "MULTIRUN", "in a yaml makes no sweep here: write mqlearn run -m")
         folder, root = Path.cwd().joinpath(*parts), Path.cwd() / parts[0]
         return keep(Job(tuple(overrides), cell, folder, root, config, settings.get("figure") or {}))
 

@@ -1,6 +1,7 @@
 """What a sweep says: one progress line while it runs, a table and an audit when it has ended."""
 
 import contextlib
+import shlex
 import shutil
 import sys
 import threading
@@ -8,14 +9,16 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
-from urllib.parse import quote
 
 from mqlearn.experiments.settings import identity
+from mqlearn.experiments.settings.recipes import command, written
 from mqlearn.experiments.sweep import journal
 from mqlearn.experiments.sweep.sweep import Sweep
 from mqlearn.paths import outputs_folder
 from mqlearn.storage import runs
-from mqlearn.storage.store import TrackingError, experiment_id, finished, shown
+from mqlearn.storage.connection import TrackingError, shown
+from mqlearn.storage.store import experiment_id, finished
+from mqlearn.storage.ui import page
 
 _LIVE, _PLAIN, _FIRST = 0.5, 15.0, 3.0  # seconds between lines, on a terminal and in a log; before the first
 _ROWS = 40  # longer tables show what needs attention alone
@@ -135,7 +138,7 @@ def _not_tracked(sweep: Sweep, states: dict[int, dict[str, Any]]) -> list[str]:
     return [
         f"NOT UPLOADED: {len(left)} runs are complete on disk and not in the store ({reason})",
         "  they need not run again: the same command delivers them, or",
-        *(f"  mqlearn upload {parent}/*" for parent in parents),
+        *(f"  mqlearn upload {shlex.quote(parent)}/*" for parent in parents),
     ]
 
 
@@ -176,12 +179,11 @@ def _links(sweep: Sweep) -> list[str]:
         default = uri == f"sqlite:///{outputs_folder() / 'mlflow.db'}"
         place = uri if uri.startswith("http") else "http://127.0.0.1:5000"
         number = experiment_id(uri, experiment) if not uri.startswith("http") else None
-        chart = "?compareRunsMode=CHART"  # finished before: other sweeps ran them
-        if not sweep.done:
-            chart = f"?searchFilter={quote(f'tags.sweep = {chr(34)}{sweep.id}{chr(34)}')}&compareRunsMode=CHART"
-        link = f"{shown(place)}/#/experiments/{number}/runs{chart}" if number else shown(place)
-        start = "" if uri.startswith("http") else "mqlearn ui" + ("" if default else f" tracking.uri='{shown(uri)}'")
-        lines.append(f"compare: {start + ', then ' if start else ''}{link}")
+        search = "" if sweep.done else f'tags.sweep = "{sweep.id}"'  # what was done before, other sweeps ran
+        link = page(place, number, search) if number else shown(place)
+        named = [f"experiment.name={written(experiment)}", *([] if default else [f"tracking.uri={shown(uri)}"])]
+        start = "" if uri.startswith("http") else f"{command('ui', named)}, then "
+        lines.append(f"compare: {start}{link}")
         if not number:
             lines.append(f'  experiment {experiment!r}, filter tags.sweep = "{sweep.id}", chart view')
     return lines

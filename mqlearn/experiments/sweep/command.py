@@ -27,7 +27,8 @@ from mqlearn.experiments.sweep.states import settled
 from mqlearn.experiments.sweep.sweep import Sweep
 from mqlearn.paths import outputs_folder
 from mqlearn.storage import locks, lookup, runs
-from mqlearn.storage.store import TrackingError, experiment_id, running, shown
+from mqlearn.storage.connection import TrackingError, shown
+from mqlearn.storage.store import experiment_id, running
 
 _EXTRAS = {
     "submitit_local": ("slurm", "hydra_plugins.hydra_submitit_launcher"),

@@ -18,6 +18,7 @@ from typing import Any
 
 from mqlearn.errors import SettingError
 from mqlearn.experiments import processes
+from mqlearn.experiments.presentation.names import plain_label
 from mqlearn.experiments.settings import identity
 from mqlearn.files import write_whole
 from mqlearn.storage import locks, runs
@@ -167,7 +168,7 @@ def _run(settings: dict[str, Any], folder: Path, planned: Mapping[str, Any], pla
 
 def tags_of(sweep: str, planned: Mapping[str, Any]) -> dict[str, str]:
     """The tags that a run of a sweep carries: the sweep, the cell's label in it, and what it is compared within."""
-    return {"sweep": sweep, "cell": planned["cell"], "group": planned["group"]}
+    return {"sweep": sweep, "cell": plain_label(planned["cell"]), "group": planned["group"]}
 
 
 def outcome(run: runs.Run) -> dict[str, Any]:

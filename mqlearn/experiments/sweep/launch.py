@@ -11,7 +11,7 @@ from mqlearn.experiments.plan import PlannedCell
 from mqlearn.experiments.settings.plugins import FOLDERS
 from mqlearn.experiments.sweep import journal
 from mqlearn.experiments.sweep.sweep import Sweep
-from mqlearn.storage.store import shown
+from mqlearn.storage.connection import shown
 
 _IN_VAIN = 5  # launches in a row in which no cell began
 # Of the environment that jobs need: a cluster that runs already has one of its own. A password goes by journal.STORE.

@@ -10,7 +10,7 @@ from mqlearn.experiments import execute
 from mqlearn.experiments.jobs import check_place, too_long
 from mqlearn.experiments.plan import PlannedCell, expand
 from mqlearn.experiments.settings import compose
-from mqlearn.storage.store import shown
+from mqlearn.storage.connection import shown
 
 
 def plan(overrides: Sequence[str], added: Sequence[str], config_dir: str | None) -> list[PlannedCell]:

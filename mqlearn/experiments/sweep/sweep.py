@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from mqlearn.experiments.plan import PlannedCell
+from mqlearn.experiments.presentation.names import plain_label
 from mqlearn.experiments.settings import identity
 from mqlearn.experiments.settings.recipes import command
 from mqlearn.experiments.sweep import journal
 from mqlearn.paths import outputs_folder
 from mqlearn.storage import runs
-from mqlearn.storage.store import shown
+from mqlearn.storage.connection import shown
 
 
 @dataclass
@@ -54,7 +55,7 @@ class Sweep:
     @cached_property
     def labels(self) -> dict[int, str]:
         """By number: the name of a cell, with what was swept where several cells have that name."""
-        names = journal.told_apart([(one.name, one.label) for one in self.cells])
+        names = journal.told_apart([(one.name, plain_label(one.label)) for one in self.cells])
         return {one.number: name for one, name in zip(self.cells, names, strict=True)}
 
     def place(self, one: PlannedCell) -> Path:

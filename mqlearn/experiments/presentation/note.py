@@ -1,0 +1,64 @@
+"""Notes in Markdown on a run and on its experiment: what it computes, with which settings, and what to ask of it."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from mqlearn.algorithms import source
+from mqlearn.experiments.settings.recipes import command, flat, text_of, written
+from mqlearn.storage import runs
+from mqlearn.storage.store import REPORTS
+
+_HIDDEN = ("tracking", "experiment", "plugins", "metrics", "n_workers", "figure", "tuning")
+_LONGEST = 60  # letters of a value; MLflow's parameters have all of it
+_LONGEST_CODE = 3000  # letters of an equation; of a tag, MLflow shows 8000
+
+
+def of_run(run: runs.Run, rule: type | None, store: Mapping[str, str]) -> str:
+    """The rule's equation as the code has it, the settings, and the commands that compare and repeat the run."""
+    settings = run.settings
+    if not settings:
+        return ""
+    parts = [f"**{_text(run.name)}**"]
+    if rule is not None:
+        parts += [source.words(rule), f"```python\n{_cut(chr(10).join(source.equation(rule)), _LONGEST_CODE)}\n```"]
+    rows = [f"| {key} | {_code(value)} |" for key, value in flat(_own(settings)).items() if value is not None]
+    parts.append("\n".join(["| setting | value |", "|---|---|", *rows]))
+    experiment = settings["experiment"]["name"]
+    asked = [f"Which rule is faster: {_code(_asked('compare', experiment, store))}"]
+    asked += [f"This run again: {_code(again)}" for again in filter(None, [run.summary.get("command")])]
+    return "\n\n".join([*parts, *asked])
+
+
+def of_experiment(name: str, store: Mapping[str, str]) -> str:
+    """What the runs and charts of an experiment are, and the commands that answer questions about it."""
+    return "\n".join([
+        "A run is a rule with one setting, all its seeds together; the note on it has its equation.",
+        "",
+        f"- Which rule is faster: {_code(_asked('compare', name, store))}",
+        f"- All of it on a page: {_code(_asked('report', name, store))}; copies are in the experiment {REPORTS}",
+        "- Charts: `curves/` means over the seeds (`0_log10_` the logarithm of the error), `last/` the last of them, "
+        "`spread/` standard deviation and 95 % interval of the mean",
+    ])  # fmt: skip
+
+
+def _asked(verb: str, experiment: str, store: Mapping[str, str]) -> str:
+    return command(verb, [f"experiment.name={written(experiment)}", *(f"{key}={one}" for key, one in store.items())])
+
+
+def _own(settings: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in settings.items() if key not in _HIDDEN}
+
+
+def _code(value: Any) -> str:
+    """A value as code in a line or a cell of a table."""
+    text = value if isinstance(value, str) else text_of(value)
+    return f"`{_cut(text.replace('`', ' '), _LONGEST if not text.startswith('mqlearn ') else 1000)}`".replace("|", "¦")
+
+
+def _text(text: str) -> str:
+    """A text that Markdown shows as it is."""
+    return "".join(f"\\{letter}" if letter in r"\`*_{}[]<>()#+-!|$~" else letter for letter in text)
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[:most]}…"

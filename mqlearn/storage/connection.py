@@ -1,0 +1,101 @@
+"""A store by its address: MLflow's client of it, and what goes wrong there as one error."""
+
+import logging
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mqlearn.errors import SettingError
+
+if TYPE_CHECKING:
+    from mlflow.tracking import MlflowClient
+
+MLFLOW_ENVIRONMENT = {
+    "MLFLOW_DISABLE_TELEMETRY": "true",
+    "MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR": "false",
+    "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",
+    "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "2",
+    "MLFLOW_HTTP_REQUEST_TIMEOUT": "30",
+}
+
+
+class TrackingError(RuntimeError):
+    """The store failed. Runs are complete on disk before it is told of them, and can be delivered later."""
+
+
+def sqlite_path(uri: str) -> Path | None:
+    """The file of a SQLite address, None for other stores."""
+    return Path(uri.partition("///")[2]) if re.match(r"sqlite(\+\w+)?:///.", uri) else None
+
+
+def connect(uri: str) -> "MlflowClient":
+    """An MLflow client of this address alone, whatever the process or its environment names otherwise."""
+    client = load_mlflow()
+    if not uri.startswith("http"):
+        _check_database(uri)
+    return client(tracking_uri=uri, registry_uri=uri)
+
+
+def load_mlflow() -> "type[MlflowClient]":
+    """Import MLflow (3 to 7 s), set to print nothing, to send no telemetry and not to wait for minutes.
+
+    What goes wrong is raised, and so said once.
+    """
+    for variable, value in MLFLOW_ENVIRONMENT.items():
+        os.environ.setdefault(variable, value)
+    try:
+        from mlflow.tracking import MlflowClient
+    except ImportError as error:
+        raise TrackingError(f"MLflow cannot be imported ({error}); tracking=none works without it") from error
+    if "MLFLOW_LOGGING_LEVEL" not in os.environ:
+        for name in ("mlflow", "alembic"):
+            logging.getLogger(name).setLevel(logging.CRITICAL)
+    return MlflowClient
+
+
+@contextmanager
+def failures(what: str, uri: str) -> Iterator[None]:
+    """Turn what MLflow, its libraries and the system raise into one TrackingError, without passwords."""
+    try:
+        yield
+    except TrackingError:
+        raise
+    except Exception as error:
+        library = type(error).__module__.partition(".")[0]
+        if not isinstance(error, OSError) and library not in ("mlflow", "sqlalchemy", "sqlite3", "requests", "urllib3"):
+            raise
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0].replace(uri, shown(uri))
+        # MLflow advises to upgrade in either case; it cannot take a newer schema back.
+        if versions := re.search(r"found version (\w+), but expected (\w+)", reason):
+            found, expected = versions.groups()
+            reason = (
+                f"another release of MLflow made its schema ({found}; the one installed here wants {expected}): use "
+                "that release if it is newer, `mlflow db upgrade` if it is older, or another store (tracking.uri)"
+            )
+        raise TrackingError(f"{what} failed at {shown(uri)}: {reason}") from error
+
+
+def shown(uri: str) -> str:
+    """`uri` without a password in it."""
+    return re.sub(r"(://[^:/@]*):[^@]*@", r"\1:***@", uri)
+
+
+def _check_database(uri: str) -> None:
+    """Connect once ourselves: MLflow retries a hopeless address for minutes."""
+    import sqlalchemy
+    from sqlalchemy.exc import ArgumentError
+
+    try:
+        engine = sqlalchemy.create_engine(uri, poolclass=sqlalchemy.NullPool)
+    except (ArgumentError, ImportError) as error:
+        reason = f"no usable database address ({error})"
+        if uri.startswith("postgresql") and isinstance(error, ImportError):
+            reason = (
+                "needs the extra postgres, pip install 'mqlearn[postgres]', and to begin with postgresql+psycopg://"
+            )
+        raise SettingError("tracking.uri", shown(uri), reason) from None
+    with engine.connect() as connection:
+        sqlalchemy.inspect(connection).get_table_names()

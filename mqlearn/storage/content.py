@@ -1,0 +1,188 @@
+"""What MLflow is told of a run: metrics, parameters, tags, and what people see of it beside its numbers.
+
+Each metric NAME of `curves` gives, per checkpoint, curves/NAME (mean over the finite seeds), spread/NAME_std,
+spread/NAME_low and spread/NAME_high (95 % interval of the mean), spread/NAME_n_finite where some, but not all, seeds
+are finite, all these while two seeds are finite, and on request seeds/NAME_seed_I; and once last/NAME, the mean at the
+last checkpoint, only if all seeds are finite there, so that sorting by it never puts a diverged run first. The error
+that a run is shown by also gives curves/0_log10_NAME, the logarithm of its mean where that is above 0. What is not
+finite is not written. MLflow's charts are in sections by what stands before the slash, in alphabetical order, and by
+name within a section: so the curves come first, and of these the logarithm. (Runs that were recorded by earlier
+versions have the same numbers as NAME, NAME_std, NAME_low, NAME_high, NAME_n_finite, NAME_seed_I and NAME_final.)
+
+Parameters are the settings by dotted key.
+"""
+
+import json
+import logging
+import posixpath
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from hashlib import sha256
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mqlearn.storage import runs
+from mqlearn.storage.summary import aggregate
+
+if TYPE_CHECKING:
+    from mlflow.tracking import MlflowClient
+
+METRICS_A_BATCH, PARAMETERS_A_BATCH, PARAMETER_LENGTH = 1000, 100, 6000  # MLflow's limits
+NOTE = "mlflow.note.content"  # the tag that MLflow shows as a description, of a run and of an experiment
+_LOG10 = "0_log10"  # digits come first in the order of names
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What people see of a run in MLflow beside its numbers.
+
+    name: of the run.   note, about: Markdown, on the run and on its experiment.   error: the metric whose logarithm is
+    a curve too; empty for none.   model: name and digest of the problem that was learned.   pictures: file name ->
+    content.
+    """
+
+    name: str
+    note: str = ""
+    about: str = ""
+    error: str = ""
+    model: tuple[str, str] | None = None
+    pictures: Mapping[str, bytes] = field(default_factory=dict)
+
+
+Show = Callable[[runs.Run, Mapping[str, Any]], Shown]  # from a run and the tags that it gets
+
+
+def plainly(run: runs.Run, _: Mapping[str, Any]) -> Shown:
+    """A run by its name alone."""
+    return Shown(run.name)
+
+
+def metric_name(text: str) -> str:
+    """`text` if MLflow allows it as a name, else its nearest form of letters, digits, blanks and . - _ /."""
+    name = text
+    if not re.fullmatch(r"[\w.\- /]+", name):
+        name = re.sub(r"_{2,}", "_", re.sub(r"[^\w.\- /]+", "_", name)).strip("_ ")
+    if posixpath.normpath(name) != name or name.startswith(("..", "/")) or name == ".":
+        name = re.sub("/+", "_", name).strip("./_ ")
+    if len(name) > 200:  # of 250, the rest is for the section and _std, _seed_19, ...
+        name = f"{name[:180]}_{sha256(name.encode()).hexdigest()[:8]}"
+    return name or "metric"
+
+
+def metric_names(run: runs.Run) -> dict[str, str]:
+    """Metric of `curves` -> its name in MLflow; none for a run that has failed."""
+    return _unique(metric for metric in run.curves if metric not in runs.AXES) if run.status in runs.DONE else {}
+
+
+def _unique(texts: Iterable[str]) -> dict[str, str]:
+    """Text -> name in MLflow, such that no two names coincide."""
+    names: dict[str, str] = {}
+    for text in texts:
+        name, number = metric_name(text), 1
+        while name in names.values():
+            number += 1
+            name = f"{metric_name(text)}_{number}"
+        names[text] = name
+    return names
+
+
+def tags(run: runs.Run, metrics: Mapping[str, str], more: Mapping[str, Any], shown: Shown) -> dict[str, str]:
+    """The tags of a run, `more` among them: what it is found by, and MLflow's own for its note and its source."""
+    groups = ("algorithm", "env", "sampling", "step_size")
+    tags = {group: run.settings[group].get("name") for group in groups if group in run.settings}
+    tags |= {"digest": run.digest, "status": run.status, "folder": run.folder}
+    tags |= {key: run.summary.get(key) for key in ("git_commit", "error", "digest_version")}
+    tags["diverged"] = "; ".join(f"seed {seed} at iteration {step}" for seed, step in run.diverged.items())
+    renamed = {name: text for text, name in metrics.items() if name != text}
+    if renamed:
+        tags["renamed_metrics"] = json.dumps(renamed, ensure_ascii=False)
+        _log.warning("metric names that MLflow does not allow were changed: %s", tags["renamed_metrics"])
+    tags |= {NOTE: shown.note, "mlflow.source.name": "mqlearn", "mlflow.source.type": "LOCAL"}
+    tags["mlflow.source.git.commit"] = str(run.summary.get("git_commit") or "").partition("-")[0]
+    return {key: str(value)[:8000] for key, value in (tags | dict(more)).items() if value not in (None, "")}
+
+
+def metric_values(
+    run: runs.Run, names: Mapping[str, str], error: str, per_seed: bool
+) -> Iterator[tuple[str, float, int]]:
+    """(metric, value, iteration), finite and in plain Python numbers, of all metrics of `curves`."""
+    for text, name in names.items():
+        with_log10 = text == error and f"{_LOG10}_{name}" not in names.values()
+        yield from _values(run, text, name, with_log10, per_seed)
+
+
+def _values(run: runs.Run, text: str, name: str, with_log10: bool, per_seed: bool) -> Iterator[tuple[str, float, int]]:
+    values, iteration = run.curves[text], run.curves["iteration"]
+    columns = aggregate(values)
+    n_finite = columns["n_finite"]
+    whole = n_finite == len(values)
+    if len(values) > 1:  # so that the last mean, std, low and high that the store shows are of one checkpoint
+        columns["mean"] = np.where(n_finite > 1, columns["mean"], np.nan)
+    mean = columns["mean"]
+    series = {f"curves/{name}": mean} | {f"spread/{name}_{key}": columns[key] for key in ("std", "low", "high")}
+    if with_log10:
+        series[f"curves/{_LOG10}_{name}"] = np.log10(mean, out=np.full_like(mean, np.nan), where=mean > 0)
+    series[f"spread/{name}_n_finite"] = np.where(~whole & (n_finite > 1), n_finite, np.nan)
+    last = np.arange(len(iteration)) == len(iteration) - 1
+    series[f"last/{name}"] = np.where(last & whole, mean, np.nan)
+    if per_seed:
+        series |= {f"seeds/{name}_seed_{i}": row for i, row in enumerate(values)}
+    for key, row in series.items():
+        finite = np.isfinite(row)
+        for value, step in zip(row[finite].tolist(), iteration[finite].tolist(), strict=True):
+            yield key, float(value), int(step)
+
+
+def log_parameters(client: "MlflowClient", run_id: str, settings: Mapping[str, Any]) -> None:
+    """The settings by dotted key, but not those of tracking: they change no number and may hold a password."""
+    from mlflow.entities import Param
+
+    flat = dict(_flat({key: value for key, value in settings.items() if key != "tracking"}))
+    parameters = []
+    for key, name in _unique(flat).items():
+        text = flat[key] if isinstance(flat[key], str) else json.dumps(flat[key], ensure_ascii=False)
+        if len(text) > PARAMETER_LENGTH:  # MLflow would cut it
+            client.log_text(run_id, text, f"parameters/{name}.txt")
+            text = f"sha256:{sha256(text.encode()).hexdigest()}"
+        parameters.append(Param(name, text))
+    for start in range(0, len(parameters), PARAMETERS_A_BATCH):
+        client.log_batch(run_id, params=parameters[start : start + PARAMETERS_A_BATCH])
+
+
+def log_metrics(client: "MlflowClient", run_id: str, values: list[tuple[str, float, int]], time: int) -> None:
+    from mlflow.entities import Metric
+
+    metrics = [Metric(key, value, time, step) for key, value, step in values]
+    for start in range(0, len(metrics), METRICS_A_BATCH):
+        client.log_batch(run_id, metrics=metrics[start : start + METRICS_A_BATCH])
+
+
+def _flat(settings: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    for key, value in settings.items():
+        if isinstance(value, Mapping) and value:
+            yield from _flat(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}", value
+
+
+def log_model(client: "MlflowClient", run_id: str, name: str, digest: str) -> None:
+    """The problem that a run learned, as its input: a data set in MLflow's words. Its digest there has 36 letters."""
+    from mlflow.entities import Dataset, DatasetInput, InputTag
+
+    source = json.dumps({"tags": {"mlflow.source.name": name, "mlflow.source.type": "LOCAL"}})
+    data = Dataset(name[:500], digest[:36], "code", source)
+    client.log_inputs(run_id, [DatasetInput(data, [InputTag("mlflow.data.context", "problem")])])
+
+
+def log_pictures(client: "MlflowClient", run_id: str, pictures: Mapping[str, bytes]) -> None:
+    """Pictures as artifacts of a run, beside its files."""
+    if pictures:
+        with TemporaryDirectory() as folder:
+            for name, content in pictures.items():
+                Path(folder, name).write_bytes(content)
+            client.log_artifacts(run_id, folder)

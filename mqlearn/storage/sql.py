@@ -1,0 +1,64 @@
+"""SQLite stores read by SQL: read-only, and without MLflow, whose import takes seconds."""
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+from mqlearn.storage.connection import sqlite_path
+
+# Revisions of MLflow's schema whose reading by SQL the tests have compared with MLflow's own.
+KNOWN_SCHEMAS = frozenset({"dc11669786a5"})  # MLflow 3.17
+
+ACTIVE = "experiments.name = ? AND workspace = 'default' AND experiments.lifecycle_stage = 'active'"
+COLUMNS = """
+    SELECT digest.value, COALESCE(folder.value, ''), artifact_uri, runs.run_uuid, COALESCE(end_time, 0),
+        COALESCE(version.value, '')
+    FROM experiments JOIN runs ON runs.experiment_id = experiments.experiment_id
+    JOIN tags AS digest ON digest.run_uuid = runs.run_uuid AND digest.key = 'digest'
+    LEFT JOIN tags AS folder ON folder.run_uuid = runs.run_uuid AND folder.key = 'folder'
+    LEFT JOIN tags AS version ON version.run_uuid = runs.run_uuid AND version.key = 'digest_version'
+    WHERE runs.status = ? AND runs.lifecycle_stage = 'active'"""
+OF_STATUS = f"{COLUMNS} AND {ACTIVE}"
+ANYWHERE = f"{COLUMNS} AND experiments.lifecycle_stage = 'active' ORDER BY end_time, runs.run_uuid"
+
+EXPERIMENTS = """
+    SELECT DISTINCT experiments.name FROM experiments JOIN runs ON runs.experiment_id = experiments.experiment_id
+    JOIN tags ON tags.run_uuid = runs.run_uuid AND tags.key = 'digest'
+    WHERE runs.lifecycle_stage = 'active' AND experiments.lifecycle_stage = 'active' ORDER BY experiments.name"""
+
+RECORDED = f"""
+    SELECT runs.run_uuid, runs.status, runs.name, COALESCE(end_time, 0), tags.key, tags.value
+    FROM experiments JOIN runs ON runs.experiment_id = experiments.experiment_id
+    JOIN tags ON tags.run_uuid = runs.run_uuid
+        AND tags.key IN ('digest', 'status', 'diverged', 'error', 'sweep', 'folder')
+    WHERE {ACTIVE} AND runs.lifecycle_stage = 'active'"""
+
+
+def is_known(database: Path) -> bool:
+    """Whether a SQLite store has a schema that SQL is used on."""
+    with closing(sqlite3.connect(database, timeout=20)) as connection:
+        return _is_known(connection)
+
+
+def _is_known(connection: sqlite3.Connection) -> bool:
+    versions = {row[0] for row in connection.execute("SELECT version_num FROM alembic_version")}
+    return bool(versions) and versions <= KNOWN_SCHEMAS
+
+
+def query(uri: str, text: str, *parameters: str) -> list[tuple] | None:
+    """Rows of a query on a SQLite store of known schema, None if it is another or unreadable."""
+    database = sqlite_path(uri)
+    if database is None:
+        return None
+    if not database.exists():
+        return []
+    try:
+        address = f"{database.absolute().as_uri()}?mode=ro"
+        with closing(sqlite3.connect(address, uri=True, timeout=20)) as connection:
+            if not connection.execute("SELECT COUNT(*) FROM sqlite_master").fetchone()[0]:
+                return []  # a file that MLflow has not filled yet
+            if not _is_known(connection):
+                return None
+            return connection.execute(text, parameters).fetchall()
+    except sqlite3.Error:
+        return None

@@ -1,0 +1,106 @@
+"""MLflow's own pages on a store: their addresses, the server that shows them, the browser."""
+
+import errno
+import os
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+import webbrowser
+from contextlib import closing, suppress
+from urllib.parse import quote
+
+from mqlearn.checks import whole
+from mqlearn.errors import SettingError, nearest
+from mqlearn.storage import moved
+from mqlearn.storage.connection import connect, failures, shown, sqlite_path
+from mqlearn.storage.store import experiment_id, experiments
+
+_BROWSERS = ("BROWSER", "DISPLAY", "WAYLAND_DISPLAY")  # environment variables: there is a browser that has a window
+_START = 120.0  # seconds in which a server comes up, or its page is not opened
+_OPEN = "import sys; from mqlearn.storage.ui import open_page; open_page(sys.argv[1])"
+
+
+def page(place: str, number: str | None, search: str = "") -> str:
+    """The address of the runs of an experiment, searched, as charts in the view for training; else of all experiments.
+
+    place: the address of the server.   number: the experiment's id.
+    """
+    if number is None:
+        return f"{shown(place)}/#/experiments"
+    asked = f"searchFilter={quote(search)}&" if search else ""
+    return f"{shown(place)}/#/experiments/{number}/runs?{asked}workflowType=machine_learning&compareRunsMode=CHART"
+
+
+def open_ui(uri: str, experiment: str, *, named: bool = True, host: str = "127.0.0.1", port: int = 5000) -> None:
+    """Print and open the page of an experiment, and become its server, until stopped with Ctrl-C.
+
+    named: refuse an experiment that the store does not have, else show all. Raises SettingError, TrackingError.
+    """
+    if uri.startswith("http"):
+        address = page(uri, _number(uri, experiment, named))
+        print(f"MLflow UI: {address} (a server: nothing to start)")
+        _show(address)
+        return
+    database = sqlite_path(uri)
+    if database is not None and not database.exists():
+        raise SettingError("tracking.uri", uri, "no store there yet: the first tracked run makes it")
+    port = whole("port", port, 0, 65535)
+    _check_free(host, port)
+    address = page(f"http://{host}:{port}", _number(uri, experiment, named))
+    command = [sys.executable, "-m", "mlflow", "server", "--workers=1", f"--host={host}", f"--port={port}"]
+    if database is not None:
+        command.append(f"--artifacts-destination={database.parent / moved.ROOT}")
+    environment = os.environ | {  # the address not on the command line, where all would see a password
+        "MLFLOW_BACKEND_STORE_URI": uri,
+        "MLFLOW_DISABLE_TELEMETRY": "true",
+        "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false",
+    }
+    print(f"MLflow UI: {address} (store {shown(uri)}; stop with Ctrl-C)", flush=True)
+    _show(address)
+    os.execve(sys.executable, command, environment)
+
+
+def open_page(address: str) -> None:
+    """Open a page in the user's browser once its server, which is the parent process, answers."""
+    parent, end = os.getppid(), time.monotonic() + _START
+    while os.getppid() == parent and time.monotonic() < end:
+        with suppress(OSError), urllib.request.urlopen(f"{address.partition('/#')[0]}/health", timeout=2):
+            webbrowser.open(address)
+            return
+        time.sleep(0.3)
+
+
+def _show(address: str) -> None:
+    """Have a page opened where somebody sits at a terminal and a browser has a window."""
+    if sys.stdout.isatty() and (sys.platform == "darwin" or any(map(os.environ.get, _BROWSERS))):
+        quiet = subprocess.DEVNULL
+        subprocess.Popen([sys.executable, "-c", _OPEN, address], stdin=quiet, stdout=quiet, stderr=quiet)
+
+
+def _number(uri: str, experiment: str, named: bool) -> str | None:
+    number = experiment_id(uri, experiment)
+    if number is None:  # of another kind of store, or of another schema
+        with failures("reading the store", uri):
+            found = connect(uri).get_experiment_by_name(experiment)
+            number = found and str(found.experiment_id)
+    if number is None and named:
+        known = experiments(uri)
+        problem = f"the store {shown(uri)} has no such experiment; it has {', '.join(known) or 'none'}"
+        raise SettingError("experiment.name", experiment, problem + nearest(experiment, known))
+    return number
+
+
+def _check_free(host: str, port: int) -> None:
+    """Raise SettingError for a port that no server can be started on."""
+    with closing(socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError as error:
+            if error.errno == errno.EADDRINUSE:
+                expected = f"another program on this machine uses it; choose another, as in port={port % 65535 + 1}"
+            else:
+                expected = f"cannot be used on {host}: {error.strerror}"
+            raise SettingError("port", port, expected) from None

@@ -1,0 +1,122 @@
+"""How runs are shown in MLflow: names, notes, pictures."""
+
+import io
+import math
+import re
+import shlex
+from pathlib import Path
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import mqlearn as mq
+from mqlearn.experiments import presentation
+from mqlearn.experiments.presentation import names, picture
+from mqlearn.storage import runs
+
+SETTINGS = {
+    "algorithm": {"name": "momentum_q", "_target_": "mqlearn.MomentumQ", "m": 2.0},
+    "env": {"name": "lake|4x4"},
+    "experiment": {"name": "two words"},
+    "discount": 0.9,
+}
+NAME = "momentum_q m=2, harmonic offset=0, frozen_lake_4x4, discount=0.9"
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def run_of(settings=SETTINGS, status="finished", **summary) -> runs.Run:
+    told = {"digest": "05d100c1" * 8, "name": NAME, "status": status, "diverged": {}, **summary}
+    run = runs.Run(Path("nowhere"), told)
+    curves = {"iteration": np.array([1, 10, 100]), "q_error": np.array([[1.0, 0.1, 0.01], [3.0, 0.3, 0.03]])}
+    run.__dict__.update(settings=settings, curves=curves)  # as if they had been read from the folder
+    return run
+
+
+@pytest.mark.parametrize(
+    ("tags", "begin"),
+    [
+        ({}, "momentum_q m=2, harmonic"),
+        ({"cell": NAME, "group": "lake|4x4 discount=0.9 synchronous"}, "momentum_q m=2, harmonic"),
+        (
+            {"cell": "algorithm.m=2 seed=3", "group": "lake|4x4 discount=0.9 synchronous"},
+            "m=2 seed=3, momentum_q, harm",
+        ),
+        ({"cell": "algorithm=momentum_q discount=0.9"}, "momentum_q discount=0.9, m=2, harmonic offset=0, froz"),
+        ({"cell": r"NeSA $\zeta=0.1$", "group": "4x4"}, "NeSA zeta=0.1 4x4, momentum_q m=2, harmonic"),
+    ],
+)
+def test_a_name_begins_with_what_was_swept_and_ends_with_the_digest(tags, begin):
+    name = names.of_run(run_of(), tags)
+    assert name.startswith(begin) and name.endswith(", 05d100c1")
+    assert {*NAME.replace(",", "").split()} <= {*name.replace(",", "").split()}
+
+
+def test_a_note_has_the_equation_the_settings_and_commands_to_be_typed():
+    run = run_of(command="mqlearn run seed=1", made_of={"model": "f" * 64})
+    shown = presentation.shows({"tracking.uri": "http://host:1"})(run, {})
+    assert "def update(" in shown.note and "| algorithm.m | `2` |" in shown.note
+    assert "| env.name | `lake¦4x4` |" in shown.note  # a bar would end the cell of the table
+    asked = ["compare", "experiment.name='two words'", "tracking.uri=http://host:1"]
+    commands = [shlex.split(text)[1:] for text in re.findall(r"`(mqlearn .*?)`", shown.note)]
+    assert commands == [asked, ["run", "seed=1"]]
+    assert f"`mqlearn {shlex.join(asked)}`" in shown.about
+    assert (shown.error, shown.model) == ("q_error", ("lake|4x4", "f" * 64))
+
+
+def test_a_note_names_no_code_of_a_module_that_only_the_record_names():
+    own = {**SETTINGS, "algorithm": {"_target_": "os.system", "name": "own"}, "plugins": ["os"]}
+    assert "def " not in presentation.shows({})(run_of(own), {}).note
+
+
+def test_a_failed_run_has_a_name_and_no_picture():
+    shown = presentation.shows({})(run_of({}, status="failed"), {})
+    assert shown.name.endswith("05d100c1") and not shown.pictures and not shown.note
+
+
+def points(svg: bytes) -> np.ndarray:
+    """The points of the curve, the last line that is drawn in its colour."""
+    lines = [line.attrib for line in ElementTree.fromstring(svg).iter(f"{SVG}polyline")]
+    (text,) = [line["points"] for line in lines if line["stroke"] == "#1f5fa8"]
+    return np.array([[float(x) for x in pair.split(",")] for pair in text.split()])
+
+
+def test_the_curve_is_straight_where_the_error_is_a_power_of_the_iteration():
+    k = np.array([0, 1, 10, 100, 1000])
+    values = np.vstack([10.0 / np.maximum(k, 1), 30.0 / np.maximum(k, 1)])
+    drawn = picture.error_curve(k, values, "q_error", "a < b & c")
+    place = points(drawn["error_curve.svg"])
+    assert len(place) == 4  # the iteration 0 has no logarithm
+    steps = np.diff(place, axis=0)
+    assert np.ptp(steps, axis=0).max() < 0.2 and (steps > 0).all()  # to the right, and down
+    labels = [text.text for text in ElementTree.fromstring(drawn["error_curve.svg"]).iter(f"{SVG}text")]
+    assert {"1", "10", "100", "1000", "a < b & c"} <= {*labels}
+    image = Image.open(io.BytesIO(drawn["error_curve.png"]))
+    assert image.size == (picture.WIDTH, picture.HEIGHT)
+    for x, y in place[1:3]:
+        red, _, blue = np.asarray(image, int)[round(y), round(x)]
+        assert blue > red + 60  # the line is there in the same place
+
+
+@pytest.mark.parametrize(
+    ("values", "drawn"),
+    [
+        ([[1.0, 0.0]], True),  # one point
+        ([[0.0, 0.0]], True),  # errors that are 0 alone: on a linear axis
+        ([[math.nan, math.inf]], False),
+        ([[1e300, 1e-300]], False),
+        ([[1e200, 1e-200]], True),
+    ],
+)
+def test_whatever_the_values_a_picture_is_drawn_or_none(values, drawn):
+    for metric in ("q_error", "expected_return"):
+        made = picture.error_curve(np.array([5, 6]), np.array(values), metric, "x")
+        assert bool(made) == drawn or metric == "expected_return"
+
+
+def test_the_equation_is_the_text_of_the_rule():
+    from mqlearn.algorithms import source
+
+    assert source.equation(mq.QLearning)[0].startswith("def update(")
+    assert source.equation(mq.DoubleQ)

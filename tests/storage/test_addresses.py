@@ -1,0 +1,69 @@
+"""Which addresses name a store, and how its pages are opened."""
+
+import pytest
+
+from mqlearn.errors import SettingError
+from mqlearn.storage import addresses, tracking, ui
+
+
+def test_addresses_become_absolute_and_the_setting_comes_first(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    default = f"sqlite:///{tmp_path}/out/mlflow.db"
+    assert addresses.resolve_uri(None, None, "out") == addresses.resolve_uri("", "", tmp_path / "out") == default
+    assert addresses.resolve_uri(None, "http://host:5000/", "out") == "http://host:5000"
+    assert addresses.resolve_uri("sqlite:///a.db", "http://host:5000", "out") == f"sqlite:///{tmp_path}/a.db"
+    assert addresses.resolve_uri("sqlite:////x/a.db", None, "out") == "sqlite:////x/a.db"
+    for address in ("postgresql+psycopg://me:secret@host/db", "https://host/mlflow"):
+        assert addresses.resolve_uri(address, None, "out") == address
+
+
+@pytest.mark.parametrize(
+    "folder", ["mlruns", "./mlruns", "/elsewhere", "file:///elsewhere/mlruns", "C:\\runs", "my.db"]
+)
+def test_a_folder_as_a_store_is_refused_with_the_way_out(tmp_path, folder):
+    """ML-12."""
+    with pytest.raises(SettingError, match=r"^tracking\.uri=.*refused by MLflow.*sqlite:///.*migrate-filestore"):
+        addresses.resolve_uri(folder, "http://host", tmp_path)
+    with pytest.raises(SettingError, match=r"^MLFLOW_TRACKING_URI=.*refused by MLflow"):
+        addresses.resolve_uri(None, folder, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("address", "message"),
+    [
+        ("postgres://me:secret@host/db", r"did you mean 'postgresql'"),
+        ("sqlit:///x.db", r"did you mean 'sqlite'"),
+        ("ftp://me:secret@host", "begins with sqlite, postgresql"),
+        ("sqlite://", "is a file"),
+        ("sqlite:///:memory:", "is a file"),
+        ("sqlite:////tmp", "is a file"),
+        ("sqlite:////a/b%20c.db", "cannot hold"),
+        ("sqlite:////a/b.db?mode=ro", "cannot hold"),
+    ],
+)
+def test_other_addresses_are_refused_by_name_and_without_their_password(tmp_path, address, message):
+    with pytest.raises(SettingError, match=message) as raised:
+        addresses.resolve_uri(address, None, tmp_path)
+    assert "secret" not in str(raised.value)
+
+
+def test_the_ui_gets_the_store_and_prints_its_address(uri, tmp_path, monkeypatch, capsys):
+    calls = []
+    monkeypatch.setattr("os.execve", lambda *call: calls.append(call))
+    number = tracking.prepare(uri, "trial")
+    ui.open_ui(uri, "trial", port=0)
+    ((_, command, environment),) = calls
+    assert command[1:4] == ["-m", "mlflow", "server"]
+    assert environment["MLFLOW_BACKEND_STORE_URI"] == uri and uri not in command
+    assert f"--artifacts-destination={tmp_path / 'outputs' / 'mlartifacts'}" in command
+    assert environment["MLFLOW_SERVER_ENABLE_JOB_EXECUTION"] == "false"
+    address = f"http://127.0.0.1:0/#/experiments/{number}/runs?workflowType=machine_learning&compareRunsMode=CHART"
+    assert capsys.readouterr().out.startswith(f"MLflow UI: {address} (store sqlite:////")
+    ui.open_ui(uri, "default", named=False, port=0)
+    assert "http://127.0.0.1:0/#/experiments (store" in capsys.readouterr().out
+    with pytest.raises(SettingError, match=r"^experiment\.name='trail': the store .* has no such experiment; it has"):
+        ui.open_ui(uri, "trail", port=0)
+    with pytest.raises(SettingError, match="no store there yet"):
+        ui.open_ui(f"sqlite:///{tmp_path}/absent.db", "trial")
+    with pytest.raises(SettingError, match=r"^port="):
+        ui.open_ui(uri, "trial", port=99999)
