@@ -74,6 +74,19 @@ the checkpoints, equations as the code has them, diverged and failed runs, versi
 in outputs/runs; by default it is outputs/reports/NAME.html. A copy goes to the tracking store (tracking=none: not).
 --verdicts FILE takes the verdicts of `mqlearn compare ... --json FILE`; else all pairs, by the last error.""",
     ),
+    "export": Verb(
+        "finished runs as a tidy table for other programs: CSV, Parquet or JSON",
+        """mqlearn export [experiment.name=NAME] [overrides that select] [--format csv|parquet|json] [--output FILE]
+
+  mqlearn export experiment.name=figure1 --format parquet --output figure1.parquet
+  mqlearn export experiment.name=figure1 algorithm=momentum_q,nesa --output momentum.csv
+  mqlearn export experiment.name=figure1 > figure1.csv
+
+One row for each run, metric, seed and checkpoint. Columns: experiment, run, digest, env, algorithm; the settings in
+which the runs differ, by their names (settings.seed: the setting seed); metric; seed (from 0 within a run); iteration;
+samples (transitions that a seed had learned from); value, empty or null where it is not finite. Without --format the
+name of the file says the format (else csv); without --output it goes to standard output.""",
+    ),
     "explain": Verb(
         "what a figure or a report says of its own origin",
         """mqlearn explain FILE.png|.pdf|.svg|.html [--json] [tracking.uri=URI]

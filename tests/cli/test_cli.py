@@ -544,7 +544,7 @@ def test_the_bare_command_lists_the_verbs(mqlearn):
 
 
 @pytest.mark.parametrize(
-    "verb", ["run", "truth", "figure", "compare", "report", "explain", "doctor", "rerun", "upload", "ui"]
+    "verb", ["run", "truth", "figure", "compare", "report", "export", "explain", "doctor", "rerun", "upload", "ui"]
 )
 def test_every_verb_explains_itself(mqlearn, verb):
     done = mqlearn(verb, "--help")
@@ -561,7 +561,7 @@ def test_completion(mqlearn, monkeypatch):
         return mqlearn("-sc", "query=bash").out.split()
 
     assert completed("mqlearn ") == [
-        "run", "figure", "compare", "report", "explain", "status", "claims", "truth", "theory", "problems",
+        "run", "figure", "compare", "report", "export", "explain", "status", "claims", "truth", "theory", "problems",
         "doctor", "rerun", "upload", "ui",
     ]  # fmt: skip
     assert completed("mqlearn r") == ["run", "report", "rerun"]
