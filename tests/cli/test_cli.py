@@ -562,7 +562,7 @@ def test_completion(mqlearn, monkeypatch):
 
     assert completed("mqlearn ") == [
         "run", "figure", "compare", "report", "export", "explain", "status", "claims", "truth", "theory", "problems",
-        "doctor", "rerun", "upload", "ui",
+        "new", "doctor", "rerun", "upload", "ui",
     ]  # fmt: skip
     assert completed("mqlearn r") == ["run", "report", "rerun"]
     rules = [f"algorithm={name}" for name in ("momentum_q", "nesa", "q_learning", "speedy_q")]
