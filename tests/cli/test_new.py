@@ -103,12 +103,12 @@ def test_two_kinds_share_the_folder_of_yamls(mqlearn, work):
 # --- the notebook -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.integration  # half a minute: a kernel, a sweep, and all cells
 def test_the_notebook_runs_from_top_to_bottom(mqlearn, work, outputs, monkeypatch):
     monkeypatch.setenv("PATH", PROGRAMS["PATH"])
     done = mqlearn("new", "tutorial")
     assert done.code == 0 and "tutorial.ipynb" in done.out.splitlines()
     notebook = nbformat.read(work / "tutorial.ipynb", as_version=4)
-    nbformat.validate(notebook)
     NotebookClient(notebook, timeout=300, kernel_name="python3", resources={"metadata": {"path": str(work)}}).execute()
     said = json.dumps(notebook.cells)
     assert '"output_type": "error"' not in said and "Warning" not in said
@@ -116,7 +116,11 @@ def test_the_notebook_runs_from_top_to_bottom(mqlearn, work, outputs, monkeypatc
     assert [path.name for path in (outputs / "runs").iterdir()] == ["tutorial"]
 
 
-def test_the_notebook_may_have_another_name(mqlearn, work):
+def test_a_notebook_is_a_valid_one_and_may_have_another_name(mqlearn, work):
     assert mqlearn("new", "tutorial", "first_steps").code == 0
+    notebook = nbformat.read(work / "first_steps.ipynb", as_version=4)
+    nbformat.validate(notebook)
+    code = [cell.source for cell in notebook.cells if cell.cell_type == "code" and not cell.source.startswith("!")]
+    compile("\n".join(code), "first_steps.ipynb", "exec")
     assert [path.name for path in work.iterdir()] == ["first_steps.ipynb"]
     assert mqlearn("new", "tutorial", "first_steps").code == 2
