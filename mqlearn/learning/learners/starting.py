@@ -15,7 +15,7 @@ from mqlearn.learning.learners.linear import Linear, LinearLearner, OwnChainLine
 from mqlearn.learning.learners.synchronous import SynchronousTable
 from mqlearn.learning.sampling import Sampling, Synchronous
 from mqlearn.learning.stateful.learners import ChainStateful, SharedStateful, SynchronousStateful
-from mqlearn.problems.features import Features
+from mqlearn.problems.feature_rows import Features
 from mqlearn.problems.mdp import FiniteMDP
 
 
