@@ -62,6 +62,22 @@ Settings: against=LABEL  at=K (last)  epsilon=E  summary=error|area|time|return 
   allow_mixed=true (pairs across blocks)  calibrate=true (each run against itself: how often the tests are wrong)
   tuned=true [tuning_seed=S] (the best of equally many settings of each algorithm, on seeds that did not choose it)""",
     ),
+    "bench": Verb(
+        "where a rule stands among all others, on a suite of problems",
+        """mqlearn bench [SUITE] [algorithm=a,b] [plugins=[my_rules]] [existing=skip|rerun] [--json|--csv|--latex FILE]
+
+  mqlearn bench                                          the leaderboard of the suite classic, all rules
+  mqlearn bench classic plugins=[my_rules] algorithm=my_rule        your own rule among them: runs yours alone
+  mqlearn bench paper algorithm=root_sa,speedy_q         these two, and tuned Q-learning
+  mqlearn bench classic --figure board.png --html board.html        the figure, and a page with a curve for each cell
+
+Runs what is missing, each rule with the default of its source and with the best of five settings (`tuning:` in its
+yaml, else offsets and scales of its step size), chosen on seeds that do not report. Kept in outputs/bench, one file a
+problem; results that come with mqlearn are not run again. --json FILE has everything (- is the standard output).
+Settings: n_workers (processes), tracking; --config-dir DIR adds your own suites, DIR/suite/NAME.yaml, and rules,
+DIR/algorithm/NAME.yaml. --store makes these results the committed ones, outputs/paper.
+Suites: {suites}""",
+    ),
     "report": Verb(
         "one HTML page on the runs of an experiment, to hand on",
         """mqlearn report experiment.name=NAME [overrides that select] [--output FILE.html] [--verdicts FILE]

@@ -14,8 +14,9 @@ from mqlearn.experiments.settings.cell import Cell, build
 from mqlearn.paths import CONF
 from mqlearn.storage.store import shown
 
-# Folders of choices; claims are read by `mqlearn claims` alone.
-GROUPS = tuple(sorted(path.name for path in CONF.iterdir() if path.is_dir() and path.name not in ("claim", "hydra")))
+# Folders of choices; claims are read by `mqlearn claims` alone, suites by `mqlearn bench`.
+_NO_GROUPS = ("claim", "hydra", "suite")
+GROUPS = tuple(sorted(path.name for path in CONF.iterdir() if path.is_dir() and path.name not in _NO_GROUPS))
 # Overrides of these never change a number, so they do not make a variant of a figure.
 _UNSCIENTIFIC = ("n_workers", "tracking", "experiment", "hydra", "plugins", "existing")
 
