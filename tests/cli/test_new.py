@@ -34,7 +34,7 @@ def test_every_kind_is_written_and_its_command_runs(mqlearn, work, outputs):
         done = mqlearn("new", kind, name)
         assert done.code == 0, done.err
         here = files(work)
-        module = {f"{name}.py"} if kind != "claim" else set()
+        module = {f"{name}.py"} if kind not in ("claim", "suite") else set()
         assert {name for name in here if kind in name} == {
             *module, f"test_{name}.py", f"{OWN}/{group}/{name}.yaml",
         }  # fmt: skip
@@ -42,7 +42,8 @@ def test_every_kind_is_written_and_its_command_runs(mqlearn, work, outputs):
         assert not any(word in text for text in here.values() for word in (b"my_" + kind.encode(), b"My"))
         program, *arguments = printed(done.out, "Run it:")
         assert program == "mqlearn"
-        ran = mqlearn(*arguments, *SMALL[: 1 if kind == "claim" else 2])
+        more = {"claim": SMALL[:1], "suite": (*SMALL[:1], "algorithm=q_learning,speedy_q")}.get(kind, SMALL)
+        ran = mqlearn(*arguments, *more)
         assert ran.code == 0, ran.err
 
 

@@ -94,6 +94,18 @@ print(f"mean difference {difference.mean():.5f}, 95 % interval {interval.low:.5f
 print(f"p = {sign_flip(difference).p:.3g}")
 
 # %% [markdown]
+# ## Where does it stand?
+#
+# A suite is a list of problems with a budget of transitions and seeds. `mq.bench` runs your rule on each, and ranks it
+# among the rules that are there. The score is the area under the log error, relative to that of tuned Q-learning, which
+# has 1: less is better.
+
+# %%
+board = mq.bench(HeavyBall(), suite="paper")
+for line in board["rules"]:
+    print(f"{line['rank']:4.1f}  {line['rule']:14}  {line['score']:.3f}  [{line['low']:.3f}, {line['high']:.3f}]")
+
+# %% [markdown]
 # ## Where to go on
 #
 # - `mqlearn new rule heavy_ball` writes such a rule as a file of yours, with its yaml and a test, and says how to run
