@@ -22,11 +22,14 @@ _FREE = ("algorithm", "plugins", "existing", "n_workers", "tracking")
 
 def bench(arguments: Sequence[str]) -> int:
     """`mqlearn bench`: print the leaderboard, write what flags ask for; returns 0. Raises SettingError."""
+    from mqlearn.analysis.figures import leaderboard
     from mqlearn.analysis.leaderboard import tables
     from mqlearn.analysis.leaderboard.board import board
     from mqlearn.experiments.suite import definition, run_suite
 
     options = parse(arguments, flags=("--store",), values=CONFIG_DIR, written=_WRITTEN)
+    if "--figure" in options.files:
+        leaderboard.kind_of(options.files["--figure"])
     named = [text for text in options.overrides if "=" not in text]
     if len(named) > 1:
         raise SettingError("suite", " ".join(named), "must be one suite")

@@ -85,6 +85,7 @@ def test_a_suite_that_is_none_is_refused(changes, setting, words):
         (["classic", "existing=error"], "must be skip or rerun"),
         (["classic", "algorithm=root_sa", "--store"], "leave algorithm= out"),
         (["classic", "paper"], "must be one suite"),
+        (["classic", "--figure", "board.txt"], "must end in .png"),
         (["classic", "n_workers=0"], "whole number"),
     ],
 )

@@ -23,12 +23,18 @@ _FACTOR = 100.0  # of the error either way, at which the colours end
 
 def save(found: Mapping[str, Any], path: Path) -> None:
     """Draw a leaderboard into a file. Raises SettingError for one that is no png, pdf or svg."""
-    kind = path.suffix.removeprefix(".")
-    if kind not in _KINDS:
-        raise SettingError("--figure", path.name, f"must end in .{', .'.join(_KINDS)}")
+    kind = kind_of(path)
     digest = hashlib.sha256(json.dumps(found["rules"], sort_keys=True).encode()).hexdigest()
     record = {"suite": found["suite"], "command": found.get("command", ""), "data_digest": digest}
     style.save(draw(found), path.with_suffix(""), record, (kind,))
+
+
+def kind_of(path: Path) -> str:
+    """png, pdf or svg, by the name of a file. Raises SettingError for another."""
+    kind = path.suffix.removeprefix(".")
+    if kind not in _KINDS:
+        raise SettingError("--figure", path.name, f"must end in .{', .'.join(_KINDS)}")
+    return kind
 
 
 def draw(found: Mapping[str, Any]) -> "Figure":
