@@ -96,9 +96,9 @@ print(f"p = {sign_flip(difference).p:.3g}")
 # %% [markdown]
 # ## Where does it stand?
 #
-# A suite is a list of problems with a budget of transitions and seeds. `mq.bench` runs your rule on each, tuned on seeds
-# of their own, and ranks it among the rules whose results are there. The score is the error over the samples, as a
-# factor of that of tuned Q-learning: below 1 is better.
+# A suite is a list of problems, with a budget of transitions and seeds. `mq.bench` tunes your rule on each, on other
+# seeds, and ranks it among the rules whose results are there. The score is the error over the samples, as a factor of
+# that of tuned Q-learning: below 1 is better.
 
 # %%
 board = mq.bench(HeavyBall(), suite="paper")
