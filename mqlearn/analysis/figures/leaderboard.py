@@ -71,7 +71,7 @@ def _profiles(axes: "Axes", found: Mapping[str, Any], rows: list[dict[str, Any]]
     n = len(found["problems"])
     axes.set_title(f"Suite {found['suite']}: at most that error, on {n} problem{'s' * (n != 1)}")
     axes.grid(True, color=style.GRID, linewidth=0.6)
-    axes.legend(loc="upper left", fontsize=7.5, handlelength=3, ncols=1 + (len(shown) > 6))
+    axes.legend(loc="lower right", fontsize=7.5, handlelength=3, ncols=1 + (len(shown) > 6))
 
 
 def _heat_map(figure: "Figure", axes: "Axes", found: Mapping[str, Any], rows: list[dict[str, Any]]) -> None:
