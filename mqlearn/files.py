@@ -2,18 +2,24 @@
 
 import os
 import secrets
+from collections.abc import Iterable
 from pathlib import Path
 
 from mqlearn.errors import SettingError
 from mqlearn.paths import expanded
 
 
-def write_whole(path: Path, content: str | bytes) -> None:
-    """Write a file (text: in UTF-8) in one step: no reader meets half of it, and a failure leaves the old one."""
+def write_whole(path: Path, content: str | bytes | Iterable[bytes]) -> None:
+    """Write a file (text: in UTF-8; or in parts) in one step.
+
+    No reader meets half of it, and a failure leaves the old one.
+    """
+    parts = [content.encode("utf-8")] if isinstance(content, str) else content
     temporary = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}")
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
-        temporary.write_bytes(content.encode("utf-8") if isinstance(content, str) else content)
+        with temporary.open("wb") as file:
+            file.writelines([parts] if isinstance(parts, bytes) else parts)
         flush(temporary)
         temporary.replace(path)
     except OSError as error:
@@ -50,9 +56,9 @@ def target(flag: str, name: str) -> Path:
     return path
 
 
-def deliver(flag: str, path: Path, text: str) -> None:
+def deliver(flag: str, path: Path, content: str | Iterable[bytes]) -> None:
     """Write what a flag asked for. Raises SettingError."""
     try:
-        write_whole(path, text)
+        write_whole(path, content)
     except OSError as error:
         raise SettingError(flag, path, f"cannot be written: {error.strerror}") from error

@@ -3,9 +3,11 @@
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 import sysconfig
+import tarfile
 import tomllib
 import zipfile
 from pathlib import Path
@@ -62,11 +64,30 @@ def test_wheel_holds_the_package_and_its_configuration(wheel):
     conf = {Path("mqlearn", path.relative_to(ROOT)) for path in (ROOT / "conf").rglob("*.yaml")}
     assert Path("mqlearn/conf/config.yaml") in conf
     assert {name for name in names if name.is_relative_to("mqlearn/conf")} == conf
+    examples = {path.relative_to(ROOT) for path in (ROOT / "mqlearn/cli/new/templates").rglob("*.*")}
+    assert len(examples) > 20 and examples <= names
     stored = ROOT / "outputs" / "paper" / "bench_classic.npz"
     assert (Path("mqlearn/bench/bench_classic.npz") in names) == stored.is_file()
     information = f"mqlearn-{PROJECT['project']['version']}.dist-info"
     assert {name.parts[0] for name in names} == {"mqlearn", information}
     assert Path(information, "licenses", "LICENSE") in names
+
+
+def test_archive_of_the_sources_holds_the_pages_and_what_they_show(tmp_path):
+    run(sys.executable, "-m", "build", "--sdist", "--no-isolation", "--outdir", tmp_path, ROOT, cwd=tmp_path)
+    (path,) = tmp_path.glob("*.tar.gz")
+    with tarfile.open(path) as archive:
+        names = {str(Path(*Path(name).parts[1:])) for name in archive.getnames()}
+    pages = {str(file.relative_to(ROOT)) for file in committed() if file.name == "README.md"}
+    assert {"README.md", "outputs/paper/README.md", "conf/README.md", "tests/README.md"} <= pages <= names
+    assert {"outputs/paper/figure1.png", "outputs/paper/claims.md", "requirements.lock", "scripts/reproduce"} <= names
+
+
+def test_installed_examples_are_written_and_run_elsewhere(installed, tmp_path):
+    said = run(installed / "mqlearn", "new", "rule", "heavy_ball", cwd=tmp_path).stdout
+    command = next(line.removeprefix("Run it:").split(maxsplit=1)[1] for line in said.splitlines() if "Run it:" in line)
+    run(installed / "mqlearn", *shlex.split(command), "iterations=10", "n_seeds=2", "tracking=none", cwd=tmp_path)
+    assert len(list(tmp_path.rglob("summary.json"))) == 1
 
 
 def test_installed_help_works_elsewhere(installed, tmp_path):

@@ -26,11 +26,12 @@ _NESTED = re.compile(r"^step_size\.base=(?!null$)(?=[a-z_]+(,[a-z_]+)*$)")
 
 @dataclass
 class Options:
-    """Arguments of a verb: flags, files by the flag that names them, --config-dir, and the overrides for Hydra."""
+    """Arguments of a verb: flags, files and words by the flag before them, --config-dir, and overrides for Hydra."""
 
     overrides: list[str] = field(default_factory=list)
     given: set[str] = field(default_factory=set)
     files: dict[str, Path] = field(default_factory=dict)
+    words: dict[str, str] = field(default_factory=dict)
     config_dir: str | None = None
 
     @property
@@ -45,9 +46,10 @@ def parse(
     values: Sequence[str] = (),
     written: Sequence[str] = (),
     read: Sequence[str] = (),
+    words: Sequence[str] = (),
 ) -> Options:
     """Sort the arguments of a verb: `flags` alone, `values` before a folder of configurations, `written` and `read`
-    before a file, which must be one that can be written.
+    before a file, which must be one that can be written, `words` before a word.
 
     Raises SettingError for a flag that the verb does not have.
     """
@@ -62,6 +64,8 @@ def parse(
             if not value or value.startswith("--") or "=" in value:
                 raise SettingError(name, value, f"must be followed by the name of a file, as in {name} FILE")
             options.files[name] = writable(name, value) if name in written and value != "-" else Path(value)
+        elif name in words:
+            options.words[name] = value or next(rest, "")
         elif argument in flags:
             options.given.add(argument)
         elif "=" in argument and not name.lstrip("+~").strip():
@@ -69,7 +73,7 @@ def parse(
         elif name in _HYDRAS:
             raise SettingError("flag", argument, _HYDRAS[name])
         elif argument.startswith("-"):
-            known = [*flags, *written, *read, *values]
+            known = [*flags, *written, *read, *words, *values]
             expected = f"must be one of {', '.join(known)}" if known else "there are no flags here"
             raise SettingError("flag", argument, expected + nearest(name, known))
         else:

@@ -94,6 +94,19 @@ the checkpoints, equations as the code has them, diverged and failed runs, versi
 in outputs/runs; by default it is outputs/reports/NAME.html. A copy goes to the tracking store (tracking=none: not).
 --verdicts FILE takes the verdicts of `mqlearn compare ... --json FILE`; else all pairs, by the last error.""",
     ),
+    "export": Verb(
+        "finished runs as a tidy table for other programs: CSV, Parquet or JSON",
+        """mqlearn export [experiment.name=NAME] [overrides that select] [--format csv|parquet|json] [--output FILE]
+
+  mqlearn export experiment.name=figure1 --format parquet --output figure1.parquet
+  mqlearn export experiment.name=figure1 algorithm=momentum_q,nesa --output momentum.csv
+  mqlearn export experiment.name=figure1 > figure1.csv
+
+One row for each run, metric, seed and checkpoint. Columns: experiment, run, digest, env, algorithm; the settings in
+which the runs differ, by their names (settings.seed: the setting seed); metric; seed (from 0 within a run); iteration;
+samples (transitions that a seed had learned from); value, empty or null where it is not finite. Without --format the
+name of the file says the format (else csv); without --output it goes to standard output.""",
+    ),
     "explain": Verb(
         "what a figure or a report says of its own origin",
         """mqlearn explain FILE.png|.pdf|.svg|.html [--json] [tracking.uri=URI]
@@ -156,6 +169,19 @@ the errors of a finished run with the same settings; without one, the command th
 Lists the problems that need no further setting, at their defaults: env=NAME, states, pairs that count, the discount
 that is usual for them (a run takes it from discount=), and their kind: episodic (it ends), ergodic (under the uniform
 policy) or continuing; absorbing states; deterministic or random moves; states with several optimal actions.""",
+    ),
+    "new": Verb(
+        "a working example to start from: rule, problem, metric, figure, notebook",
+        """mqlearn new rule|stateful|problem|features|metric|figure|claim|suite NAME
+mqlearn new tutorial [NAME]
+
+  mqlearn new rule heavy_ball             heavy_ball.py, my_conf/algorithm/heavy_ball.yaml, test_heavy_ball.py
+  mqlearn new tutorial                    tutorial.ipynb, a notebook of ten minutes
+
+Writes the example into the current folder, its yaml into my_conf, and prints the command that runs it. It works as it
+stands; nothing is overwritten. rule: a rule of four numbers, one equation; stateful: a rule with a state of its own;
+problem: a model from arrays; features: linear features; metric: a number at every checkpoint; figure: an experiment
+with a drawing of its own; claim: a statement with the checks that decide it; suite: problems to rank rules on.""",
     ),
     "doctor": Verb(
         "whether this machine repeats its numbers, and those of the figures",

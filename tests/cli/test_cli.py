@@ -287,7 +287,8 @@ def test_the_bare_command_lists_the_verbs(mqlearn):
 
 
 @pytest.mark.parametrize(
-    "verb", ["run", "truth", "figure", "compare", "bench", "report", "explain", "doctor", "rerun", "upload", "ui"]
+    "verb",
+    ["run", "truth", "figure", "compare", "bench", "report", "export", "explain", "doctor", "rerun", "upload", "ui"],
 )
 def test_every_verb_explains_itself(mqlearn, verb):
     done = mqlearn(verb, "--help")
@@ -304,8 +305,8 @@ def test_completion(mqlearn, monkeypatch):
         return mqlearn("-sc", "query=bash").out.split()
 
     assert completed("mqlearn ") == [
-        "run", "figure", "compare", "bench", "report", "explain", "status", "claims", "truth", "theory", "problems",
-        "doctor", "rerun", "upload", "ui",
+        "run", "figure", "compare", "bench", "report", "export", "explain", "status", "claims", "truth", "theory",
+        "problems", "new", "doctor", "rerun", "upload", "ui",
     ]  # fmt: skip
     assert completed("mqlearn r") == ["run", "report", "rerun"]
     rules = [f"algorithm={name}" for name in ("momentum_q", "nesa", "q_learning", "speedy_q")]

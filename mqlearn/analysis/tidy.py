@@ -1,0 +1,149 @@
+"""Finished runs as one tidy table: a row for each metric, seed and checkpoint of a run, for other programs to read.
+
+A row begins with what says which run it is of: its experiment, name and digest, its problem and its rule, and the
+settings in which the runs of the table differ. `seed` is the number of the seed within its run, from 0.
+"""
+
+import csv
+import io
+import json
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from mqlearn.analysis.comparison.selection import SILENT, value_of
+from mqlearn.errors import SettingError
+from mqlearn.experiments.settings.recipes import flat, text_of
+from mqlearn.storage.runs import AXES, Run
+
+FORMATS = ("csv", "parquet", "json")
+_MEASURED = {"metric": str, "seed": int, "iteration": int, "samples": int, "value": float}
+_NO_SETTINGS = (*SILENT, "figure", "tuning")
+
+
+class Table:
+    """The columns of some runs, with the type of each, and their rows, made run by run."""
+
+    def __init__(self, some: Sequence[Run]) -> None:
+        self.runs = list(some)
+        self.facts = _facts(self.runs)
+        self.types = {name: _type([fact[name] for fact in self.facts]) for name in self.facts[0]} | _MEASURED
+
+    def blocks(self) -> Iterator[dict[str, list[Any]]]:
+        """The rows of one metric of one run after the other, as columns; None where a value is not known or not finite.
+
+        Checkpoint after checkpoint of the first seed, then of the next.
+        """
+        for run, facts in zip(self.runs, self.facts, strict=True):
+            own = {name: _as(self.types[name], value) for name, value in facts.items()}
+            iteration = run.curves["iteration"]
+            samples = run.curves.get("samples")
+            for metric, curve in run.curves.items():
+                if metric in AXES:
+                    continue
+                seeds, n = curve.shape
+                yield {name: [value] * curve.size for name, value in own.items()} | {
+                    "metric": [metric] * curve.size,
+                    "seed": np.repeat(np.arange(seeds), n).tolist(),
+                    "iteration": np.tile(iteration, seeds).tolist(),
+                    "samples": [None] * curve.size if samples is None else np.tile(samples, seeds).tolist(),
+                    "value": [value if math.isfinite(value) else None for value in curve.ravel().tolist()],
+                }
+
+    def rows(self) -> Iterator[tuple[Any, ...]]:
+        for block in self.blocks():
+            yield from zip(*block.values(), strict=True)
+
+
+def _facts(some: Sequence[Run]) -> list[dict[str, Any]]:
+    """What says which run it is, the same names for each; a setting that a run does not have is None."""
+    flats = [_settings(run) for run in some]
+    names = list(dict.fromkeys(name for one in flats for name in one))
+    varied = [name for name in names if len({text_of(one.get(name)) for one in flats}) > 1]
+    if "env.name" in varied and "env.map" in varied:  # the rows of a map, which its name stands for
+        varied.remove("env.map")
+    settings = [name for name in varied if name not in ("env.name", "algorithm.name")]
+    return [
+        {
+            "experiment": run.settings["experiment"]["name"],
+            "run": run.name,
+            "digest": run.digest,
+            "env": value_of(run.settings, "env"),
+            "algorithm": value_of(run.settings, "algorithm"),
+            **{_column(name): one.get(name) for name in settings},
+        }
+        for run, one in zip(some, flats, strict=True)
+    ]
+
+
+def _settings(run: Run) -> dict[str, Any]:
+    kept = {key: value for key, value in run.settings.items() if key not in _NO_SETTINGS}
+    return {key: value for key, value in flat(kept).items() if not key.endswith("_target_")}
+
+
+def _column(setting: str) -> str:
+    """The setting `seed` is where the seeds of a run start, not the number of one of them."""
+    return "settings.seed" if setting == "seed" else setting.removesuffix(".name")
+
+
+def _type(values: Sequence[Any]) -> type:
+    """int, float or bool where all values that are there are; else str."""
+    kinds = {type(value) for value in values if value is not None}
+    if kinds == {int, float}:
+        return float
+    return kinds.pop() if len(kinds) == 1 and kinds <= {int, float, bool} else str
+
+
+def _as(kind: type, value: Any) -> Any:
+    if value is None or isinstance(value, kind):
+        return value
+    return kind(value) if kind is float else json.dumps(value, ensure_ascii=False)
+
+
+# --- files ----------------------------------------------------------------------------------------------------------
+
+
+def written(table: Table, form: str) -> Iterable[bytes]:
+    """A table in one of FORMATS, in parts. Raises SettingError if what Parquet needs is not installed."""
+    return {"csv": _csv, "json": _json, "parquet": _parquet}[form](table)
+
+
+def _csv(table: Table) -> Iterator[bytes]:
+    """A header, then a line a row; nothing between commas where there is no value."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(table.types)
+    for block in table.blocks():
+        writer.writerows(zip(*block.values(), strict=True))
+        yield text.getvalue().encode()
+        text.seek(0)
+        text.truncate()
+
+
+def _json(table: Table) -> Iterator[bytes]:
+    """A list of objects, one a line; null where there is no value."""
+    before = "[\n"
+    for row in table.rows():
+        record = dict(zip(table.types, row, strict=True))
+        yield (before + json.dumps(record, ensure_ascii=False, allow_nan=False)).encode()
+        before = ",\n"
+    yield b"\n]\n"
+
+
+def _parquet(table: Table) -> Iterator[bytes]:
+    """Texts, int64, float64 and truth values, null where there is no value; a row group for each metric of a run."""
+    try:
+        import pyarrow
+        from pyarrow import parquet
+    except ImportError as error:
+        problem = f"needs the package pyarrow, which cannot be imported here ({error}); csv and json need nothing"
+        raise SettingError("--format", "parquet", problem) from None
+    arrow = {str: pyarrow.string(), int: pyarrow.int64(), float: pyarrow.float64(), bool: pyarrow.bool_()}
+    schema = pyarrow.schema([(name, arrow[kind]) for name, kind in table.types.items()])
+    file = io.BytesIO()
+    with parquet.ParquetWriter(file, schema) as writer:
+        for block in table.blocks():
+            writer.write_table(pyarrow.table(block, schema=schema))
+    return iter([file.getvalue()])

@@ -1,0 +1,53 @@
+"""`mqlearn export`: finished runs as one tidy table, in a file or on standard output."""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from mqlearn.analysis import tidy
+from mqlearn.analysis.comparison import selection
+from mqlearn.checks import choice
+from mqlearn.cli.arguments import parse, take_plugins
+from mqlearn.errors import SettingError
+from mqlearn.files import deliver
+from mqlearn.paths import outputs_folder
+from mqlearn.storage import tracking
+
+
+def export(arguments: Sequence[str]) -> int:
+    """`mqlearn export`: returns 0. Raises SettingError if no run matches, or the file cannot be written."""
+    options = parse(arguments, written=("--output",), words=("--format",))
+    take_plugins(options)
+    output = options.files.get("--output", Path("-"))
+    form = choice("--format", options.words.get("--format", _suffix(output)), tidy.FORMATS)
+    if form == "parquet" and output == Path("-") and sys.stdout.isatty():
+        raise SettingError("--format", form, "is not for the screen: name a file, --output FILE.parquet")
+    names, overrides, stores = [], [], []
+    for text in options.overrides:
+        key, _, value = text.lstrip("+").partition("=")
+        if key in ("experiment.name", "experiment"):
+            names += [part.strip(" '\"") for part in value.split(",")]
+        else:
+            (stores if key.partition(".")[0] == "tracking" else overrides).append(text)
+    outputs = outputs_folder()
+    found = selection.find(outputs, names or None, tracking.named(stores, outputs))
+    if not found.runs:
+        problem = "\n".join([f"there is no finished run in {outputs / 'runs'} or in the store", *found.notes])
+        raise SettingError("selection", " ".join(options.overrides), problem)
+    chosen = selection.select(found.runs, overrides, ("experiment.name",))
+    for note in found.notes:
+        sys.stderr.write(f"note: {note}\n")
+    parts = tidy.written(tidy.Table(chosen), form)
+    if output == Path("-"):
+        for part in parts:
+            sys.stdout.buffer.write(part)
+    else:
+        deliver("--output", output, parts)
+        sys.stderr.write(f"{len(chosen)} run{'s' * (len(chosen) > 1)}: {output}\n")
+    return 0
+
+
+def _suffix(output: Path) -> str:
+    """The format that the name of the file says; csv if it says none."""
+    suffix = output.suffix.lower().removeprefix(".")
+    return suffix if suffix in tidy.FORMATS else "csv"
