@@ -29,6 +29,7 @@ from mqlearn.algorithms import (
     averaged,
     minibatch,
 )
+from mqlearn.algorithms.operators import Advantage, Bellman, Mellowmax, Relative, Relaxed, Robust, Soft, Truncated
 from mqlearn.algorithms.step_sizes import Constant, Harmonic, InverseSqrt, Matched, Polynomial, RescaledLinear
 from mqlearn.errors import SettingError
 from mqlearn.experiments.settings import old_names
@@ -84,7 +85,9 @@ __all__ = [
     "PID",
     "AMSGrad",
     "Adam",
+    "Advantage",
     "AveragingQ",
+    "Bellman",
     "Constant",
     "DoubleQ",
     "Evaluation",
@@ -97,6 +100,7 @@ __all__ = [
     "Linear",
     "Markovian",
     "Matched",
+    "Mellowmax",
     "MoVI",
     "MomentumQ",
     "MomentumQLinear",
@@ -107,16 +111,21 @@ __all__ = [
     "PolSA",
     "Polynomial",
     "QLearning",
+    "Relative",
+    "Relaxed",
     "Replay",
     "RescaledLinear",
     "Residual",
     "Result",
+    "Robust",
     "RootSA",
     "Rule",
     "SettingError",
+    "Soft",
     "SpeedyQ",
     "Stateful",
     "Synchronous",
+    "Truncated",
     "VarianceReduced",
     "Zap",
     "aggregation",

@@ -1,0 +1,107 @@
+"""An operator on the problem of a run: what it leaves open filled in, its fixed point, and its form for kernels."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mqlearn.algorithms.operators import Bellman, Operator
+from mqlearn.errors import SettingError
+from mqlearn.problems.mdp import FiniteMDP
+from mqlearn.problems.operators import OperatorPoint, apply, facts, fixed_point
+from mqlearn.problems.solvers import optimal
+
+if TYPE_CHECKING:
+    from mqlearn.learning import kernels
+
+
+@dataclass(frozen=True, eq=False)
+class OnModel:
+    """An operator, and the model that it acts on.
+
+    compiled: as kernels read it, None for Bellman's, of which they have a form of their own.
+    """
+
+    operator: Operator
+    mdp: FiniteMDP | None = None
+
+    @property
+    def plain(self) -> bool:
+        """Whether it is Bellman's."""
+        return type(self.operator) is Bellman
+
+    @property
+    def name(self) -> str:
+        """The name of its config group."""
+        return type(self.operator).__name__.lower()
+
+    def fixed_point(self, mdp: FiniteMDP) -> np.ndarray:
+        """(S, A): the fixed point, which errors are measured against; Q* of Bellman's."""
+        return optimal(mdp).q if self.plain else self._point.q
+
+    def warnings(self) -> list[str]:
+        return [] if self.plain else self.operator.warnings(facts(self._model))
+
+    def facts(self) -> dict[str, Any]:
+        """What the summary of a run says of the fixed point; nothing for Bellman's."""
+        if self.plain:
+            return {}
+        return {"operator": {"name": self.name, **described(self.operator, self._point)}}
+
+    def residuals(self, q: np.ndarray) -> np.ndarray:
+        """(n,): sup norms of T q - q over the counted pairs, for tables q (n, S, A)."""
+        return np.abs(apply(self._model, self.operator, q) - q)[:, self._model.counted].max(axis=1)
+
+    @cached_property
+    def _point(self) -> OperatorPoint:
+        return fixed_point(self._model, self.operator)
+
+    @property
+    def _model(self) -> FiniteMDP:
+        assert self.mdp is not None, "Bellman's alone is on no model"
+        return self.mdp
+
+    @cached_property
+    def compiled(self) -> "kernels.Operator | None":
+        if self.plain:
+            return None
+        from mqlearn.learning import kernels
+
+        one = self.operator
+        return kernels.Operator(
+            ("max", "clipped", "mellowmax", "soft").index(one.functional),
+            one.parameter,
+            *map(float, one.numbers(self._model.discount)),
+            ("none", "mean", "least").index(one.scalar),
+            one.counts_terminals,
+            self._model.pairs[:, 0].astype(np.uint64),
+        )
+
+
+def described(operator: Operator, point: OperatorPoint) -> dict[str, Any]:
+    """What is known of a fixed point."""
+    return {
+        "fixed_point": operator.fixed_point,
+        "residual": point.residual,
+        "certified_error": point.error_bound,
+        "distance_to_q_star": point.distance,
+        "mapped_to_q_star": point.mapped,
+    }
+
+
+BELLMAN = OnModel(Bellman())
+
+
+def on_problem(operator: Operator, mdp: Any, features: Any = None) -> OnModel:
+    """The operator on the problem of a run. Raises SettingError where it has no fixed point that errors could be
+    measured against: relative with terminal states, most with features, any other than Bellman's without a model."""
+    if type(operator) is Bellman:
+        return BELLMAN
+    name = type(operator).__name__.lower()
+    if not isinstance(mdp, FiniteMDP):
+        raise SettingError("operator", name, f"needs an exact model, which {mdp.name} has not; use bellman")
+    if features is not None and not operator.with_features:
+        expected = "has no certified fixed point with features; use bellman, relaxed, truncated or mellowmax, or tables"
+        raise SettingError("operator", name, expected)
+    return OnModel(operator.on(facts(mdp)), mdp)
