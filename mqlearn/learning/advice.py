@@ -22,12 +22,12 @@ def foreseen(
     mdp: FiniteMDP | Simulator, rule: Rule | Stateful, sampling: Any, iterations: int, operator: OnModel = BELLMAN
 ) -> list[str]:
     """Warnings of a rule with its step size, known before the run: outside its theorem, or unstable."""
-    if isinstance(rule, Stateful):
-        return rule.warnings(mdp.discount)
+    known = [*rule.warnings(mdp.discount), *operator.warnings()]
+    if isinstance(rule, Stateful) or not operator.plain:  # `unstable` is of Bellman's operator
+        return known
     local = getattr(sampling, "clock", "global") == "local" or getattr(sampling, "update", "pair") == "rounds"
     pairs = len(mdp.pairs) if local and isinstance(mdp, FiniteMDP) else 1
-    known = unstable(rule, mdp.discount, iterations // pairs) if operator.plain else []  # of Bellman's alone
-    return rule.warnings(mdp.discount) + known
+    return known + unstable(rule, mdp.discount, iterations // pairs)
 
 
 def unstable(rule: Rule, discount: float, iterations: int) -> list[str]:

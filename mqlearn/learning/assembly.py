@@ -72,7 +72,7 @@ def _exact_measure(setup: Setup, facts: dict[str, Any], warnings: list[str]) -> 
     mdp, evaluation, point = setup.mdp, setup.evaluation, None
     assert isinstance(mdp, FiniteMDP)
     optimum = optimal(mdp)
-    warnings += [*mdp.notes, *setup.operator.warnings(), *evaluation.warnings(mdp)]
+    warnings += [*mdp.notes, *evaluation.warnings(mdp)]
     facts |= setup.operator.facts()
     if setup.features is not None:
         warnings += setup.features.warnings()

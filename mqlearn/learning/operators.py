@@ -9,7 +9,7 @@ import numpy as np
 from mqlearn.algorithms.operators import Bellman, Operator
 from mqlearn.errors import SettingError
 from mqlearn.problems.mdp import FiniteMDP
-from mqlearn.problems.operators import OperatorPoint, apply, facts, fixed_point
+from mqlearn.problems.operators import Facts, OperatorPoint, apply, fixed_point
 from mqlearn.problems.solvers import optimal
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class OnModel:
         return optimal(mdp).q if self.plain else self._point.q
 
     def warnings(self) -> list[str]:
-        return [] if self.plain else self.operator.warnings(facts(self._model))
+        return [] if self.plain else self.operator.warnings(Facts(self._model))
 
     def facts(self) -> dict[str, Any]:
         """What the summary of a run says of the fixed point; nothing for Bellman's."""
@@ -104,4 +104,4 @@ def on_problem(operator: Operator, mdp: Any, features: Any = None) -> OnModel:
     if features is not None and not operator.with_features:
         expected = "has no certified fixed point with features; use bellman, relaxed, truncated or mellowmax, or tables"
         raise SettingError("operator", name, expected)
-    return OnModel(operator.on(facts(mdp)), mdp)
+    return OnModel(operator.on(Facts(mdp)), mdp)

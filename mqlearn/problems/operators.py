@@ -9,7 +9,7 @@ imported inside the functions.
 """
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -23,19 +23,42 @@ _EXACT = 1e-13  # residual, relative to the largest value, at which steps end,
 _CERTIFIED = 1e-10  # and which is the largest of a fixed point
 
 
-class Facts(NamedTuple):
-    """What an operator asks of a problem.
+class Facts:
+    """What an operator asks of a model, each computed when it is asked for."""
 
-    stay: min P(x | x, u) over the learned pairs.   largest_reward: max |r| of what can happen at them.   no_costs:
-    whether no r is negative.   terminal: whether there are terminal states.   largest_value: max |V*|.
-    """
+    def __init__(self, mdp: FiniteMDP) -> None:
+        self._mdp = mdp
+        self.discount = mdp.discount
 
-    discount: float
-    stay: float
-    largest_reward: float
-    no_costs: bool
-    terminal: bool
-    largest_value: float
+    @property
+    def terminal(self) -> bool:
+        """Whether there are terminal states."""
+        return bool(self._mdp.terminal.any())
+
+    @property
+    def stay(self) -> float:
+        """min P(x | x, u) over the learned pairs."""
+        same = self._mdp.successors == np.arange(self._mdp.n_states)[:, None, None]
+        return float((self._mdp.probabilities * same).sum(2)[self._mdp.learned].min())
+
+    @property
+    def largest_reward(self) -> float:
+        """max |r| of what can happen at the learned pairs."""
+        return float(np.abs(self._paid).max(initial=0.0))
+
+    @property
+    def no_costs(self) -> bool:
+        """Whether no r that can happen is negative."""
+        return bool(self._paid.min(initial=0.0) >= 0)
+
+    @property
+    def largest_value(self) -> float:
+        """max |V*|."""
+        return float(np.abs(optimal(self._mdp).v).max())
+
+    @property
+    def _paid(self) -> np.ndarray:
+        return self._mdp.rewards[(self._mdp.probabilities > 0) & self._mdp.learned[:, :, None]]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -58,21 +81,6 @@ class OperatorPoint:
 
 
 _points: WeakKeyDictionary[FiniteMDP, dict[Any, OperatorPoint]] = WeakKeyDictionary()
-
-
-def facts(mdp: FiniteMDP) -> Facts:
-    """The `Facts` of a model."""
-    same = mdp.successors == np.arange(mdp.n_states)[:, None, None]
-    stay = (mdp.probabilities * same).sum(2)[mdp.learned]
-    paid = mdp.rewards[(mdp.probabilities > 0) & mdp.learned[:, :, None]]
-    return Facts(
-        discount=mdp.discount,
-        stay=float(stay.min()),
-        largest_reward=float(np.abs(paid).max(initial=0.0)),
-        no_costs=bool(paid.min(initial=0.0) >= 0),
-        terminal=bool(mdp.terminal.any()),
-        largest_value=float(np.abs(optimal(mdp).v).max()),
-    )
 
 
 def values(mdp: FiniteMDP, operator: Any, q: np.ndarray) -> np.ndarray:
@@ -113,7 +121,7 @@ def _counting(mdp: FiniteMDP, operator: Any) -> np.ndarray:
 
 def _solved(mdp: FiniteMDP, operator: Any) -> OperatorPoint:
     optimum = optimal(mdp)
-    contraction = operator.contraction(facts(mdp))
+    contraction = operator.contraction(Facts(mdp))
     q, residual = _newton(mdp, operator, optimum.q)
     scale = max(float(np.abs(q).max()), float(np.abs(mdp.rewards).max()))
     if residual > _CERTIFIED * scale and contraction is not None:

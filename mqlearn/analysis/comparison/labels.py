@@ -43,7 +43,7 @@ class CurveName(NamedTuple):
 def entries(found: Iterable[Run], summary: str = "error", curves: Mapping[str, CurveName] | None = None) -> list[Entry]:
     """The runs with the text of their block and with labels, in the order of `curves` (see `planned`) or sorted.
 
-    A block is what rivals must share: model, discount, reward, Q_0, features and sampling (evaluation too, for a
+    A block is what rivals must share: model, operator, discount, reward, Q_0, features and sampling (evaluation too, for a
     return), and the panel of the experiment yaml, where panels differ in the schedule of steps.
     """
     curves = curves or {}
@@ -155,7 +155,11 @@ def differences(run: Run, rivals: Sequence[Run], hidden: Sequence[str] = SILENT)
         head = key.split(".")[0]
         among = alike if head == "step_size" else rivals
         varied = len({_resolved(other).get(key, "null") for other in among}) > 1
-        if varied and head not in (*hidden, "env", "features", "sampling", "evaluation") and "_target_" not in key:
+        if (
+            varied
+            and head not in (*hidden, "env", "operator", "features", "sampling", "evaluation")
+            and "_target_" not in key
+        ):
             words.append(f"{key.removeprefix('algorithm.').removeprefix('step_size.')}={shown(json.loads(text))}")
     return words
 
@@ -182,7 +186,8 @@ def _block_texts(found: Sequence[Run], keys: Sequence[str]) -> dict[str, str]:
     for text in {text for text, count in Counter(texts.values()).items() if count > 1}:
         alike = [key for key in texts if texts[key] == text]
         told = {key: identity.resolved(first[key].settings) for key in alike}
-        flats = {key: flat({group: told[key][group] for group in ("env", "sampling", "features")}) for key in alike}
+        groups = ("env", "sampling", "features")
+        flats = {key: flat({group: told[key][group] for group in groups}) for key in alike}
         varied = [
             name
             for name in dict.fromkeys(name for one in flats.values() for name in one)
@@ -201,11 +206,22 @@ def _block_text(settings: dict[str, Any]) -> str:
     initial = f"Q_0 = {settings['q0']}" if tabular else f"theta_0 = {settings['theta0']}"
     sampling = settings["sampling"]
     behaviour = f" ({sampling['behaviour']})" if "behaviour" in sampling else ""
+    operator = operator_text(settings)
     parts = (
-        names["env"], f"discount {settings['discount']:g}", f"{settings['reward']} reward", initial,
+        names["env"], *([f"operator {operator}"] if operator else []), f"discount {settings['discount']:g}", f"{settings['reward']} reward", initial,
         f"{names['features']}{' features' if not tabular else ''}", f"{names['sampling']} sampling{behaviour}",
     )  # fmt: skip
     return ", ".join(map(str, parts))
+
+
+def operator_text(settings: Mapping[str, Any]) -> str:
+    """The name of the operator and its settings, such as relaxed w=1.1; empty for Bellman's."""
+    own = identity.resolved(settings).get("operator")
+    if own is None:
+        return ""
+    node = settings["operator"]
+    words = [f"{key}={shown(value)}" for key, value in own.items() if key != "_target_" and value is not None]
+    return " ".join([str(node.get("name", node["_target_"])), *words])
 
 
 def named(entries_of_block: Sequence[Entry], name: str) -> list[Entry]:

@@ -14,8 +14,13 @@ from mqlearn.experiments.settings.cell import rebuild
 from mqlearn.experiments.settings.identity import canonical
 from mqlearn.paths import CONF, expanded
 
-_GROUPS = ("env", "algorithm", "step_size", "sampling", "features", "evaluation")
-_DEFAULTS = ("sampling=synchronous", "features=tabular", "evaluation=episodes")  # of conf/config.yaml
+_GROUPS = ("env", "algorithm", "operator", "step_size", "sampling", "features", "evaluation")
+_DEFAULTS = (
+    "operator=bellman",
+    "sampling=synchronous",
+    "features=tabular",
+    "evaluation=episodes",
+)  # of conf/config.yaml
 _ELSEWHERE = ("experiment", "tracking", "n_workers", "plugins", "figure", "tuning")  # no number of a cell is theirs
 _WORD = re.compile(r"[A-Za-z_./][A-Za-z0-9_./@-]*")  # what Hydra's grammar takes as a text without quotes
 _NOT_TEXTS = ("null", "true", "false", "nan", "inf", "yes", "no", "on", "off")
@@ -38,6 +43,7 @@ def overrides_of(settings: Mapping[str, Any], config_dir: str | None = None) -> 
 
     The settings may be those of a record, which is data: modules that only it names are not imported for that.
     """
+    settings = identity.complete(settings)
     choices = [f"{group}={_choice(group, settings[group], config_dir)}" for group in _GROUPS]
     base = settings["step_size"].get("base")
     if isinstance(base, dict):
