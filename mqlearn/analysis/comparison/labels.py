@@ -16,6 +16,8 @@ from mqlearn.experiments.settings.recipes import flat, text_of
 from mqlearn.paths import CONF
 from mqlearn.storage.runs import Run
 
+_OF_BLOCK = ("env", "operator", "features", "sampling", "evaluation")
+
 
 @dataclass(frozen=True, eq=False)
 class Entry:
@@ -43,8 +45,8 @@ class CurveName(NamedTuple):
 def entries(found: Iterable[Run], summary: str = "error", curves: Mapping[str, CurveName] | None = None) -> list[Entry]:
     """The runs with the text of their block and with labels, in the order of `curves` (see `planned`) or sorted.
 
-    A block is what rivals must share: model, operator, discount, reward, Q_0, features and sampling (evaluation too, for a
-    return), and the panel of the experiment yaml, where panels differ in the schedule of steps.
+    A block is what rivals must share: model, operator, discount, reward, Q_0, features and sampling (evaluation too,
+    for a return), and the panel of the experiment yaml, where panels differ in the schedule of steps.
     """
     curves = curves or {}
     order = {signature: number for number, signature in enumerate(curves)}
@@ -155,11 +157,7 @@ def differences(run: Run, rivals: Sequence[Run], hidden: Sequence[str] = SILENT)
         head = key.split(".")[0]
         among = alike if head == "step_size" else rivals
         varied = len({_resolved(other).get(key, "null") for other in among}) > 1
-        if (
-            varied
-            and head not in (*hidden, "env", "operator", "features", "sampling", "evaluation")
-            and "_target_" not in key
-        ):
+        if varied and head not in (*hidden, *_OF_BLOCK) and "_target_" not in key:
             words.append(f"{key.removeprefix('algorithm.').removeprefix('step_size.')}={shown(json.loads(text))}")
     return words
 
@@ -208,7 +206,8 @@ def _block_text(settings: dict[str, Any]) -> str:
     behaviour = f" ({sampling['behaviour']})" if "behaviour" in sampling else ""
     operator = operator_text(settings)
     parts = (
-        names["env"], *([f"operator {operator}"] if operator else []), f"discount {settings['discount']:g}", f"{settings['reward']} reward", initial,
+        names["env"], *([f"operator {operator}"] if operator else []),
+        f"discount {settings['discount']:g}", f"{settings['reward']} reward", initial,
         f"{names['features']}{' features' if not tabular else ''}", f"{names['sampling']} sampling{behaviour}",
     )  # fmt: skip
     return ", ".join(map(str, parts))

@@ -207,10 +207,8 @@ def _matches(run: Run, key: str, values: Collection[Any]) -> bool:
     """Whether a setting has one of these values, as it was written or as it was meant (m=null is m=2)."""
     if key == "digest":
         return any(run.digest.startswith(str(value)) for value in values)
-    told = {
-        text_of(value_of(settings, key))
-        for settings in (identity.complete(run.settings), identity.resolved(run.settings))
-    }
+    both = identity.complete(run.settings), identity.resolved(run.settings)
+    told = {text_of(value_of(settings, key)) for settings in both}
     return not told.isdisjoint(map(text_of, values))
 
 
