@@ -495,8 +495,12 @@ class _StatefulQ(mq.Stateful):
         s.move(z.q, s.target(z.q), c.alpha)
 
 
-def stateful(_: Yardstick) -> Iterator[Row]:
-    """Rules with state against the kernels of four numbers on Q-learning, 20 seeds; shared: samples drawn before."""
+def stateful(c: Yardstick) -> Iterator[Row]:
+    """Rules with state against the kernels of four numbers on Q-learning, 20 seeds; shared: samples drawn before.
+
+    The bounds of the synchronous ones were set as ratios when that kernel took 2.4 times as long as the C. Since then
+    it has come close to the C, so they hold in units of the C, where there is one; both ratios are printed.
+    """
     lake, small = mq.frozen_lake("8x8", discount=0.9), mq.six_state(discount=0.9)
     momentum = FourNumbers(mq.MomentumQ())
     ways = (
@@ -508,6 +512,9 @@ def stateful(_: Yardstick) -> Iterator[Row]:
         n = 2000 if way == "synchronous" else 20_000
         four = mq.QLearning()
         contenders = {"four": _advancing(mdp, sampling, four, n)}
+        in_c = way == "synchronous" and not c.missing_avx512
+        if in_c:
+            contenders["c"] = partial(_synchronous_in_c, c, mdp, four, 10 * n)
         for rule, _wanted in rules:
             contenders[_rule_name(rule)] = _advancing(mdp, sampling, rule.with_step_size(mq.Harmonic()).at(0.9), n)
         if way == "asynchronous" and mdp is lake:
@@ -520,7 +527,11 @@ def stateful(_: Yardstick) -> Iterator[Row]:
         for rule, wanted in rules:
             name = rule if isinstance(rule, str) else _rule_name(rule)
             time_ns, ratio = seconds[name] / (20 * n) * 1e9, seconds[name] / seconds["four"]
-            yield Row(f"{way[:5]} {name}", time_ns, "ns an iteration", "four numbers", ratio, wanted)
+            against = "four numbers"
+            if in_c:
+                against = f"time of AVX-512 C, {ratio:.3g} times the four numbers"
+                ratio, wanted = 10 * seconds[name] / seconds["c"], 2.4 * wanted
+            yield Row(f"{way[:5]} {name}", time_ns, "ns an iteration", against, ratio, wanted)
 
 
 def _rule_name(rule: Any) -> str:

@@ -17,9 +17,9 @@ from mqlearn.algorithms.rule import Rule, check_rule
 from mqlearn.algorithms.stateful import MODES, Stateful
 from mqlearn.errors import SettingError, nearest
 from mqlearn.learning.sampling import Sampling, Synchronous
-from mqlearn.learning.stateful.expressions import Layout
 from mqlearn.learning.stateful.module import compiled_step
 from mqlearn.learning.stateful.plain import Pairs, Sweep, Transition
+from mqlearn.learning.stateful.values import Layout
 from mqlearn.linear_solves import solve
 from mqlearn.problems.environments.simulator import Simulator
 from mqlearn.problems.mdp import FiniteMDP
