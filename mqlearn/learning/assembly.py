@@ -76,7 +76,7 @@ def _exact_measure(setup: Setup, facts: dict[str, Any], warnings: list[str]) -> 
     facts |= setup.operator.facts()
     if setup.features is not None:
         warnings += setup.features.warnings()
-        found, point = fixed_point(mdp, setup.features, setup.sampling, setup.theta0, warnings)
+        found, point = fixed_point(mdp, setup.features, setup.sampling, setup.theta0, warnings, setup.operator)
         facts |= found
     quarters = (setup.iterations // 4, setup.iterations // 2, setup.iterations)
     exact = tuple(int(np.abs(setup.iteration - quarter).argmin()) for quarter in quarters)

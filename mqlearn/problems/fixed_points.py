@@ -16,6 +16,7 @@ import numpy as np
 
 from mqlearn.checks import are_distributions, finite_number, whole
 from mqlearn.errors import SettingError
+from mqlearn.problems import operators
 from mqlearn.problems.features import Features, null_space
 from mqlearn.problems.mdp import FiniteMDP, bellman, greedy, state_values, table_of_pairs
 from mqlearn.problems.solvers import ConvergenceError, _chain, _factor, optimal
@@ -35,7 +36,8 @@ class FixedPoint:
     theta (d,): a root of gbar, NaN where none was found.
     residual: sup norm of gbar there; without a root, the smallest that was seen.
     n_roots: number of distinct roots found from all starts.
-    distance: sup norm of Phi theta* - Q* over the counted pairs, NaN without a root.
+    distance: sup norm of Phi theta* - Q* over the counted pairs, NaN without a root; of another operator than
+        Bellman's, from its fixed point.
     exists: whether a root was found.
     used (d,) bool: the columns that some sampled pair uses. Learning never moves the others: a distance of
         theta from theta* leaves them out.
@@ -103,11 +105,14 @@ def stationary_distribution(
     return mu / mu.sum()
 
 
-def mean_gradient(mdp: FiniteMDP, features: Features, mu: np.ndarray, theta: np.ndarray) -> np.ndarray:
-    """gbar(theta) (d,), for the distribution mu (S, A) of the samples."""
+def mean_gradient(
+    mdp: FiniteMDP, features: Features, mu: np.ndarray, theta: np.ndarray, operator: Any = None
+) -> np.ndarray:
+    """gbar(theta) (d,), for the distribution mu (S, A) of the samples. operator: of the targets, None for Bellman's."""
     x, u = mdp.pairs.T
     table = features.table(mdp, theta)
-    return features.matrix().T @ (mu * (table - bellman(mdp, table)))[x, u]
+    target = bellman(mdp, table) if operator is None else operators.apply(mdp, operator, table)
+    return features.matrix().T @ (mu * (table - target))[x, u]
 
 
 def theta_star(
@@ -116,6 +121,7 @@ def theta_star(
     mu: np.ndarray,
     starts: int = 5,
     theta0: float | np.ndarray = 0.0,
+    operator: Any = None,
 ) -> FixedPoint:
     """A root of gbar for the distribution mu (S, A) of the samples, by semismooth Newton steps.
 
@@ -124,13 +130,19 @@ def theta_star(
     start is the greedy policy of Q*, the other `starts` - 1 are random policies; the first root is returned.
 
     theta0: a number or (d,). Samples move theta within theta0 plus the span of the sampled rows of Phi, and
-    the root is sought there: columns that no sampled pair uses stay at theta0. Raises SettingError.
+    the root is sought there: columns that no sampled pair uses stay at theta0.   operator: of the targets, without
+    s (see `mqlearn.algorithms.operators`); None for Bellman's. Raises SettingError.
     """
     x, u = mdp.pairs.T
     weights = _distribution("mu", mu, mdp.learned)[x, u]
-    system = _System(mdp, features, weights, np.broadcast_to(theta0, features.n_features).astype(float))
+    start = np.broadcast_to(theta0, features.n_features).astype(float)
+    system = (
+        _System(mdp, features, weights, start)
+        if operator is None
+        else _OperatorSystem(mdp, features, weights, start, operator)
+    )
     draws = np.random.default_rng(0).random((whole("starts", starts, 1) - 1, mdp.n_states, mdp.n_actions))
-    ends = [system.newton(greedy(mdp, table)) for table in (optimal(mdp).q, *draws)]
+    ends = [system.newton(system.policy(table)) for table in (optimal(mdp).q, *draws)]
     roots: list[np.ndarray] = []
     for end in ends:
         known = (np.abs(end.theta - root).max() <= _SAME * np.abs(root).max() for root in roots)
@@ -139,8 +151,9 @@ def theta_star(
     if not roots:
         theta = np.full(features.n_features, math.nan)
         return FixedPoint(theta, min(end.residual for end in ends), 0, math.nan, False, system.used)
-    residual = float(np.abs(mean_gradient(mdp, features, mu, roots[0])).max())
-    error = np.abs(features.table(mdp, roots[0]) - optimal(mdp).q)
+    residual = float(np.abs(mean_gradient(mdp, features, mu, roots[0], operator)).max())
+    exact = optimal(mdp).q if operator is None else operators.fixed_point(mdp, operator).q
+    error = np.abs(features.table(mdp, roots[0]) - exact)
     return FixedPoint(roots[0], residual, len(roots), float(error[mdp.counted].max()), True, system.used)
 
 
@@ -197,8 +210,12 @@ class _System:
                 break
             best = min(best, point, key=lambda p: p.share)
             theta = solution if theta is None else theta + length * (solution - theta)
-            policy = greedy(self.mdp, table_of_pairs(self.mdp, self.phi @ theta))
+            policy = self.policy(table_of_pairs(self.mdp, self.phi @ theta))
         return best
+
+    def policy(self, table: np.ndarray) -> np.ndarray:
+        """What the maxima of a table (S, A) are taken at: its greedy policy (S,)."""
+        return greedy(self.mdp, table)
 
     def solve(self, policy: np.ndarray) -> np.ndarray | None:
         """The theta (d,) with gbar = 0 if a policy (S,) took the maxima; None for a singular system."""
@@ -228,6 +245,56 @@ class _System:
         size = self.weighted_size @ (terms + _NOISE * terms.max())
         share = gradient[gradient > 0] / size[gradient > 0]
         return _Point(theta, float(gradient.max()), float(share.max(initial=0.0)))
+
+
+class _OperatorSystem(_System):
+    """gbar(theta) = (1 - own) gram theta - b - ahead E V(theta) - here V(theta)(x), of an operator without s.
+
+    Its V is linearised where the steps are: the place of a policy is taken by slopes (S, A) of V in the values of each
+    state, and what is left of V there, side by side (S, A + 1).
+    """
+
+    def __init__(
+        self, mdp: FiniteMDP, features: Features, weights: np.ndarray, theta0: np.ndarray, operator: Any
+    ) -> None:
+        from scipy import sparse
+
+        super().__init__(mdp, features, weights, theta0)
+        self.operator, self.numbers = operator, operator.numbers(mdp.discount)
+        x = mdp.pairs[:, 0]
+        own_state = sparse.csr_array((np.ones(len(x)), (np.arange(len(x)), x)), shape=(len(x), mdp.n_states))
+        weighted = sparse.csr_array((self.phi * weights[:, None]).T)
+        self.seen = self.numbers.ahead * self.moves + self.numbers.here * own_state
+        self.seen_ahead = weighted @ self.seen
+
+    def policy(self, table: np.ndarray) -> np.ndarray:
+        slopes = operators.slopes(self.mdp, self.operator, table)
+        left = operators.values(self.mdp, self.operator, table) - (slopes * table).sum(1)
+        return np.concatenate([slopes, left[:, None]], axis=1)
+
+    def solve(self, policy: np.ndarray) -> np.ndarray | None:
+        from scipy import sparse
+        from scipy.sparse.linalg import splu
+
+        x, u = self.mdp.pairs.T
+        entries = policy[x, u], (x, np.arange(len(x)))
+        chosen = sparse.csr_array(entries, shape=(self.mdp.n_states, len(x))) @ self.phi
+        slope = (1 - self.numbers.own) * self.gram - self.seen_ahead @ chosen
+        right = self.numbers.reward * self.b + self.seen_ahead @ policy[:, -1] - slope @ self.theta0
+        try:
+            step = splu(sparse.csc_array(slope + self.held)).solve(right)
+        except RuntimeError:
+            return None
+        return self.theta0 + step if np.isfinite(step).all() else None
+
+    def measure(self, theta: np.ndarray) -> _Point:
+        numbers = self.numbers
+        v = operators.values(self.mdp, self.operator, table_of_pairs(self.mdp, self.phi @ theta))
+        gradient = (1 - numbers.own) * (self.gram @ theta) - numbers.reward * self.b - self.seen_ahead @ v
+        terms = self.phi_size @ np.abs(theta) + np.abs(numbers.reward * self.r) + abs(self.seen) @ np.abs(v)
+        size = self.weighted_size @ (terms + _NOISE * terms.max())
+        share = np.abs(gradient)[gradient != 0] / size[gradient != 0]
+        return _Point(theta, float(np.abs(gradient).max()), float(share.max(initial=0.0)))
 
 
 def _dense(matrix: Any) -> bool:

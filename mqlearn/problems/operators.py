@@ -89,6 +89,12 @@ def values(mdp: FiniteMDP, operator: Any, q: np.ndarray) -> np.ndarray:
     return np.where(mdp.terminal, 0.0, operator.values(q, some))
 
 
+def slopes(mdp: FiniteMDP, operator: Any, q: np.ndarray) -> np.ndarray:
+    """(S, A): the derivative of V in the values of its own state, 0 at pairs not learned. q (S, A)."""
+    some = mdp.admissible | mdp.terminal[:, None]
+    return np.where(mdp.learned, operator.slopes(q, some), 0.0)
+
+
 def apply(mdp: FiniteMDP, operator: Any, q: np.ndarray) -> np.ndarray:
     """T q with exact expectations, 0 at pairs not learned. q (..., S, A)."""
     numbers, v = operator.numbers(mdp.discount), values(mdp, operator, q)
@@ -172,9 +178,7 @@ def _step(mdp: FiniteMDP, operator: Any, q: np.ndarray) -> np.ndarray | None:
     numbers = operator.numbers(mdp.discount)
     x, u = mdp.pairs.T
     n, rows = len(x), np.arange(len(x))
-    some = mdp.admissible | mdp.terminal[:, None]
-    slopes = operator.slopes(q, some)[x, u]
-    of_states = sparse.csr_array((slopes, (x, rows)), shape=(mdp.n_states, n))
+    of_states = sparse.csr_array((slopes(mdp, operator, q)[x, u], (x, rows)), shape=(mdp.n_states, n))
     b = mdp.n_successors
     moves = sparse.csr_array(
         (mdp.probabilities[x, u].ravel(), (np.repeat(rows, b), mdp.successors[x, u].ravel())), shape=(n, mdp.n_states)
@@ -189,7 +193,7 @@ def _step(mdp: FiniteMDP, operator: Any, q: np.ndarray) -> np.ndarray | None:
     change = solve(_residual(mdp, operator, q))
     if operator.scalar != "none":
         if operator.scalar == "mean":
-            slope = np.full(n, 1 / n)
+            slope = np.full(n, 1 / n)  # of s
         else:
             v = np.where(_counting(mdp, operator), values(mdp, operator, q), np.inf)
             slope = of_states[[int(v.argmin())]].toarray()[0]

@@ -194,8 +194,8 @@ def asynchronous_rounds(tables, wanted, model, chain, walks, weights, discount, 
                     sum_now[pair] += reward + discount * _largest(table, offsets, y)
                     sum_prev[pair] += reward + discount * _largest(table_prev, offsets, y)
                 else:
-                    sum_now[pair] += target_of(table, offsets, pair, y, reward, operator)
-                    sum_prev[pair] += target_of(table_prev, offsets, pair, y, reward, operator)
+                    sum_now[pair] += target_of(table, table, offsets, pair, y, reward, operator)
+                    sum_prev[pair] += target_of(table_prev, table_prev, offsets, pair, y, reward, operator)
                 if count[pair] == 0 and wanted[pair]:
                     rounds[1] -= 1
                 count[pair] += 1

@@ -37,13 +37,17 @@ class Operator(NamedTuple):
 
 
 @compiled
-def state_value(q, first, end, operator):
-    """V from the values q[first] .. q[end - 1] of a state, 0 if there are none."""
+def state_value(q, by, first, end, operator):
+    """V from the values q[first] .. q[end - 1] of a state, 0 if there are none.
+
+    A maximum is at the greedy pair of `by`: q itself, but for rules that choose by another table.
+    """
     if first >= end:
         return 0.0
-    best = q[first]
+    greedy = first
     for pair in range(first + np.uint64(1), end):
-        best = q[pair] if q[pair] > best else best
+        greedy = pair if by[pair] > by[greedy] else greedy
+    best = q[greedy]
     if operator.functional == MAX:
         return best
     if operator.functional == CLIPPED:
@@ -57,7 +61,7 @@ def state_value(q, first, end, operator):
 
 
 @compiled
-def common_term(q, offsets, operator):
+def common_term(q, by, offsets, operator):
     """common s of a table q (pairs,)."""
     if operator.scalar == NONE:
         return 0.0
@@ -71,21 +75,21 @@ def common_term(q, offsets, operator):
         first = offsets[x]
         end = offsets[x + np.uint64(1)]
         if first < end or operator.terminals:
-            least = min(least, state_value(q, first, end, operator))
+            least = min(least, state_value(q, by, first, end, operator))
     return operator.common * least
 
 
 @compiled
-def target_of(q, offsets, pair, y, reward, operator):
-    """The target of one transition at a table q (pairs,)."""
+def target_of(q, by, offsets, pair, y, reward, operator):
+    """The target of one transition at a table q (pairs,), greedy in `by`."""
     total = operator.reward * reward
-    total += operator.ahead * state_value(q, offsets[y], offsets[y + np.uint64(1)], operator)
+    total += operator.ahead * state_value(q, by, offsets[y], offsets[y + np.uint64(1)], operator)
     if operator.here != 0.0:
         x = operator.states[pair]
-        total += operator.here * state_value(q, offsets[x], offsets[x + np.uint64(1)], operator)
+        total += operator.here * state_value(q, by, offsets[x], offsets[x + np.uint64(1)], operator)
     if operator.own != 0.0:
         total += operator.own * q[pair]
-    return total + common_term(q, offsets, operator)
+    return total + common_term(q, by, offsets, operator)
 
 
 @compiled
@@ -96,16 +100,59 @@ def learn_by(table, last_pair, last_value, offsets, pair, y, reward, weights, op
     """
     value = table[pair]
     change = weights[0] * value
-    change += weights[2] * target_of(table, offsets, pair, y, reward, operator)
+    change += weights[2] * target_of(table, table, offsets, pair, y, reward, operator)
     if weights[1] != 0.0 or weights[3] != 0.0:
         present = table[last_pair]
         table[last_pair] = last_value  # for a moment, the table is Q_{k-1}
         change += weights[1] * table[pair]
         if weights[3] != 0.0:
-            change += weights[3] * target_of(table, offsets, pair, y, reward, operator)
+            change += weights[3] * target_of(table, table, offsets, pair, y, reward, operator)
         table[last_pair] = present
     table[pair] = change
     return value
+
+
+@compiled
+def table_values(q, by, offsets, operator, v):
+    """V of all states (S,) of a table q (pairs,), into v."""
+    for x in range(np.uint64(v.shape[0])):
+        v[x] = state_value(q, by, offsets[x], offsets[x + np.uint64(1)], operator)
+
+
+# --- linear features ------------------------------------------------------------------------------------------------
+
+
+@compiled
+def estimates(theta, columns, values, n_active, offsets, x, out):
+    """Phi(x, u)'theta of the pairs of state x, into their places of out (pairs,)."""
+    for pair in range(offsets[x], offsets[x + np.uint64(1)]):
+        at = pair * n_active
+        total = theta[np.uint64(columns[at])] * values[at]
+        for f in range(at + np.uint64(1), at + n_active):
+            total += values[f] * theta[np.uint64(columns[f])]
+        out[pair] = total
+
+
+@compiled
+def momentum_target(z, w, d, features, offsets, sample, operator):
+    """The target of one transition at theta = z - d w. Only operators without s."""
+    pair, y, reward = sample
+    columns, values, n_active, _ = features
+    x = operator.states[pair]
+    total = operator.reward * reward
+    for state, factor in ((y, operator.ahead), (x, operator.here)):
+        if factor != 0.0:
+            first, end = offsets[state], offsets[state + np.uint64(1)]
+            own = np.empty(end - first)
+            for other in range(first, end):
+                at = other * n_active
+                estimate = 0.0
+                for f in range(at, at + n_active):
+                    j = np.uint64(columns[f])
+                    estimate += values[f] * (z[j] - d * w[j])
+                own[other - first] = estimate
+            total += factor * state_value(own, own, np.uint64(0), end - first, operator)
+    return total
 
 
 # --- all pairs of a block of seeds: row `pair` of a table holds the values of all lanes -----------------------------

@@ -54,10 +54,10 @@ def start(
     if samples is not None:
         if features is None:
             return SharedTable(samples, initial, sampling.clock == "local", operator)
-        return _averaged(LinearLearner(samples, features, linear, initial), rule)
+        return _averaged(LinearLearner(samples, features, linear, initial, operator), rule)
     chain = Chain(mdp, sampling, lanes, seed, mean_reward)
     if features is not None:
-        return _averaged(OwnChainLinearLearner(chain, features, linear, initial), rule)
+        return _averaged(OwnChainLinearLearner(chain, features, linear, initial, operator), rule)
     if sampling.update == "rounds":
         return RoundsTable(chain, initial, operator)
     return AsynchronousTable(chain, initial, sampling.clock == "local", operator)
