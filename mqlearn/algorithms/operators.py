@@ -110,6 +110,11 @@ class Bellman(Operator):
     with_features: ClassVar[bool] = True
 
 
+def is_plain(operator: Operator) -> bool:
+    """Whether it is Bellman's."""
+    return type(operator) is Bellman
+
+
 @dataclass(frozen=True)
 class Relaxed(Operator):
     """Successive over-relaxation (Kamanchi, Diddigi, Bhatnagar 2020, "Successive over-relaxation Q-learning"):
@@ -120,7 +125,7 @@ class Relaxed(Operator):
     w* = 1 / (1 - g min P(x | x, u)). Raises SettingError for a w that is not positive.
     """
 
-    w: float = 1.0
+    w: float = 0.9
     with_features: ClassVar[bool] = True
     fixed_point: ClassVar[str] = "w Q* + (1 - w) V*"
 

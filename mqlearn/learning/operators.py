@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mqlearn.algorithms.operators import Bellman, Operator
+from mqlearn.algorithms.operators import Bellman, Operator, is_plain
 from mqlearn.errors import SettingError
 from mqlearn.problems.mdp import FiniteMDP
 from mqlearn.problems.operators import Facts, OperatorPoint, apply, fixed_point
@@ -29,7 +29,7 @@ class OnModel:
     @property
     def plain(self) -> bool:
         """Whether it is Bellman's."""
-        return type(self.operator) is Bellman
+        return is_plain(self.operator)
 
     @property
     def name(self) -> str:
@@ -96,7 +96,7 @@ BELLMAN = OnModel(Bellman())
 def on_problem(operator: Operator, mdp: Any, features: Any = None) -> OnModel:
     """The operator on the problem of a run. Raises SettingError where it has no fixed point that errors could be
     measured against: relative with terminal states, most with features, any other than Bellman's without a model."""
-    if type(operator) is Bellman:
+    if is_plain(operator):
         return BELLMAN
     name = type(operator).__name__.lower()
     if not isinstance(mdp, FiniteMDP):

@@ -24,7 +24,7 @@ from mqlearn.learning.metrics import Evaluation, Metric
 from mqlearn.learning.operators import OnModel, on_problem
 from mqlearn.learning.sampling import Sampling, Synchronous
 from mqlearn.learning.simulation import check as check_simulation
-from mqlearn.learning.stateful.check import check, check_on
+from mqlearn.learning.stateful.check import check, check_on, check_operator
 from mqlearn.problems.environments.simulator import Simulator
 from mqlearn.problems.features import Features
 from mqlearn.problems.mdp import FiniteMDP
@@ -87,6 +87,7 @@ class Setup:
         rule = rule.at(self.mdp.discount) if isinstance(rule, Stateful) else rule
         check(rule, self.mdp.discount)
         own = with_state(rule, self.features, self.linear)
+        check_operator(own, self.sampling, self.features, self.operator.operator)
         check_on(self.mdp, own, self.sampling, self.features, self.linear, self.n_seeds)
         return rule
 

@@ -100,12 +100,13 @@ def _build(text: str, *, recorded: bool) -> Cell:
     settings = identity.complete(json.loads(text))
     for plan in ("figure", "tuning"):  # of an experiment, not settings of its cells
         settings.pop(plan, None)
+    from mqlearn.algorithms import Stateful
     from mqlearn.learning.learners import with_state
     from mqlearn.learning.operators import on_problem
     from mqlearn.learning.sampling import Synchronous
     from mqlearn.learning.setup import check_together, resolve_reward
     from mqlearn.learning.stateful.check import check as check_rule
-    from mqlearn.learning.stateful.check import check_on
+    from mqlearn.learning.stateful.check import check_on, check_operator
 
     for group in _GROUPS:  # a label that is not given
         node = settings.get(group)
@@ -156,8 +157,11 @@ def _build(text: str, *, recorded: bool) -> Cell:
         settings["env"]["map"] = list(layout)  # a file is not needed again
     settings["reward"] = resolve_reward(settings["reward"], isinstance(sampling, Synchronous))
     check_together(mdp, sampling, features, settings["reward"], metrics)  # type: ignore  # made: there are no errors
-    on_problem(operator, mdp, features)  # type: ignore
-    check_on(mdp, with_state(rule, features, linear), sampling, features, linear, settings["n_seeds"])  # type: ignore
+    used = on_problem(operator, mdp, features)  # type: ignore
+    own = with_state(rule, features, linear)  # type: ignore
+    check_on(mdp, own, sampling, features, linear, settings["n_seeds"])  # type: ignore
+    own = own.with_step_size(step_size)  # type: ignore
+    check_operator(own.at(discount) if isinstance(own, Stateful) else own, sampling, features, used.operator)  # type: ignore
     initial = {name: tuple(value) if isinstance(value := settings[name], list) else value for name in ("q0", "theta0")}
     arguments = {
         "rule": rule,

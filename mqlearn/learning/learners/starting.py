@@ -43,14 +43,15 @@ def start(
     rule = with_state(rule, features, linear)
     if isinstance(sampling, Synchronous):
         if isinstance(rule, Stateful):
-            return SynchronousStateful(rule, mdp, lanes, seed, initial, mean_reward)
+            return SynchronousStateful(rule, mdp, lanes, seed, initial, mean_reward, operator)
         return SynchronousTable(mdp, lanes, seed, initial, mean_reward, operator)
     if samples is None and features is not None:
         samples = shared_samples(mdp, sampling, features, linear, seed, mean_reward, lanes)
     if isinstance(rule, Stateful):
         if samples is not None:
-            return SharedStateful(rule, samples, features, initial)
-        return ChainStateful(rule, Chain(mdp, sampling, lanes, seed, mean_reward), features, initial, linear.projection)
+            return SharedStateful(rule, samples, features, initial, operator)
+        chain = Chain(mdp, sampling, lanes, seed, mean_reward)
+        return ChainStateful(rule, chain, features, initial, linear.projection, operator)
     if samples is not None:
         if features is None:
             return SharedTable(samples, initial, sampling.clock == "local", operator)

@@ -10,6 +10,7 @@ import numpy as np
 from mqlearn.algorithms.stateful import Stateful
 from mqlearn.learning.chains import Chain, Samples, copied, drop_lanes
 from mqlearn.learning.initial import Initial, initial_values
+from mqlearn.learning.operators import BELLMAN, OnModel
 from mqlearn.learning.stateful.module import Compiled, compiled_step
 from mqlearn.learning.stateful.plain import Pairs, Transition
 from mqlearn.learning.stateful.values import Layout
@@ -27,8 +28,16 @@ class StatefulLearner:
     lanes: Any
 
     def __init__(
-        self, rule: Stateful, mdp: FiniteMDP, features: Any, lanes: np.ndarray, seed: int, initial: Initial
+        self,
+        rule: Stateful,
+        mdp: FiniteMDP,
+        features: Any,
+        lanes: np.ndarray,
+        seed: int,
+        initial: Initial,
+        operator: OnModel,
     ) -> None:
+        self.operator = operator
         self.rule, self.mdp, self.features, self.seed = rule, mdp, features, np.uint32(seed)
         self.names = rule.number_names
         n = len(mdp.pairs) if features is None else features.n_features
@@ -42,7 +51,7 @@ class StatefulLearner:
         self.k = 0
         self.compiled: Compiled | None = None
         entries = None if features is None else (features.active, features.values)
-        self.pairs = Pairs(mdp.pair_offsets, mdp.discount, entries)
+        self.pairs = Pairs(mdp.pair_offsets, mdp.discount, entries, operator.operator)
 
     def _hold(self, z: np.ndarray, others: tuple[np.ndarray, ...]) -> None:
         """Take arrays as the state: z (L, tables, n), others (L, ...), and the sums of z if an average is kept."""
@@ -133,7 +142,8 @@ class _OneTransition(StatefulLearner):
 
     def _compiled(self, source: str) -> Any:
         mode = "asynchronous" if self.features is None else "linear"
-        return compiled_step(self.rule, mode, self.layout, source) if self.rule.compiled else None
+        own = self.operator.operator
+        return compiled_step(self.rule, mode, self.layout, source, own) if self.rule.compiled else None
 
     @property
     def _entries(self) -> tuple[np.ndarray, np.ndarray, np.uint64]:
@@ -176,9 +186,15 @@ class ChainStateful(_OneTransition):
     """From chains of its own: tables or linear features."""
 
     def __init__(
-        self, rule: Stateful, chain: Chain, features: Any, initial: Initial, radius: float | None = None
+        self,
+        rule: Stateful,
+        chain: Chain,
+        features: Any,
+        initial: Initial,
+        radius: float | None = None,
+        operator: OnModel = BELLMAN,
     ) -> None:
-        super().__init__(rule, chain.mdp, features, chain.lanes, int(chain.seed), initial)
+        super().__init__(rule, chain.mdp, features, chain.lanes, int(chain.seed), initial, operator)
         self.chain = chain
         self.radius = radius
         self.greedy = chain.tables.behaviour == _kernels().EPSILON_GREEDY
@@ -197,7 +213,7 @@ class ChainStateful(_OneTransition):
         if self.compiled is not None:
             radius = np.inf if self.radius is None else float(self.radius)
             moved = c.model, c.tables, c.walks, self._entries, radius
-            self.compiled(self.z, self.others, *moved, weights[:n], self.mdp.discount, k, n)
+            self.compiled(self.z, self.others, *moved, weights[:n], self.mdp.discount, k, n, self.operator.compiled)
             return
         numbers = self._numbers(weights[:n])
         if not self.greedy:
@@ -237,8 +253,11 @@ class ChainStateful(_OneTransition):
 class SharedStateful(_OneTransition):
     """From samples that other learners share: tables or linear features, under a non-adaptive behaviour."""
 
-    def __init__(self, rule: Stateful, samples: Samples, features: Any, initial: Initial) -> None:
-        super().__init__(rule, samples.chain.mdp, features, samples.chain.lanes, int(samples.chain.seed), initial)
+    def __init__(
+        self, rule: Stateful, samples: Samples, features: Any, initial: Initial, operator: OnModel = BELLMAN
+    ) -> None:
+        chain = samples.chain
+        super().__init__(rule, chain.mdp, features, chain.lanes, int(chain.seed), initial, operator)
         self.samples = samples
         self.places = np.arange(len(samples.chain.lanes))  # of its lanes among those of the samples
         self.compiled = self._compiled("samples")
@@ -259,7 +278,7 @@ class SharedStateful(_OneTransition):
         drawn = self.samples.block(k, n, self.places)
         self.k = k + n
         if self.compiled is not None:
-            place = self.mdp.discount, k, self.lanes, self.seed
+            place = self.mdp.discount, k, self.lanes, self.seed, self.operator.compiled
             self.compiled(self.z, self.others, self.chain.model, drawn, self._entries, weights[:n], *place)
             return
         self._learn(k, self.lanes, drawn, self._numbers(weights[:n]))
