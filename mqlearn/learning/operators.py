@@ -1,6 +1,6 @@
 """An operator on the problem of a run: what it leaves open filled in, its fixed point, and its form for kernels."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -9,7 +9,7 @@ import numpy as np
 from mqlearn.algorithms.operators import Bellman, Operator, is_plain
 from mqlearn.errors import SettingError
 from mqlearn.problems.mdp import FiniteMDP
-from mqlearn.problems.operators import Facts, OperatorPoint, apply, fixed_point
+from mqlearn.problems.operators import Facts, OperatorPoint, apply, fixed_point, values
 from mqlearn.problems.solvers import optimal
 
 if TYPE_CHECKING:
@@ -47,7 +47,34 @@ class OnModel:
         """What the summary of a run says of the fixed point; nothing for Bellman's."""
         if self.plain:
             return {}
-        return {"operator": {"name": self.name, **described(self.operator, self._point)}}
+        point = self._point
+        return {
+            "operator": {
+                "name": self.name,
+                "fixed_point": self.operator.fixed_point,
+                "residual": point.residual,
+                "certified_error": point.error_bound,
+                "distance_to_q_star": point.distance,
+                "map_to_q_star": point.mapped,
+            }
+        }
+
+    def report(self) -> dict[str, Any]:
+        """What `mqlearn truth` says of the fixed point, values at the start being means; nothing for Bellman's."""
+        if self.plain:
+            return {}
+        point = self._point
+        v = values(self._model, self.operator, point.q)
+        settings = [f"{field.name}={getattr(self.operator, field.name)}" for field in fields(self.operator)]
+        return {
+            "operator": " ".join([self.name, *settings]),
+            "operator_fixed_point": self.operator.fixed_point,
+            "operator_residual": point.residual,
+            "operator_certified_error": point.error_bound,
+            "operator_distance_to_q_star": point.distance,
+            "operator_map_to_q_star": point.mapped,
+            "operator_start_value": float(self._model.start @ v),
+        }
 
     def residuals(self, q: np.ndarray) -> np.ndarray:
         """(n,): sup norms of T q - q over the counted pairs, for tables q (n, S, A)."""
@@ -77,17 +104,6 @@ class OnModel:
             one.counts_terminals,
             self._model.pairs[:, 0].astype(np.uint64),
         )
-
-
-def described(operator: Operator, point: OperatorPoint) -> dict[str, Any]:
-    """What is known of a fixed point."""
-    return {
-        "fixed_point": operator.fixed_point,
-        "residual": point.residual,
-        "certified_error": point.error_bound,
-        "distance_to_q_star": point.distance,
-        "mapped_to_q_star": point.mapped,
-    }
 
 
 BELLMAN = OnModel(Bellman())

@@ -12,7 +12,7 @@ from weakref import WeakKeyDictionary
 from mqlearn.analysis.comparison.selection import EXTENT, SILENT, shown
 from mqlearn.errors import SettingError
 from mqlearn.experiments.settings import identity
-from mqlearn.experiments.settings.recipes import flat, text_of
+from mqlearn.experiments.settings.recipes import flat, operator_text, text_of
 from mqlearn.paths import CONF
 from mqlearn.storage.runs import Run
 
@@ -211,16 +211,6 @@ def _block_text(settings: dict[str, Any]) -> str:
         f"{names['features']}{' features' if not tabular else ''}", f"{names['sampling']} sampling{behaviour}",
     )  # fmt: skip
     return ", ".join(map(str, parts))
-
-
-def operator_text(settings: Mapping[str, Any]) -> str:
-    """The name of the operator and its settings, such as relaxed w=1.1; empty for Bellman's."""
-    own = identity.resolved(settings).get("operator")
-    if own is None:
-        return ""
-    node = settings["operator"]
-    words = [f"{key}={shown(value)}" for key, value in own.items() if key != "_target_" and value is not None]
-    return " ".join([str(node.get("name", node["_target_"])), *words])
 
 
 def named(entries_of_block: Sequence[Entry], name: str) -> list[Entry]:

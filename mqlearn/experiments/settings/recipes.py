@@ -133,6 +133,16 @@ def flat(node: Mapping[str, Any], above: str = "") -> dict[str, Any]:
     return leaves
 
 
+def operator_text(settings: Mapping[str, Any]) -> str:
+    """The name of the operator and its settings, such as relaxed w=1.1; empty for Bellman's."""
+    own = identity.resolved(settings).get("operator")
+    if own is None:
+        return ""
+    node = settings["operator"]
+    words = [f"{key}={written(value)}" for key, value in own.items() if key != "_target_" and value is not None]
+    return " ".join([str(node.get("name", node["_target_"])), *words])
+
+
 def text_of(value: Any) -> str:
     """A value as a text, equal for equal settings."""
     return json.dumps(canonical(value), sort_keys=True, default=str)
