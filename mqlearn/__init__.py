@@ -188,7 +188,8 @@ def _plot(self: Result, metric: str | None = None) -> Any:
     """A Matplotlib figure: mean and 95 % interval of a metric, by default the first, against the iteration."""
     from mqlearn.analysis.figures import quick
 
-    return quick.plot(self.iteration, self.curves, metric)
+    operator = self.facts.get("operator", {}).get("name", "")
+    return quick.plot(self.iteration, self.curves, metric, operator=operator)
 
 
 Result.plot = _plot

@@ -32,8 +32,10 @@ class LoadedRun(runs.Run):
     def plot(self, metric: str | None = None) -> Any:
         """A Matplotlib figure: mean and 95 % interval of a metric, by default the first, against the iteration."""
         from mqlearn.analysis.figures import quick
+        from mqlearn.experiments.settings.recipes import operator_text
 
-        return quick.plot(self.curves["iteration"], self._metrics, metric, title=self.name)
+        operator = operator_text(self.settings).partition(" ")[0]
+        return quick.plot(self.curves["iteration"], self._metrics, metric, self.name, operator)
 
     @property
     def _metrics(self) -> dict[str, np.ndarray]:

@@ -206,7 +206,7 @@ def _block_text(settings: dict[str, Any]) -> str:
     behaviour = f" ({sampling['behaviour']})" if "behaviour" in sampling else ""
     operator = operator_text(settings)
     parts = (
-        names["env"], *([f"operator {operator}"] if operator else []),
+        names["env"], *([f"operator {operator} (errors from its fixed point)"] if operator else []),
         f"discount {settings['discount']:g}", f"{settings['reward']} reward", initial,
         f"{names['features']}{' features' if not tabular else ''}", f"{names['sampling']} sampling{behaviour}",
     )  # fmt: skip

@@ -1,6 +1,6 @@
 """Error against iterations on logarithmic axes, one panel a map: the figure of the tabular rules."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -9,6 +9,7 @@ import numpy as np
 from mqlearn.analysis.figures import parts, style
 from mqlearn.analysis.statistics.intervals import Band, Interval, mean_interval
 from mqlearn.errors import SettingError
+from mqlearn.experiments.settings.recipes import operator_text
 from mqlearn.learning.metric_kinds import kind_of
 
 if TYPE_CHECKING:
@@ -94,10 +95,11 @@ def draw(
     band: Band = "ci95",
     xlabel: str = "iteration $k$",
     metric: str = "q_error",
+    operators: Collection[str] = (),
 ) -> "Figure":
     """Mean over the seeds with a named band, one panel a map, all on one scale, with one legend.
 
-    metric: what the values are; it brings the label and the scale of its axis.
+    metric: what the values are; it brings the label and the scale of its axis.   operators: see `kind_of`.
 
     Iteration 0, which has no place on a logarithmic axis, is the dotted line "start" (a tick of each curve at
     the left edge if they do not start from the same error). A mean is over the finite seeds; where a seed
@@ -107,7 +109,7 @@ def draw(
     curves = [curve for panel in panels for curve in panel.curves]
     if not curves:
         raise SettingError("curves", "[]", "at least one curve")
-    kind = kind_of(metric)
+    kind = kind_of(metric, operators)
     families = {curve.label: curve.family or curve.label for curve in curves}
     looks = style.looks(families)
     intervals = {id(curve): mean_interval(curve.values, band) for curve in curves}
@@ -230,4 +232,5 @@ def from_runs(
         )
         panels.setdefault(one.panel, []).append(curve)
     ordered = [Panel(title, curves) for title, curves in panels.items()]
-    return draw(ordered, band=band, metric=spec["metric"]), data(ordered, band)
+    operators = {operator_text(one.settings).partition(" ")[0] for one in planned}
+    return draw(ordered, band=band, metric=spec["metric"], operators=operators), data(ordered, band)

@@ -18,17 +18,19 @@ if TYPE_CHECKING:
 _INCHES = (6.0, 3.6)
 
 
-def plot(iteration: np.ndarray, curves: Mapping[str, np.ndarray], metric: str | None, title: str = "") -> "Figure":
+def plot(
+    iteration: np.ndarray, curves: Mapping[str, np.ndarray], metric: str | None, title: str = "", operator: str = ""
+) -> "Figure":
     """Mean and 95 % interval over the seeds against the iteration; errors on logarithmic axes.
 
-    curves: metric -> (n_seeds, C), NaN where it was not measured. The figure draws itself in a notebook. Raises
-    SettingError for a metric that there is not.
+    curves: metric -> (n_seeds, C), NaN where it was not measured.   operator: its name, "" for Bellman's. The
+    figure draws itself in a notebook. Raises SettingError for a metric that there is not.
     """
     metric = next(iter(curves)) if metric is None else metric
     if metric not in curves:
         raise SettingError("metric", metric, f"must be one of {', '.join(curves)}{nearest(metric, curves)}")
     values = curves[metric]
-    kind, measured = kind_of(metric), np.isfinite(values).any(axis=0)
+    kind, measured = kind_of(metric, [operator]), np.isfinite(values).any(axis=0)
     x, (mean, low, high, n_finite) = iteration[measured], mean_interval(values[:, measured])
     with style.context():
         figure = _shown()(figsize=_INCHES, layout="constrained")

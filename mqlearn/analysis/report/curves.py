@@ -20,6 +20,7 @@ from mqlearn.analysis.statistics.intervals import mean_interval
 from mqlearn.experiments.plan import Plan, PlannedCell
 from mqlearn.experiments.settings import identity
 from mqlearn.experiments.settings.cell import Cell
+from mqlearn.experiments.settings.recipes import operator_text
 from mqlearn.storage.runs import AXES, Run
 
 _FIRST = ("q_error", "theta_error", "return_start", "return_uniform")  # the first of these that a run has is drawn
@@ -138,9 +139,9 @@ def _drawn(metric: str, members: Sequence[Subject]) -> tuple[Any, dict[str, np.n
             Panel(_typeset(panel), [_curve(one, metric) for one in rivals])
             for panel, rivals in by_panel(members[: heat_map.MOST]).items()
         ]
-        if max(len(panel.curves) for panel in panels) > _CURVES:
-            return heat_map.draw(panels, metric=metric), error_curves.data(panels)
-        return error_curves.draw(panels, metric=metric), error_curves.data(panels)
+        operators = {operator_text(one.run.settings).partition(" ")[0] for one in members}
+        draw = heat_map.draw if max(len(panel.curves) for panel in panels) > _CURVES else error_curves.draw
+        return draw(panels, metric=metric, operators=operators), error_curves.data(panels)
 
 
 def _cell(one: Subject) -> Cell:
