@@ -6,7 +6,7 @@ One seed, one transition at a time; shares no code with the package but for its 
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -64,9 +64,7 @@ def model(name: str, seed: int = 3) -> FiniteMDP:
     return replace(mdp, terminal=np.zeros(9, bool)) if name == "relative" else mdp
 
 
-def target(
-    mdp: FiniteMDP, name: str, q: Sequence[float], pair: int, y: int, r: float, by: Sequence[float] | None = None
-) -> float:
+def target(mdp: FiniteMDP, name: str, q: Any, pair: int, y: Any, r: Any, by: Any = None) -> float:
     """The target of one transition at a table q over the pairs; maxima at the greedy action of `by`."""
     row, q, by = TABLE[name][1], list(map(float, q)), list(map(float, q if by is None else by))
     reward, ahead, here, own, common = row.numbers(mdp.discount)

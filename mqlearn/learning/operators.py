@@ -97,12 +97,12 @@ class OnModel:
 
         one = self.operator
         return kernels.Operator(
-            ("max", "clipped", "mellowmax", "soft").index(one.functional),
-            one.parameter,
-            *map(float, one.numbers(self._model.discount)),
-            ("none", "mean", "least").index(one.scalar),
-            one.counts_terminals,
-            self._model.pairs[:, 0].astype(np.uint64),
+            functional=("max", "clipped", "mellowmax", "soft").index(one.functional),
+            parameter=one.parameter,
+            **{name: float(number) for name, number in one.numbers(self._model.discount)._asdict().items()},
+            scalar=("none", "mean", "least").index(one.scalar),
+            terminals=one.counts_terminals,
+            states=self._model.pairs[:, 0].astype(np.uint64),
         )
 
 

@@ -10,9 +10,9 @@ import pytest
 import twins
 
 import mqlearn as mq
-from mqlearn.algorithms.rule import Rule
+from mqlearn.algorithms.rule import Rule, changed
 from mqlearn.algorithms.stateful import Stateful
-from mqlearn.learning.learners import Linear, shared_samples, start
+from mqlearn.learning.learners import Linear, shared_samples, start, with_state
 from mqlearn.learning.operators import on_problem
 from mqlearn.problems.features import from_matrix
 
@@ -250,6 +250,24 @@ def test_verbs_with_linear_features_are_the_literal_loop(name, compiled):
         a = a + alpha * (to - phi[pair] @ a) * phi[pair]
         b = b + alpha * (by_hand.target(mdp, name, phi @ a, pair, y, r) - phi[pair] @ b) * phi[pair]
     close(made.state["a"][0], a)
+
+
+@pytest.mark.parametrize("name", [name for name in OPERATORS if name != "bellman"])
+@pytest.mark.parametrize("place", ["synchronous", "markovian"])
+def test_the_mean_of_a_minibatch_is_the_same_compiled_and_plain(name, place):
+    """Of three draws at a time: the compiled form adds them in the order of the plain one."""
+    rule = mq.minibatch(mq.SpeedyQ(), 3)
+    sampling, made = PLACES.get(place, mq.Synchronous()), []
+    for compiled in (True, False):
+        own = changed(with_state(rule, None, Linear()), compiled=compiled).at(0.9)
+        mdp = by_hand.model(name)
+        one: Any = start(
+            mdp, sampling, None, Linear(), 7, (-0.5, 0.5), False, LANES, None, own,
+            on_problem(by_hand.TABLE[name][0], mdp),
+        )  # fmt: skip
+        one.advance(0, 20, own.weights(0, 20))
+        made.append(one.state["q"])
+    close(*made)
 
 
 class Plain(Stateful):
