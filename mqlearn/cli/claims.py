@@ -181,14 +181,19 @@ def _test(claim: Claim, need: Needs, cells: Mapping[tuple[str, ...], Any], done:
         cell = cells[tuple(need.lists[ordered, label])]
         return claim_checks.Seen(done[cell.digest], cell, label)
 
+    tests = {
+        "rate": single_runs.rates,
+        "shape": single_runs.shapes,
+        "bound": single_runs.bounds,
+        "floor": single_runs.floors,
+    }
     checks: list[Any] = []
     pairs: list[Any] = []
     for spec in claim.spec["checks"]:
         if spec["test"] == "pairs":
             pairs += claim_pairs.wanted_pairs(spec, need.places, look)
         else:
-            test = {"rate": single_runs.rates, "shape": single_runs.shapes, "bound": single_runs.bounds}[spec["test"]]
-            checks += test(spec, need.places, look)
+            checks += tests[spec["test"]](spec, need.places, look)
     checks = [*claim_pairs.decide(pairs), *checks]
     recorded = {run.digest: run for run in done.values()}
     for check in checks:

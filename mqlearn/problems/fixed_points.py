@@ -17,7 +17,7 @@ import numpy as np
 from mqlearn.checks import are_distributions, finite_number, whole
 from mqlearn.errors import SettingError
 from mqlearn.problems import operators
-from mqlearn.problems.features import Features
+from mqlearn.problems.feature_rows import Features
 from mqlearn.problems.linear_roots import ROOT, OperatorSystem, System
 from mqlearn.problems.mdp import FiniteMDP, bellman
 from mqlearn.problems.solvers import ConvergenceError, _chain, _factor, optimal

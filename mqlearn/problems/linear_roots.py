@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mqlearn.problems import operators
-from mqlearn.problems.features import Features, null_space
+from mqlearn.problems.feature_rows import Features, null_space
 from mqlearn.problems.mdp import FiniteMDP, greedy, state_values, table_of_pairs
 
 ROOT = 1e-9  # |gbar_j| / (sum of the sizes of its terms) of a root; solved ones have about 1e-15

@@ -21,12 +21,14 @@ _CHECKS = {
     "rate": ("of", "quantity", "metric", "power", "window", "exponent", "resolution"),
     "shape": ("of", "quantity", "metric", "power", "window"),
     "bound": ("of", "quantity", "delta", "corrected"),
+    "floor": ("of", "quantity", "within"),
 }
 _NEEDED = {
     "pairs": ("a", "b"),
     "rate": ("of", "window", "exponent"),
     "shape": ("of", "window"),
     "bound": ("of", "delta"),
+    "floor": ("of", "within"),
 }
 
 

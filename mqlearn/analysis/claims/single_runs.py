@@ -1,15 +1,15 @@
-"""Checks of one run: the speed and the shape of its curve, and the bound of Theorem 3."""
+"""Checks of one run: the speed and the shape of its curve, the bound of Theorem 3, the floor of all rules."""
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from mqlearn.analysis.claims.checks import FAILS, HOLDS, LEVEL, OPEN, ClaimCheck, Look, Seen, quantity
 from mqlearn.analysis.comparison.seed_values import Question, metric_of
 from mqlearn.analysis.statistics import survival
-from mqlearn.analysis.statistics.intervals import Estimate
+from mqlearn.analysis.statistics.intervals import Estimate, bootstrap_interval
 from mqlearn.errors import SettingError
 
 ABOVE_FLOOR = 10.0  # times the size of the neighbourhood: there the transient ends
@@ -23,32 +23,7 @@ def rates(spec: Mapping[str, Any], places: Sequence[Mapping[str, str]], look: Lo
     log(1 - 2 alpha delta) an iteration, of Theorem 1. Holds if the interval of the slope lies below it (faster), or
     contains it and is narrower than `resolution` times its size. The intervals of one check hold together (Bonferroni).
     """
-    checks = []
-    level = 1 - LEVEL / (len(places) * len(spec["of"]))
-    for said, seen in _looked_at(spec, places, look):
-        metric, iteration, curves, window = _curves(spec, seen)
-        if not window:
-            checks.append(_without_window(said, seen, metric))
-            continue
-        power = spec.get("power", 1)
-        if spec["exponent"] == "contraction":
-            exponent = math.log1p(-2 * seen.cell.settings["step_size"]["alpha"] * contraction_of(seen.cell))
-            # The slope on k by that on log of exp(k / T), which is what `rate` knows.
-            end = seen.cell.settings["iterations"]
-            found = _rate(np.exp(iteration / end), curves, tuple(math.exp(k / end) for k in window), level)
-            found = found._replace(value=found.value / end, low=found.low / end, high=found.high / end)
-            unit = "log E error^2 an iteration"
-        else:
-            exponent, found = float(spec["exponent"]), _rate(iteration, curves, window, level)
-            unit = f"log mean {metric}^{power} on log k"
-        outcome = rate_outcome(found.low, found.high, exponent, spec.get("resolution", 0.5))
-        evidence = {
-            "slope": found.value, "low": found.low, "high": found.high, "level": level,
-            "exponent": exponent, "unit": unit, "window": list(window), "n_finite": found.n_finite,
-            "metric": metric, "digests": [seen.run.digest],
-        }  # fmt: skip
-        checks.append(ClaimCheck(said, outcome, evidence, bool(spec.get("aside"))))
-    return checks
+    return _judged(spec, places, look, _speed)
 
 
 def shapes(spec: Mapping[str, Any], places: Sequence[Mapping[str, str]], look: Look) -> list[ClaimCheck]:
@@ -58,21 +33,7 @@ def shapes(spec: Mapping[str, Any], places: Sequence[Mapping[str, str]], look: L
     on k leaves less, in the interval over resampled seeds of the logarithm of the ratio of the residual sums; fails if
     the line on log k does. The intervals of one check hold together (Bonferroni).
     """
-    checks = []
-    level = 1 - LEVEL / (len(places) * len(spec["of"]))
-    for said, seen in _looked_at(spec, places, look):
-        metric, iteration, curves, window = _curves(spec, seen)
-        if not window:
-            checks.append(_without_window(said, seen, metric))
-            continue
-        found = survival.exponential_against_power(iteration, curves, window, level)
-        outcome = HOLDS if found.low > 0 else FAILS if found.high < 0 else OPEN
-        evidence = {
-            "log_residual_ratio": found.value, "low": found.low, "high": found.high, "level": level,
-            "window": list(window), "n_finite": found.n_finite, "metric": metric, "digests": [seen.run.digest],
-        }  # fmt: skip
-        checks.append(ClaimCheck(said, outcome, evidence, bool(spec.get("aside"))))
-    return checks
+    return _judged(spec, places, look, _shape)
 
 
 def transient(iteration: np.ndarray, mean: np.ndarray) -> tuple[float, ...]:
@@ -87,6 +48,63 @@ def transient(iteration: np.ndarray, mean: np.ndarray) -> tuple[float, ...]:
     first = int(low.argmax()) if low.any() else len(mean)
     last = int(near.argmax()) if near.any() else len(mean)
     return (float(iteration[first]), float(iteration[last - 1])) if last - first >= FEWEST else ()
+
+
+class _OnWindow(NamedTuple):
+    """curves (n_seeds, C) of error^power at `iteration` (C,), and the window in iterations, empty if there is none."""
+
+    metric: str
+    iteration: np.ndarray
+    curves: np.ndarray
+    window: tuple[float, ...]
+
+
+# Outcome, estimate at a level, its name, and what else is evidence.
+_Judge = Callable[[Mapping[str, Any], Seen, _OnWindow, float], tuple[str, Estimate, str, dict[str, Any]]]
+
+
+def _judged(
+    spec: Mapping[str, Any], places: Sequence[Mapping[str, str]], look: Look, judge: _Judge
+) -> list[ClaimCheck]:
+    """A check of each run on its window; open where it has none."""
+    checks = []
+    level = 1 - LEVEL / (len(places) * len(spec["of"]))
+    for said, seen in _looked_at(spec, places, look):
+        on = _on_window(spec, seen)
+        if not on.window:
+            checks.append(_without_window(said, seen, on.metric))
+            continue
+        outcome, found, name, more = judge(spec, seen, on, level)
+        evidence = {
+            name: found.value, "low": found.low, "high": found.high, "level": level, **more,
+            "window": list(on.window), "n_finite": found.n_finite, "metric": on.metric, "digests": [seen.run.digest],
+        }  # fmt: skip
+        checks.append(ClaimCheck(said, outcome, evidence, bool(spec.get("aside"))))
+    return checks
+
+
+def _speed(
+    spec: Mapping[str, Any], seen: Seen, on: _OnWindow, level: float
+) -> tuple[str, Estimate, str, dict[str, Any]]:
+    if spec["exponent"] == "contraction":
+        exponent = math.log1p(-2 * seen.cell.settings["step_size"]["alpha"] * contraction_of(seen.cell))
+        # The slope on k by that on log of exp(k / T), which is what `rate` knows.
+        end = seen.cell.settings["iterations"]
+        found = _rate(np.exp(on.iteration / end), on.curves, tuple(math.exp(k / end) for k in on.window), level)
+        found = found._replace(value=found.value / end, low=found.low / end, high=found.high / end)
+        unit = "log E error^2 an iteration"
+    else:
+        exponent, found = float(spec["exponent"]), _rate(on.iteration, on.curves, on.window, level)
+        unit = f"log mean {on.metric}^{spec.get('power', 1)} on log k"
+    outcome = rate_outcome(found.low, found.high, exponent, spec.get("resolution", 0.5))
+    return outcome, found, "slope", {"exponent": exponent, "unit": unit}
+
+
+def _shape(
+    spec: Mapping[str, Any], seen: Seen, on: _OnWindow, level: float
+) -> tuple[str, Estimate, str, dict[str, Any]]:
+    found = survival.exponential_against_power(on.iteration, on.curves, on.window, level)
+    return HOLDS if found.low > 0 else FAILS if found.high < 0 else OPEN, found, "log_residual_ratio", {}
 
 
 def _without_window(said: dict[str, str], seen: Seen, metric: str) -> ClaimCheck:
@@ -104,15 +122,15 @@ def _looked_at(
     return [({**here, **quantity(spec), "rule": label}, look(here, label)) for here, label in of]
 
 
-def _curves(spec: Mapping[str, Any], seen: Seen) -> tuple[str, np.ndarray, np.ndarray, tuple[float, ...]]:
-    """Metric, iterations, curves of error^power (n_seeds, C), and the window in iterations, empty if there is none."""
+def _on_window(spec: Mapping[str, Any], seen: Seen) -> _OnWindow:
     metric = metric_of(Question(metric=spec.get("metric")), seen.run)
     iteration, curves = seen.run.curves["iteration"], seen.run.curves[metric] ** spec.get("power", 1)
     if spec["window"] == "transient":
         finite = curves[np.isfinite(curves).all(axis=1)]
-        return metric, iteration, curves, transient(iteration, finite.mean(axis=0)) if len(finite) else ()
+        window = transient(iteration, finite.mean(axis=0)) if len(finite) else ()
+        return _OnWindow(metric, iteration, curves, window)
     end = seen.cell.settings["iterations"]
-    return metric, iteration, curves, tuple(share * end for share in spec["window"])
+    return _OnWindow(metric, iteration, curves, tuple(share * end for share in spec["window"]))
 
 
 def _rate(iteration: np.ndarray, curves: np.ndarray, window: Sequence[float], level: float) -> Estimate:
@@ -170,4 +188,31 @@ def bounds(spec: Mapping[str, Any], places: Sequence[Mapping[str, str]], look: L
             "metric": "q_error", "digests": [seen.run.digest],
         }  # fmt: skip
         checks.append(ClaimCheck(said, HOLDS if share <= spec["delta"] else FAILS, evidence))
+    return checks
+
+
+def floors(spec: Mapping[str, Any], places: Sequence[Mapping[str, str]], look: Look) -> list[ClaimCheck]:
+    """The root mean square error at T, over seeds and pairs, over that of the least covariance in the limit.
+
+    sqrt(T) times the error is compared with the exact floor of `theory.asymptotic`, for synchronous sampling and rules
+    of one sample a pair and iteration. Holds if the interval of the ratio lies below `within`, fails if it lies above;
+    the intervals of one check hold together (Bonferroni).
+    """
+    from mqlearn.theory.asymptotic import floor
+
+    checks = []
+    level = 1 - LEVEL / (len(places) * len(spec["of"]))
+    for said, seen in _looked_at(spec, places, look):
+        least = floor(seen.cell.mdp, seen.cell.settings["reward"])
+        squares = seen.run.curves["q_error_l2"][:, -1] ** 2
+        found = bootstrap_interval(squares, level=level)
+        scale = seen.cell.settings["iterations"] / (len(least.pairs) * least.floor_rms_sqrt_k**2)
+        ratio, low, high = (math.sqrt(scale * max(end, 0.0)) for end in (found.value, found.low, found.high))
+        outcome = HOLDS if high < spec["within"] else FAILS if low > spec["within"] else OPEN
+        evidence = {
+            "ratio_to_floor": ratio, "low": low, "high": high, "level": level, "within": spec["within"],
+            "floor_rms_sqrt_k": least.floor_rms_sqrt_k, "tied_states": least.tied_states,
+            "n_finite": found.n_finite, "metric": "q_error_l2", "digests": [seen.run.digest],
+        }  # fmt: skip
+        checks.append(ClaimCheck(said, outcome, evidence, bool(spec.get("aside"))))
     return checks

@@ -99,7 +99,9 @@ def place(one: ClaimAnswer) -> str:
     return f"{'ours, on ' if one.claim.spec.get('ours') else ''}{one.claim.spec['place']}"
 
 
-_KINDS = {"slope": "rate", "log_residual_ratio": "shape", "bound_at_T": "bound", "reason": "none"}
+_KINDS = {
+    "slope": "rate", "log_residual_ratio": "shape", "bound_at_T": "bound", "ratio_to_floor": "floor", "reason": "none"
+}  # fmt: skip
 
 
 def _kind(check: ClaimCheck) -> str:
@@ -119,6 +121,11 @@ def _numbers(kind: str, own: Sequence[dict[str, Any]]) -> str:
         vacuous = f"; vacuous in {empty} of {len(own)}: the bound is {least} times the initial error at its least"
         return (
             f"error at most {_n(max(e['largest_error_over_bound'] for e in own))} of the bound{vacuous * bool(empty)}"
+        )
+    if kind == "floor":
+        ends = _range([e[end] for e in own for end in ("low", "high")])
+        return (
+            f"rms error {_range([e['ratio_to_floor'] for e in own])} times that of the floor (intervals within {ends})"
         )
     if kind == "none":
         return own[0]["reason"]
@@ -176,8 +183,10 @@ METHOD = (
     f"over all pairs of the claim; level {LEVEL:g}; seeds_needed: for a power of 0.8, if the difference is as "
     "observed. The sign-flip test supposes differences that are symmetric about 0 if nothing differs; medians are told "
     "beside the means. slopes: percentile bootstrap over seeds, all slopes of a check together at 95 % (Bonferroni). "
-    "shapes: log of the residual sum of squares of log error on log k, over that on k, interval likewise. A window "
-    "named transient goes from half of the initial value to 10 times the mean over the second half of the run. "
+    "floors: root mean square error over seeds and pairs, times sqrt(T), over that of the least covariance, which is "
+    "exact; bootstrap over seeds, likewise. shapes: log of the residual sum of squares of log error on log k, over "
+    "that on k, interval likewise. A window named transient goes from half of the initial value to 10 times the mean "
+    "over the second half of the run. "
     "digests: the first 16 digits of those of the runs"
 )
 LEGEND = (

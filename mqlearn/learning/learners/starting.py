@@ -17,7 +17,7 @@ from mqlearn.learning.operators import BELLMAN, OnModel
 from mqlearn.learning.sampling import Sampling, Synchronous
 from mqlearn.learning.stateful.learners import ChainStateful, SharedStateful
 from mqlearn.learning.stateful.sweeps import SynchronousStateful
-from mqlearn.problems.features import Features
+from mqlearn.problems.feature_rows import Features
 from mqlearn.problems.mdp import FiniteMDP
 
 

@@ -1,18 +1,18 @@
 """Learners of rules with state of their own: what is remembered of each seed, and how samples reach the step."""
 
-import copy
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from types import SimpleNamespace
 from typing import Any, Self
 
 import numpy as np
 
 from mqlearn.algorithms.stateful import Stateful
-from mqlearn.learning.chains import Chain, Samples, copied, drop_lanes
+from mqlearn.learning.chains import Chain, Samples
 from mqlearn.learning.initial import Initial, initial_values
 from mqlearn.learning.operators import BELLMAN, OnModel
+from mqlearn.learning.sources import FromSamples, OnChain
 from mqlearn.learning.stateful.module import Compiled, compiled_step
-from mqlearn.learning.stateful.plain import Pairs, Transition
+from mqlearn.learning.stateful.plain import Pairs, Transition, measured, project
 from mqlearn.learning.stateful.values import Layout
 from mqlearn.problems.mdp import FiniteMDP, table_of_pairs
 
@@ -127,18 +127,15 @@ class StatefulLearner:
         self._hold(*(np.ascontiguousarray(self.z[mask]), tuple(np.ascontiguousarray(one[mask]) for one in self.others)))
 
     def _uniform(self, k: int, lane: int) -> np.ndarray | None:
-        """(4,) numbers in [0, 1) of iteration k, if the rule draws some of its own."""
-        kernels = _kernels()
-        if not self.rule.draws_own:
-            return None
-        return kernels.lane_words(k, 1, np.uint32(lane), self.seed, _stream("own"))[:, 0] / 2.0**32
+        return own_uniforms(self.rule, k, lane, self.seed)
 
 
 class _OneTransition(StatefulLearner):
     """One transition an iteration. Abstract."""
 
     chain: Chain
-    radius: float | None = None  # of the ball that the measured parameter is kept in
+    radius = np.inf  # of the ball
+    kept: Sequence[str] = ()  # in which these are kept, see `measured`
 
     def _compiled(self, source: str) -> Any:
         mode = "asynchronous" if self.features is None else "linear"
@@ -160,8 +157,8 @@ class _OneTransition(StatefulLearner):
             transitions = self._transitions(k, lane, samples[row])
             for sample, c in zip(transitions, numbers, strict=True):
                 self.rule.step(z, sample, c)
-                if self.radius is not None:
-                    project(self.rule.estimate(z), self.radius)
+                for name in self.kept:
+                    project(getattr(z, name), self.radius)
                 self._sum(row)
 
     def _transitions(self, k: int, lane: int, samples: np.ndarray) -> Iterator[Transition]:
@@ -182,7 +179,7 @@ class _OneTransition(StatefulLearner):
         return y, r
 
 
-class ChainStateful(_OneTransition):
+class ChainStateful(OnChain, _OneTransition):
     """From chains of its own: tables or linear features."""
 
     def __init__(
@@ -194,25 +191,18 @@ class ChainStateful(_OneTransition):
         radius: float | None = None,
         operator: OnModel = BELLMAN,
     ) -> None:
-        super().__init__(rule, chain.mdp, features, chain.lanes, int(chain.seed), initial, operator)
+        _OneTransition.__init__(self, rule, chain.mdp, features, chain.lanes, int(chain.seed), initial, operator)
         self.chain = chain
-        self.radius = radius
+        if radius is not None:
+            self.radius, self.kept = float(radius), measured(rule, vars(self.of_seed(0)))
         self.greedy = chain.tables.behaviour == _kernels().EPSILON_GREEDY
         self.compiled = self._compiled("greedy chain" if self.greedy else "chain")
-
-    @property
-    def lanes(self) -> np.ndarray:
-        return self.chain.lanes
-
-    def chain_state(self) -> tuple[np.ndarray, np.ndarray]:
-        return self.chain.states, self.chain.visits
 
     def advance(self, k: int, n: int, weights: np.ndarray) -> None:
         kernels, c = _kernels(), self.chain
         self.k = k + n
         if self.compiled is not None:
-            radius = np.inf if self.radius is None else float(self.radius)
-            moved = c.model, c.tables, c.walks, self._entries, radius
+            moved = c.model, c.tables, c.walks, self._entries, self.radius
             self.compiled(self.z, self.others, *moved, weights[:n], self.mdp.discount, k, n, self.operator.compiled)
             return
         numbers = self._numbers(weights[:n])
@@ -240,39 +230,25 @@ class ChainStateful(_OneTransition):
         return np.array(pairs, np.uint64)
 
     def copy(self) -> Self:
-        other = copy.copy(self)
-        other.chain = copied(self.chain)
+        other = super().copy()
         self._copy_state(other)
         return other
 
     def keep(self, mask: np.ndarray) -> None:
-        drop_lanes(self.chain, mask)
+        super().keep(mask)
         self._keep_state(mask)
 
 
-class SharedStateful(_OneTransition):
+class SharedStateful(FromSamples, _OneTransition):
     """From samples that other learners share: tables or linear features, under a non-adaptive behaviour."""
 
     def __init__(
         self, rule: Stateful, samples: Samples, features: Any, initial: Initial, operator: OnModel = BELLMAN
     ) -> None:
+        FromSamples.__init__(self, samples)
         chain = samples.chain
-        super().__init__(rule, chain.mdp, features, chain.lanes, int(chain.seed), initial, operator)
-        self.samples = samples
-        self.places = np.arange(len(samples.chain.lanes))  # of its lanes among those of the samples
+        _OneTransition.__init__(self, rule, chain.mdp, features, chain.lanes, int(chain.seed), initial, operator)
         self.compiled = self._compiled("samples")
-
-    @property
-    def lanes(self) -> np.ndarray:
-        return self.chain.lanes[self.places]
-
-    @property
-    def chain(self) -> Chain:
-        """Of all lanes of the samples, where the last block ends."""
-        return self.samples.chain
-
-    def chain_state(self) -> tuple[np.ndarray, np.ndarray]:
-        return self.samples.chain_state(self.k, self.places)
 
     def advance(self, k: int, n: int, weights: np.ndarray) -> None:
         drawn = self.samples.block(k, n, self.places)
@@ -284,23 +260,20 @@ class SharedStateful(_OneTransition):
         self._learn(k, self.lanes, drawn, self._numbers(weights[:n]))
 
     def copy(self) -> Self:
-        """A copy that learns from the same samples: the two must stay within one block."""
-        other = copy.copy(self)
+        other = super().copy()
         self._copy_state(other)
         return other
 
     def keep(self, mask: np.ndarray) -> None:
-        self.places = self.places[mask]
+        super().keep(mask)
         self._keep_state(mask)
 
 
-def project(theta: np.ndarray, radius: float) -> None:
-    """theta onto the ball of this radius, in place."""
-    norm = 0.0
-    for x in theta.tolist():
-        norm += x * x
-    if norm > radius * radius:
-        theta *= radius / np.sqrt(norm)
+def own_uniforms(rule: Stateful, k: int, lane: int, seed: np.uint32) -> np.ndarray | None:
+    """(4,) numbers in [0, 1) of iteration k, if the rule draws some of its own."""
+    if not rule.draws_own:
+        return None
+    return _kernels().lane_words(k, 1, np.uint32(lane), seed, _stream("own"))[:, 0] / 2.0**32
 
 
 def _kernels() -> Any:

@@ -23,6 +23,7 @@ from mqlearn.algorithms.operators import Operator
 from mqlearn.algorithms.stateful import Stateful
 from mqlearn.errors import SettingError
 from mqlearn.learning.stateful.loops import HEAD, LOOPS
+from mqlearn.learning.stateful.plain import measured
 from mqlearn.learning.stateful.point_verbs import BELLMAN, BEYOND, KEPT, PointVerbs
 from mqlearn.learning.stateful.source import Step
 from mqlearn.learning.stateful.sweep_verbs import SweepVerbs
@@ -166,20 +167,20 @@ def _further_draws(rule: Stateful, verbs: Any) -> list[str]:
 
 
 def _projection(rule: Stateful, layout: Layout) -> list[str]:
-    """Statements that keep the measured parameter in its ball; none if it is a combination, which has no projection."""
-    value, _ = _formula(rule, "estimate", layout)
-    if value.kind != TABLE:
-        return []
-    return [
-        "if radius < np.inf:",
-        "    norm = 0.0",
-        "    for p in range(n):",
-        f"        norm += {value.entry} * {value.entry}",
-        "    if norm > radius * radius:",
-        "        shrink = radius / np.sqrt(norm)",
-        "        for p in range(n):",
-        f"            {value.entry} *= shrink",
-    ]
+    """Statements that keep each table that is measured in the ball."""
+    names = measured(rule, {name: np.zeros(shape) for name, shape in layout.shapes.items()})
+    lines: list[str] = []
+    for row in (layout.tables.index(name) for name in names if name in layout.tables):
+        lines += [
+            "    norm = 0.0",
+            "    for p in range(n):",
+            f"        norm += z[{row}, p] * z[{row}, p]",
+            "    if norm > radius * radius:",
+            "        shrink = radius / np.sqrt(norm)",
+            "        for p in range(n):",
+            f"            z[{row}, p] *= shrink",
+        ]
+    return ["if radius < np.inf:", *lines] if lines else []
 
 
 def _greedy(rule: Stateful, layout: Layout, linear: bool) -> list[str]:

@@ -47,9 +47,10 @@ class Value:
 
 
 class Layout:
-    """Which arrays of a state lie in z as rows, `tables`, and how many axes the `others` have."""
+    """Which arrays of a state, of these `shapes`, lie in z as rows, `tables`, and how many axes the `others` have."""
 
     def __init__(self, shapes: dict[str, tuple[int, ...]], n: int) -> None:
+        self.shapes = shapes
         self.tables = [name for name, shape in shapes.items() if shape == (n,)]
         self.others = {name: len(shape) for name, shape in shapes.items() if shape != (n,)}
 
