@@ -105,7 +105,12 @@ class Operator:
 
 @dataclass(frozen=True)
 class Bellman(Operator):
-    """r + g max_v Q(y, v): fixed point Q*."""
+    """Bellman's optimality operator, the target of every rule unless another one is asked for.
+
+        r + g max_v Q(y, v)
+
+    Fixed point Q*; it contracts by g.
+    """
 
     with_features: ClassVar[bool] = True
 
@@ -122,7 +127,9 @@ class Relaxed(Operator):
         w (r + g max_v Q(y, v)) + (1 - w) max_v Q(x, v)
 
     Fixed point w Q* + (1 - w) V*(x): values and greedy actions are right, Q* is not. It contracts by 1 - w + w g up to
-    w* = 1 / (1 - g min P(x | x, u)). Raises SettingError for a w that is not positive.
+    w* = 1 / (1 - g min P(x | x, u)).
+
+    w: relaxation, above 0; beyond w* the rule may diverge. Raises SettingError.
     """
 
     w: float = 0.9
@@ -160,7 +167,9 @@ class Relative(Operator):
 
     Fixed point H*, Q* = H* + kappa <mu, H*> / (1 - g). It contracts in the span seminorm only. Constants are
     multiplied by g - kappa, which has to lie between -1 and 1. A terminal state, whose value is held at 0, would give
-    it another fixed point: it is refused. Raises SettingError.
+    it another fixed point: it is refused.
+
+    kappa: between g - 1 and g + 1. Raises SettingError.
     """
 
     kappa: float = 0.5
@@ -196,8 +205,9 @@ class Robust(Operator):
 
         r + g (1 - R) max_v Q(y, v) + g R min_x V(x)
 
-    Fixed point: Q* of the kernel (1 - R) P + R e_z, z the state of least V. `terminals`: whether that may be a terminal
-    state, of value 0. Raises SettingError for a radius that is not in [0, 1).
+    Fixed point: Q* of the kernel (1 - R) P + R e_z, z the state of least V.
+
+    radius: R, in [0, 1).   terminals: whether z may be a terminal state, of value 0. Raises SettingError.
     """
 
     radius: float = 0.1
@@ -235,8 +245,9 @@ class Advantage(Operator):
 
         r + g max_v Q(y, v) - a (max_v Q(x, v) - Q(x, u))
 
-    Fixed point V* - (V* - Q*) / (1 - a): gaps between actions grow. No contraction is proven. Raises SettingError for
-    an a that is not in [0, 1).
+    Fixed point V* - (V* - Q*) / (1 - a): gaps between actions grow. No contraction is proven.
+
+    a: in [0, 1). Raises SettingError.
     """
 
     a: float = 0.5
@@ -264,8 +275,9 @@ class Mellowmax(Operator):
 
         r + g log(mean_v exp(omega Q(y, v))) / omega,   the mean over the admissible actions
 
-    Its fixed point lies below Q*, by at most log(A)/omega g/(1-g). Raises SettingError for an omega that is not
-    positive.
+    Its fixed point lies below Q*, by at most log(A)/omega g/(1-g).
+
+    omega: above 0; the larger, the nearer to the max. Raises SettingError.
     """
 
     omega: float = 10.0
@@ -287,7 +299,10 @@ class Mellowmax(Operator):
 
 @dataclass(frozen=True)
 class Soft(Mellowmax):
-    """log sum exp in place of the max (soft Q-learning): as `Mellowmax` without the mean, and above Q*."""
+    """log sum exp in place of the max (soft Q-learning): as `Mellowmax` without the mean, and above Q*.
+
+    omega: above 0; the larger, the nearer to the max. Raises SettingError.
+    """
 
     functional: ClassVar[str] = "soft"
     fixed_point: ClassVar[str] = "the smoothed Q, above Q*"
@@ -298,7 +313,9 @@ class Truncated(Operator):
     """V clipped to [-bound, bound]:  r + g clip(max_v Q(y, v)).
 
     Fixed point Q* if and only if bound >= max |V*|. The default, R/(1-g) with R the largest |r|, always suffices; 1/(1
-    - g) does so for |r| <= 1 only. Raises SettingError for a bound that is not positive.
+    - g) does so for |r| <= 1 only.
+
+    bound: above 0, None for the default. Raises SettingError.
     """
 
     bound: float | None = None

@@ -13,7 +13,16 @@ GROUPS = ("env", "algorithm", "operator", "step_size", "sampling", "features", "
 _NEEDED = ("env", "algorithm", "step_size", "sampling", "features", "discount", "iterations", "n_seeds", "seed")
 _STATES = ("finished", "diverged", "failed", "killed")
 _DEEPEST = 20
-_TABLES = {"q": 3, "theta": 2, "theta_average": 2, "error_iteration": 1, "error_tables": 3, "visits": 2}
+_TABLES = {
+    "q": 3,
+    "acting": 3,
+    "theta": 2,
+    "theta_average": 2,
+    "theta_acting": 2,
+    "error_iteration": 1,
+    "error_tables": 3,
+    "visits": 2,
+}
 
 
 def _text(value: Any) -> bool:

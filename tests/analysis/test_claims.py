@@ -5,6 +5,7 @@ import json
 import re
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -283,8 +284,8 @@ def test_a_floor_is_held_against_errors_of_a_known_covariance(scale, expected):
     least = asymptotic.floor(mdp)
     errors = np.random.default_rng(1).multivariate_normal(np.zeros(len(least.sigma)), least.sigma / end, size=2000)
     norms = scale * np.linalg.norm(errors, axis=1, keepdims=True)
-    run = SimpleNamespace(curves={"q_error_l2": norms}, digest="d")
-    cell = SimpleNamespace(mdp=mdp, settings={"reward": "mean", "iterations": end})
+    run: Any = SimpleNamespace(curves={"q_error_l2": norms}, digest="d")
+    cell: Any = SimpleNamespace(mdp=mdp, settings={"reward": "mean", "iterations": end})
     (check,) = single_runs.floors({"of": ["rule"], "within": 1.1}, [{}], lambda place, label: Seen(run, cell, label))
     assert check.outcome == expected
     assert check.evidence["ratio_to_floor"] == pytest.approx(scale, rel=0.05)

@@ -79,9 +79,17 @@ class StatefulLearner:
     def tables(self) -> np.ndarray:
         return self._tables(self.rule.estimate)
 
+    @property
+    def _acts_on_its_own(self) -> bool:
+        return type(self.rule).acting is not Stateful.acting
+
     def acting_tables(self) -> np.ndarray | None:
-        own = type(self.rule).acting is not Stateful.acting
-        return self._tables(self.rule.acting) if own else None
+        return self._tables(self.rule.acting) if self._acts_on_its_own else None
+
+    @property
+    def theta_acting(self) -> np.ndarray | None:
+        """(L, d): the parameter whose greedy actions are taken; None for tables, and where that is `theta`."""
+        return self._of_all(self.rule.acting) if self.features is not None and self._acts_on_its_own else None
 
     @property
     def theta(self) -> np.ndarray | None:

@@ -60,7 +60,7 @@ class SimulatedStateful(SimulatedLearner):
         """
         n, n_axes, n_actions = len(transitions), len(self.features.low), self.features.n_actions
         points = transitions[:, : 2 * n_axes]
-        sound = np.isfinite(points).all(1)
+        sound: Any = np.isfinite(points).all(1)  # (2n,)
         index, value = self.features.many(np.nan_to_num(points).reshape(2 * n, n_axes))
         actions, offsets = np.arange(n_actions), np.array([0, 1, 1 + n_actions, 1 + n_actions])
         for j, (*_, u, reward, terminal) in enumerate(transitions.tolist()):
