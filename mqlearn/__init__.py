@@ -37,6 +37,16 @@ if TYPE_CHECKING:
         averaged,
         minibatch,
     )
+    from mqlearn.algorithms.operators import (
+        Advantage,
+        Bellman,
+        Mellowmax,
+        Relative,
+        Relaxed,
+        Robust,
+        Soft,
+        Truncated,
+    )
     from mqlearn.algorithms.step_sizes import Constant, Harmonic, InverseSqrt, Matched, Polynomial, RescaledLinear
     from mqlearn.analysis.library import compare, load
     from mqlearn.cli.library import bench
@@ -89,7 +99,9 @@ __all__ = [
     "PID",
     "AMSGrad",
     "Adam",
+    "Advantage",
     "AveragingQ",
+    "Bellman",
     "Constant",
     "DoubleQ",
     "Evaluation",
@@ -102,6 +114,7 @@ __all__ = [
     "Linear",
     "Markovian",
     "Matched",
+    "Mellowmax",
     "MoVI",
     "MomentumQ",
     "MomentumQLinear",
@@ -112,16 +125,21 @@ __all__ = [
     "PolSA",
     "Polynomial",
     "QLearning",
+    "Relative",
+    "Relaxed",
     "Replay",
     "RescaledLinear",
     "Residual",
     "Result",
+    "Robust",
     "RootSA",
     "Rule",
     "SettingError",
+    "Soft",
     "SpeedyQ",
     "Stateful",
     "Synchronous",
+    "Truncated",
     "VarianceReduced",
     "Zap",
     "aggregation",
@@ -180,6 +198,7 @@ _PLACES = {
             "Nesterov Periodic Phased PolSA QLearning Residual RootSA Rule SpeedyQ Stateful VarianceReduced Zap "
             "averaged minibatch"
         ),
+        "algorithms.operators": "Advantage Bellman Mellowmax Relative Relaxed Robust Soft Truncated",
         "algorithms.step_sizes": "Constant Harmonic InverseSqrt Matched Polynomial RescaledLinear",
         "analysis.library": "compare load",
         "cli.library": "bench",

@@ -37,9 +37,11 @@ class LoadedRun(runs.Run):
         """
         from mqlearn.analysis import axis as axes
         from mqlearn.analysis.figures import quick
+        from mqlearn.experiments.settings.recipes import operator_text
 
+        operator = operator_text(self.settings).partition(" ")[0]
         choice("axis", axis, axes.KINDS)
-        return quick.plot({axis: axes.positions(self, axis)}, self._metrics, metric, axis, title=self.name)
+        return quick.plot({axis: axes.positions(self, axis)}, self._metrics, metric, axis, self.name, operator)
 
     @property
     def _metrics(self) -> dict[str, np.ndarray]:

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from mqlearn.algorithms import MomentumQ, MomentumQLinear, NeSA, QLearning, Rule, SpeedyQ
+from mqlearn.algorithms.operators import is_plain
 from mqlearn.algorithms.step_sizes import Harmonic, RescaledLinear
 from mqlearn.errors import SettingError
 from mqlearn.experiments.settings.cell import Cell
@@ -21,7 +22,11 @@ _FLOPS = 3e10  # a second
 
 
 def predictions(cell: Cell, run: Run | None) -> dict[str, Any]:
-    """All that `mqlearn theory` says, for JSON. Raises SettingError for a model too large, or a rule with state."""
+    """All that `mqlearn theory` says, for JSON. Raises SettingError for a model too large, a rule with state, or an
+    operator other than Bellman's."""
+    if not is_plain(cell.run_arguments["operator"]):
+        expected = "is another operator than Bellman's, of which alone theory speaks; use operator=bellman"
+        raise SettingError("operator", cell.settings["operator"].get("name"), expected)
     if not isinstance(cell.run_arguments["rule"], Rule):
         expected = "is a rule with state of its own, of which nothing is predicted yet; choose one of four numbers"
         raise SettingError("algorithm", cell.settings["algorithm"].get("name"), expected)

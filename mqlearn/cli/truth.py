@@ -1,4 +1,4 @@
-"""`mqlearn truth`: the exact optimum of an environment, with its certified error."""
+"""`mqlearn truth`: the exact optimum of an environment, with its certified error, and an operator's fixed point."""
 
 import json
 import sys
@@ -8,8 +8,15 @@ from mqlearn.cli.arguments import CONFIG_DIR, parse
 from mqlearn.errors import SettingError
 from mqlearn.experiments.settings import compose
 from mqlearn.experiments.settings.cell import build, build_environment
+from mqlearn.learning.operators import on_problem
 from mqlearn.problems.mdp import FiniteMDP
 from mqlearn.problems.prospects import report
+
+_ABSENT = {
+    "success_probability": "none: no goal can be reached",
+    "operator_certified_error": "none: no contraction is proven",
+    "operator_map_to_q_star": "none: Q* does not follow from it",
+}
 
 
 def truth(arguments: Sequence[str]) -> int:
@@ -22,11 +29,15 @@ def truth(arguments: Sequence[str]) -> int:
         if mdp.n_observations is not None:
             reason += "; env.estimate=STEPS makes one from steps"
         raise SettingError("env", mdp.name, reason)
-    facts, warnings = report(build(settings).mdp)
+    cell = build(settings)
+    facts, warnings = report(cell.mdp)
+    operator = on_problem(cell.run_arguments["operator"], cell.mdp, cell.run_arguments["features"])
+    facts |= operator.report()
+    warnings += operator.warnings()
     if "--json" in options.given:
         print(json.dumps(facts))
     else:
-        shown = {name: "none: no goal can be reached" if value is None else value for name, value in facts.items()}
+        shown = {name: _ABSENT.get(name, "none") if value is None else value for name, value in facts.items()}
         print("\n".join(f"{name.replace('_', ' '):22} {value}" for name, value in shown.items()))
     for warning in warnings:
         sys.stderr.write(f"warning: {warning}\n")

@@ -226,10 +226,12 @@ def prospects(cell: Cell) -> dict[str, Any]:
 def foreseen(cell: Cell) -> list[str]:
     """Warnings that are known before a cell runs; those of the learning loop come again with its result."""
     from mqlearn.learning import advice
+    from mqlearn.learning.operators import on_problem
 
     arguments = cell.run_arguments
     rule = arguments["rule"].with_step_size(arguments["step_size"])
-    warned = advice.foreseen(cell.mdp, rule, arguments["sampling"], arguments["iterations"])
+    operator = on_problem(arguments["operator"], cell.mdp, arguments["features"])
+    warned = advice.foreseen(cell.mdp, rule, arguments["sampling"], arguments["iterations"], operator)
     tracking = cell.settings["tracking"]
     if tracking["name"] == "none":
         plain = {"uri": None, "per_seed": False}
@@ -320,6 +322,9 @@ def describe(run_done: Any) -> str:
         every = f"{n_seeds} seed{'s' * (n_seeds != 1)}"
         seeds = f"the {n_seeds - gone} of {every} that did not diverge" if gone else every
         lines.append(f"  at k = {run_done.settings['iterations']}: mean, 95 % interval of the mean, {seeds}")
+    if operator := summary.get("operator"):
+        where = f"{operator['distance_to_q_star']:.4g} from Q*, residual {operator['residual']:.2g}"
+        lines.append(f"  errors are from the fixed point of {operator['name']}, {operator['fixed_point']}: {where}")
     if "effective_horizon" in summary:
         wanted = 1 / (1 - run_done.settings["discount"])
         horizon = f"{summary['effective_horizon']:.4g} whole steps a pair"

@@ -10,6 +10,7 @@ from mqlearn.algorithms.stateful import Stateful
 from mqlearn.errors import user_code
 from mqlearn.learning.learners import Linear
 from mqlearn.learning.metrics import Evaluation
+from mqlearn.learning.operators import BELLMAN, OnModel
 from mqlearn.learning.sampling import Synchronous
 from mqlearn.problems.environments.simulator import Simulator
 from mqlearn.problems.mdp import FiniteMDP
@@ -17,13 +18,16 @@ from mqlearn.problems.mdp import FiniteMDP
 _GROWN = 10.0  # times its start: an error that ends there has not come down
 
 
-def foreseen(mdp: FiniteMDP | Simulator, rule: Rule | Stateful, sampling: Any, iterations: int) -> list[str]:
+def foreseen(
+    mdp: FiniteMDP | Simulator, rule: Rule | Stateful, sampling: Any, iterations: int, operator: OnModel = BELLMAN
+) -> list[str]:
     """Warnings of a rule with its step size, known before the run: outside its theorem, or unstable."""
-    if isinstance(rule, Stateful):
-        return rule.warnings(mdp.discount)
+    known = [*rule.warnings(mdp.discount), *operator.warnings()]
+    if isinstance(rule, Stateful) or not operator.plain:  # `unstable` is of Bellman's operator
+        return known
     local = getattr(sampling, "clock", "global") == "local" or getattr(sampling, "update", "pair") == "rounds"
     pairs = len(mdp.pairs) if local and isinstance(mdp, FiniteMDP) else 1
-    return rule.warnings(mdp.discount) + unstable(rule, mdp.discount, iterations // pairs)
+    return known + unstable(rule, mdp.discount, iterations // pairs)
 
 
 def unstable(rule: Rule, discount: float, iterations: int) -> list[str]:

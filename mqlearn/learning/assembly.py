@@ -50,7 +50,7 @@ def assembled(setup: Setup, rules: Sequence[AnyRule]) -> Assembly:
     facts: dict[str, Any] = {}
     warnings: list[str] = []
     if isinstance(setup.mdp, FiniteMDP):
-        measure, optimal_q = _exact_measure(setup, facts, warnings), optimal(setup.mdp).q
+        measure, optimal_q = _exact_measure(setup, facts, warnings), setup.operator.fixed_point(setup.mdp)
     else:
         measure, optimal_q = SimulationMeasure(setup.evaluation, setup.iteration), None
     warnings += without_effect(
@@ -62,7 +62,7 @@ def assembled(setup: Setup, rules: Sequence[AnyRule]) -> Assembly:
         Course(
             with_state(rule, setup.features, setup.linear),
             Recorder(setup.mdp, optimal_q, setup.iteration, setup.n_seeds),
-            foreseen(setup.mdp, rule, setup.sampling, setup.iterations) + warnings,
+            foreseen(setup.mdp, rule, setup.sampling, setup.iterations, setup.operator) + warnings,
         )
         for rule in rules
     ]
@@ -75,14 +75,16 @@ def _exact_measure(setup: Setup, facts: dict[str, Any], warnings: list[str]) -> 
     assert isinstance(mdp, FiniteMDP)
     optimum = optimal(mdp)
     warnings += [*mdp.notes, *evaluation.warnings(mdp)]
+    facts |= setup.operator.facts()
     if setup.features is not None:
         warnings += setup.features.warnings()
-        found, point = fixed_point(mdp, setup.features, setup.sampling, setup.theta0, warnings)
+        found, point = fixed_point(mdp, setup.features, setup.sampling, setup.theta0, warnings, setup.operator)
         facts |= found
     quarters = (setup.iterations // 4, setup.iterations // 2, setup.iterations)
     exact = tuple(int(np.abs(setup.iteration - quarter).argmin()) for quarter in quarters)
     episodes, limit = evaluation if evaluation.episodes else None, evaluation.limit(mdp)
-    return Measure(mdp, optimum, setup.metrics, episodes, exact, point, setup.seed, setup.iteration, limit)
+    place = setup.seed, setup.iteration, limit
+    return Measure(mdp, optimum, setup.metrics, episodes, exact, point, *place, setup.operator)
 
 
 def _parts(setup: Setup, rules: Sequence[AnyRule], workers: int) -> list[Part]:
@@ -100,7 +102,7 @@ def _parts(setup: Setup, rules: Sequence[AnyRule], workers: int) -> list[Part]:
     for some in _deal(setup, workers, _SAMPLED_SEEDS if shared or features is not None else _SEEDS):
         samples = shared_samples(mdp, sampling, features, linear, seed, mean, some) if shared else None
         common = (mdp, sampling, features, linear, seed, setup.initial, mean, some, samples)
-        parts.append(Part(samples, {number: start(*common, rule) for number, rule in enumerate(rules)}))
+        parts.append(Part(samples, {number: start(*common, rule, setup.operator) for number, rule in enumerate(rules)}))
     return parts
 
 

@@ -7,6 +7,7 @@ import numpy as np
 from mqlearn.algorithms.rule import Rule
 from mqlearn.algorithms.step_sizes import total
 from mqlearn.learning.initial import Initial
+from mqlearn.learning.operators import BELLMAN, OnModel
 from mqlearn.learning.record import Ended
 from mqlearn.learning.sampling import Sampling, Synchronous, stationary
 from mqlearn.learning.simulation import SimulatedLearner, seen_by_simulators
@@ -17,7 +18,7 @@ _fixed_points: dict[tuple, Any] = {}
 
 
 def fixed_point(
-    mdp: FiniteMDP, features: Any, sampling: Any, theta0: Initial, warnings: list[str]
+    mdp: FiniteMDP, features: Any, sampling: Any, theta0: Initial, warnings: list[str], operator: OnModel = BELLMAN
 ) -> tuple[dict[str, Any], Any]:
     """theta* of the very chain that is sampled, and what the summary says of it; None where there is none."""
     from mqlearn.problems.fixed_points import theta_star
@@ -27,9 +28,11 @@ def fixed_point(
         warnings.append("epsilon-greedy behaviour has no stationary chain: theta_error is absent")
         return {}, None
     held = 0.0 if isinstance(theta0, tuple) else theta0
-    key = (mdp.digest(), features.digest(), mu.tobytes(), held)
+    key = (mdp.digest(), features.digest(), mu.tobytes(), held, operator.operator)
     if key not in _fixed_points:  # the rules of a comparison share it
-        _fixed_points[key] = theta_star(mdp, features, mu, starts=_STARTS, theta0=held)
+        _fixed_points[key] = theta_star(
+            mdp, features, mu, starts=_STARTS, theta0=held, operator=None if operator.plain else operator.operator
+        )
     point = _fixed_points[key]
     facts = {
         "theta_star": {

@@ -36,7 +36,8 @@ def run(mdp: Environment, rule: AnyRule, **settings: Any) -> Result:
 
     iterations: T >= 0.   step_size: alpha_k, by default the rule's own (harmonic).   sampling: Synchronous (default),
     Markovian, Replay or IID.   features: `Features` of the MDP, or a `BoxMap` of a simulator; None for tables.
-    linear: a `Linear`, how features are learned.   evaluation: an `Evaluation`, what greedy episodes are played.
+    linear: a `Linear`, how features are learned.   operator: of the targets, such as `Relaxed(1.1)`, None for
+    Bellman's; errors are measured against its fixed point.   evaluation: an `Evaluation`, what episodes are played.
     checkpoints: "log" or "linear", `n_checkpoints` of them at most; T/4 and T/2 are added with one sample an iteration.
     n_workers: threads, by default one a core, or fewer.   reward: "mean" R(x, u) or "sampled" r(x, u, y) in the
     target; "auto" is mean for synchronous sampling, else sampled.   q0, theta0: a constant or a range (low, high) of

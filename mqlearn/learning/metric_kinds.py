@@ -1,6 +1,7 @@
 """What a metric is: how its axis is labelled and scaled, its unit, and which way is better."""
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,17 @@ BUILT_IN = tuple(KINDS)
 MORE_IS_BETTER = tuple(name for name, kind in KINDS.items() if kind.more_is_better)
 
 
-def kind_of(name: str) -> MetricKind:
-    """The kind of a metric by its name; one of the user's is an error on a logarithmic axis, labelled by its name."""
-    return KINDS[name] if name in KINDS else MetricKind(name.lstrip("_").replace("$", r"\$").replace("_", " "))
+def kind_of(name: str, operators: Iterable[str] = ()) -> MetricKind:
+    """The kind of a metric by its name; one of the user's is an error on a logarithmic axis, labelled by its name.
+
+    operators: names of those in use, "" for Bellman's. Errors are from the fixed point of the operator, and the label
+    says so: Q_relaxed in place of Q*, Q_T if they differ.
+    """
+    if name not in KINDS:
+        return MetricKind(name.lstrip("_").replace("$", r"\$").replace("_", " "))
+    kind, used = KINDS[name], {*operators}
+    if used <= {""} or name.startswith("theta"):
+        return kind
+    name_of_it = min(used).replace("_", r"\_") if len(used) == 1 else "T"
+    label = kind.label.replace("Q^*", rf"Q_{{\mathrm{{{name_of_it}}}}}").replace("Bellman error", "residual")
+    return replace(kind, label=label)

@@ -12,6 +12,7 @@ from mqlearn.errors import SettingError, user_code
 from mqlearn.learning.chains import stream_at
 from mqlearn.learning.draw_tables import alias_table, transition_model
 from mqlearn.learning.metric_kinds import BUILT_IN
+from mqlearn.learning.operators import BELLMAN, OnModel
 from mqlearn.problems.mdp import FiniteMDP
 from mqlearn.problems.solvers import Optimum, policy_values_at_start
 
@@ -100,7 +101,8 @@ class Measure:
     expected_return: the exact expected undiscounted return of the greedy policy from the start distribution, within
     the step limit; at 40 checkpoints, on more than 128 states at `exact`, on more than 4096 at the end.
     Over the counted pairs: q_error, sup norm of Q_k - Q*; q_error_l2, its Euclidean norm; bellman_error, sup norm of
-    T Q_k - Q_k, T with exact expectations. At the start (mean over the start distribution): policy_value, the exact
+    T Q_k - Q_k, T with exact expectations; of an `operator` other than Bellman's, T is that operator, and its fixed
+    point stands for Q* in both. At the start (mean over the start distribution): policy_value, the exact
     discounted value of the greedy policy, which chooses uniformly among equal best actions; value_gap, the optimal
     value minus that. theta_error: ||theta_k - theta*||/||theta*|| over the columns that are sampled, theta* in `point`,
     a `FixedPoint`; theta_error_average: of the mean of theta_1, ..., theta_k. q_error_average and so on: of the mean of
@@ -122,6 +124,7 @@ class Measure:
         seed: int = 0,
         iteration: Sequence[int] | np.ndarray = (),
         limit: int = 0,
+        operator: OnModel = BELLMAN,
     ) -> None:
         self.mdp = mdp
         self.optimum = optimum
@@ -132,6 +135,7 @@ class Measure:
         self.seed = np.uint32(seed)
         self.iteration = iteration
         self.limit = limit
+        self.operator, self.fixed_point = operator, operator.fixed_point(mdp)
         self.returned_at = _columns_of_returns(mdp, len(iteration), exact) if limit else set()
         self._model: Any = None if evaluation is None else transition_model(mdp, mean_reward=False)
         for name in self.more:
@@ -183,12 +187,12 @@ class Measure:
     def errors(self, q: np.ndarray) -> dict[str, np.ndarray]:
         """Errors of tables q (n, S, A)."""
         counted, tables = np.flatnonzero(self.mdp.counted), q.reshape(len(q), -1)
-        optimum = self.optimum.q.take(counted)
+        fixed_point = self.fixed_point.take(counted)
         largest, euclidean = np.empty(len(q)), np.empty(len(q))
         together = max(1, _CACHED // tables.shape[1])
         for i in range(0, len(q), together):
             # Seeds as contiguous rows, each summed alone: otherwise the order of a sum depends on how many there are.
-            error = np.abs(tables[i : i + together].take(counted, axis=1) - optimum)
+            error = np.abs(tables[i : i + together].take(counted, axis=1) - fixed_point)
             with np.errstate(over="ignore"):  # a diverging table is about to be recorded as such
                 largest[i : i + together] = error.max(axis=1)
                 euclidean[i : i + together] = np.sqrt((error**2).sum(axis=1))
@@ -202,7 +206,10 @@ class Measure:
         from mqlearn.learning import kernels
 
         acting = q if acting is None else acting
-        errors = kernels.bellman_errors(self._of_pairs(q), self._expectations)
+        if self.operator.plain:
+            errors = kernels.bellman_errors(self._of_pairs(q), self._expectations)
+        else:
+            errors = self.operator.residuals(q)
         if self.mdp.n_states > _SMALL:
             return policy_values_at_start(self.mdp, greedy_policies(self.mdp, acting)), errors
         return kernels.policy_values(self._of_pairs(acting), self._expectations), errors

@@ -75,7 +75,9 @@ class Result:
         Raises SettingError for a metric or an axis that there is not.
         """
         drawn_by = importlib.import_module(_PLOTS)
-        return drawn_by.plot({"iterations": self.iteration, "samples": self.samples}, self.curves, metric, axis)
+        operator = self.facts.get("operator", {}).get("name", "")
+        positions = {"iterations": self.iteration, "samples": self.samples}
+        return drawn_by.plot(positions, self.curves, metric, axis, operator=operator)
 
     @property
     def status(self) -> str:

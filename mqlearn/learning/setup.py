@@ -11,6 +11,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 
+from mqlearn.algorithms.operators import Bellman, Operator
 from mqlearn.algorithms.rule import Rule
 from mqlearn.algorithms.stateful import Stateful
 from mqlearn.algorithms.step_sizes import StepSize
@@ -20,9 +21,10 @@ from mqlearn.learning.bar import Bar
 from mqlearn.learning.initial import Initial
 from mqlearn.learning.learners import Linear, with_state
 from mqlearn.learning.metrics import Evaluation, Metric
+from mqlearn.learning.operators import OnModel, on_problem
 from mqlearn.learning.sampling import Sampling, Synchronous
 from mqlearn.learning.simulation import check as check_simulation
-from mqlearn.learning.stateful.check import check, check_on
+from mqlearn.learning.stateful.check import check, check_on, check_operator
 from mqlearn.problems.environments.simulator import Simulator
 from mqlearn.problems.feature_rows import Features
 from mqlearn.problems.mdp import FiniteMDP
@@ -44,7 +46,8 @@ class Setup:
     """What a run is made of, but for its rules. `validated` makes it.
 
     iteration: (C,) int64 checkpoints, the last is T.   step_size: of every rule, None leaves each its own.
-    evaluation: with its number of episodes.   n_workers: threads, None for as many as suit.   reward: mean or sampled.
+    evaluation: with its number of episodes.   operator: on this problem.   n_workers: threads, None for as many as
+    suit.   reward: mean or sampled.
     The other fields are as in `mqlearn.run`.
     """
 
@@ -56,6 +59,7 @@ class Setup:
     sampling: Sampling
     features: Any
     linear: Linear
+    operator: OnModel
     evaluation: Evaluation
     n_workers: int | None
     reward: str
@@ -83,6 +87,7 @@ class Setup:
         rule = rule.at(self.mdp.discount) if isinstance(rule, Stateful) else rule
         check(rule, self.mdp.discount)
         own = with_state(rule, self.features, self.linear)
+        check_operator(own, self.sampling, self.features, self.operator.operator)
         check_on(self.mdp, own, self.sampling, self.features, self.linear, self.n_seeds)
         return rule
 
@@ -97,6 +102,7 @@ def validated(
     sampling: Sampling | None = None,
     features: Any = None,
     linear: Linear | None = None,
+    operator: Operator | None = None,
     evaluation: Evaluation | None = None,
     checkpoints: str = "log",
     n_checkpoints: int = 200,
@@ -114,6 +120,7 @@ def validated(
         ("step_size", step_size, step_size is None or callable(step_size), "a step size, such as mq.Constant(0.1)"),
         ("sampling", sampling, isinstance(sampling, Sampling | None), "a sampling mode, such as mq.Markovian()"),
         ("linear", linear, isinstance(linear, Linear | None), "mq.Linear(...)"),
+        ("operator", operator, isinstance(operator, Operator | None), "an operator, such as mq.Relaxed(1.1)"),
         ("evaluation", evaluation, isinstance(evaluation, Evaluation | None), "mq.Evaluation(...)"),
         ("metrics", metrics, isinstance(metrics, Mapping | None), "a mapping from names to functions"),
         ("progress", progress, bar or callable(progress), "True, or a function (k, error)"),
@@ -141,6 +148,7 @@ def validated(
         sampling=sampling,
         features=features,
         linear=Linear() if linear is None else linear,
+        operator=on_problem(Bellman() if operator is None else operator, mdp, features),
         evaluation=resolve_evaluation(evaluation, default_episodes(mdp, sampling)),
         n_workers=n_workers,
         reward=reward,

@@ -251,10 +251,15 @@ def backup(mdp: FiniteMDP, v: np.ndarray) -> np.ndarray:
 
     v is 0 at terminal states.
     """
+    return np.where(mdp.learned, mdp.mean_rewards + mdp.discount * expected(mdp, v), 0.0)
+
+
+def expected(mdp: FiniteMDP, v: np.ndarray) -> np.ndarray:
+    """sum_b p_b v(y_b), the mean of v after each pair. v (..., S) -> (..., S, A)."""
     ahead = np.zeros((*np.shape(v)[:-1], mdp.n_states, mdp.n_actions))
     for b in range(mdp.n_successors):  # one outcome at a time: no (..., S, A, B) array
         ahead += mdp.probabilities[:, :, b] * v[..., mdp.successors[:, :, b]]
-    return np.where(mdp.learned, mdp.mean_rewards + mdp.discount * ahead, 0.0)
+    return ahead
 
 
 def bellman(mdp: FiniteMDP, q: np.ndarray) -> np.ndarray:

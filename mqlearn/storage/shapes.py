@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 AXES = ("iteration", "samples")  # curves that are no metrics
-GROUPS = ("env", "algorithm", "step_size", "sampling", "features", "evaluation")
+GROUPS = ("env", "algorithm", "operator", "step_size", "sampling", "features", "evaluation")
 _NEEDED = ("env", "algorithm", "step_size", "sampling", "features", "discount", "iterations", "n_seeds", "seed")
 _STATES = ("finished", "diverged", "failed", "killed")
 _DEEPEST = 20

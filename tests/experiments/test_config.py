@@ -142,6 +142,7 @@ NEEDED = {
     "env=frozen_lake": ["env.map=4x4"],
     "env=gymnasium": ["env.id=Taxi-v4"],
     "step_size=matched": ["sampling=markovian"],
+    "operator=relative": ["env=garnet_fixed"],
 }
 CHOICES = sorted(
     f"{path.parent.name}={path.stem}"

@@ -12,9 +12,11 @@ from mqlearn.analysis.comparison.selection import EXTENT, PROBLEM, SILENT, shown
 from mqlearn.errors import SettingError
 from mqlearn.experiments.presentation.names import plain_label
 from mqlearn.experiments.settings import identity
-from mqlearn.experiments.settings.recipes import flat, text_of
+from mqlearn.experiments.settings.recipes import flat, operator_text, text_of
 from mqlearn.paths import CONF
 from mqlearn.storage.runs import Run
+
+_OF_BLOCK = ("env", "operator", "features", "sampling", "evaluation")
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,8 +45,8 @@ class CurveName(NamedTuple):
 def entries(found: Iterable[Run], summary: str = "error", curves: Mapping[str, CurveName] | None = None) -> list[Entry]:
     """The runs with the text of their block and with labels, in the order of `curves` (see `planned`) or sorted.
 
-    A block is what rivals must share: model, discount, reward, Q_0, features and sampling (evaluation too, for a
-    return), and the panel of the experiment yaml, where panels differ in the schedule of steps.
+    A block is what rivals must share: model, operator, discount, reward, Q_0, features and sampling (evaluation too,
+    for a return), and the panel of the experiment yaml, where panels differ in the schedule of steps.
     """
     curves = curves or {}
     order = {signature: number for number, signature in enumerate(curves)}
@@ -153,7 +155,7 @@ def differences(run: Run, rivals: Sequence[Run], hidden: Sequence[str] = SILENT)
         head = key.split(".")[0]
         among = alike if head == "step_size" else rivals
         varied = len({_resolved(other).get(key, "null") for other in among}) > 1
-        if varied and head not in (*hidden, "env", "features", "sampling", "evaluation") and "_target_" not in key:
+        if varied and head not in (*hidden, *_OF_BLOCK) and "_target_" not in key:
             words.append(f"{key.removeprefix('algorithm.').removeprefix('step_size.')}={shown(json.loads(text))}")
     return words
 
@@ -180,7 +182,8 @@ def _block_texts(found: Sequence[Run], keys: Sequence[str]) -> dict[str, str]:
     for text in {text for text, count in Counter(texts.values()).items() if count > 1}:
         alike = [key for key in texts if texts[key] == text]
         told = {key: identity.resolved(first[key].settings) for key in alike}
-        flats = {key: flat({group: told[key][group] for group in ("env", "sampling", "features")}) for key in alike}
+        groups = ("env", "sampling", "features")
+        flats = {key: flat({group: told[key][group] for group in groups}) for key in alike}
         varied = [
             name
             for name in dict.fromkeys(name for one in flats.values() for name in one)
@@ -202,8 +205,10 @@ def _block_text(settings: dict[str, Any]) -> str:
     initial = f"Q_0 = {settings['q0']}" if tabular else f"theta_0 = {settings['theta0']}"
     sampling = settings["sampling"]
     behaviour = f" ({sampling['behaviour']})" if "behaviour" in sampling else ""
+    operator = operator_text(settings)
     parts = (
-        names["env"], f"discount {settings['discount']:g}", f"{settings['reward']} reward", initial,
+        names["env"], *([f"operator {operator} (errors from its fixed point)"] if operator else []),
+        f"discount {settings['discount']:g}", f"{settings['reward']} reward", initial,
         f"{names['features']}{' features' if not tabular else ''}", f"{names['sampling']} sampling{behaviour}",
     )  # fmt: skip
     return ", ".join(map(str, parts))

@@ -21,7 +21,7 @@ from mqlearn.storage import lookup, runs
 from mqlearn.storage.connection import shown as shown_store
 from mqlearn.storage.runs import Run
 
-_GROUPS = ("env", "algorithm", "step_size", "sampling", "features", "evaluation")
+_GROUPS = ("env", "algorithm", "operator", "step_size", "sampling", "features", "evaluation")
 # What may differ between two runs of which one contains the other: more seeds, or a longer or finer curve.
 EXTENT = ("n_seeds", "iterations", "n_checkpoints", "checkpoints")
 # What a variant of a figure may change of its problem, beside what the figure's panels and curves set.
@@ -236,7 +236,8 @@ def _matches(run: Run, key: str, values: Collection[Any]) -> bool:
     """Whether a setting has one of these values, as it was written or as it was meant (m=null is m=2)."""
     if key == "digest":
         return any(run.digest.startswith(str(value)) for value in values)
-    told = {text_of(value_of(settings, key)) for settings in (run.settings, identity.resolved(run.settings))}
+    both = identity.complete(run.settings), identity.resolved(run.settings)
+    told = {text_of(value_of(settings, key)) for settings in both}
     return not told.isdisjoint(map(text_of, values))
 
 

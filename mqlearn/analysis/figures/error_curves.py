@@ -1,6 +1,6 @@
 """Error against iterations or samples on logarithmic axes, one panel a map: the figure of the tabular rules."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +11,7 @@ from mqlearn.analysis.figures import parts, style
 from mqlearn.analysis.statistics.intervals import Band, Interval, mean_interval
 from mqlearn.checks import choice
 from mqlearn.errors import SettingError
+from mqlearn.experiments.settings.recipes import operator_text
 from mqlearn.learning.metric_kinds import kind_of
 
 if TYPE_CHECKING:
@@ -99,11 +100,13 @@ def draw(
     metric: str = "q_error",
     scales: str = "common",
     notes: Sequence[str] = (),
+    operators: Collection[str] = (),
 ) -> "Figure":
     """Mean over the seeds with a named band, one panel a map, with one legend.
 
     axis: on which the curves' positions lie.   metric: what the values are; it brings the label and the scale of its
     axis.   scales: common to all panels, or own ones.   notes: sentences of the caption.
+    operators: see `kind_of`.
 
     Iteration 0, which has no place on a logarithmic axis, is the dotted line "start" (a tick of each curve at
     the left edge if they do not start from the same error). A mean is over the finite seeds; where a seed
@@ -113,7 +116,7 @@ def draw(
     curves = [curve for panel in panels for curve in panel.curves]
     if not curves:
         raise SettingError("curves", "[]", "at least one curve")
-    kind = kind_of(metric)
+    kind = kind_of(metric, operators)
     families = {curve.label: curve.family or curve.label for curve in curves}
     looks = style.looks(families)
     intervals = {id(curve): mean_interval(curve.values, band) for curve in curves}
@@ -238,7 +241,12 @@ def from_runs(
         curve = curve_of(run, values, axis, label=one.label, family=family, short=short.get(one.label, ""))
         panels.setdefault(one.panel, []).append(curve)
     ordered = [Panel(title, curves) for title, curves in panels.items()]
-    words = {"scales": spec.get("scales", SCALES[0]), "notes": [*notes, *(spec.get("notes") or [])]}
+    operators = {operator_text(one.settings).partition(" ")[0] for one in planned}
+    words = {
+        "scales": spec.get("scales", SCALES[0]),
+        "notes": [*notes, *(spec.get("notes") or [])],
+        "operators": operators,
+    }
     return draw(ordered, band=band, axis=axis, metric=spec["metric"], **words), data(ordered, band, axis)
 
 

@@ -1,6 +1,6 @@
 """Many runs in one picture: a row a run, its mean over the seeds as a colour at every checkpoint, best runs on top."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,12 +21,14 @@ MOST = 150  # rows of a figure
 _NARROW = 44  # characters of a row's name
 
 
-def draw(panels: Sequence[Panel], *, metric: str, axis: str = "iterations") -> "Figure":
+def draw(
+    panels: Sequence[Panel], *, metric: str, axis: str = "iterations", operators: Collection[str] = ()
+) -> "Figure":
     """One map of colours a panel, all on one scale, with the number of finite seeds where seeds diverged.
 
     Raises SettingError if there is no curve, or a text that cannot be typeset.
     """
-    kind = kind_of(metric)
+    kind = kind_of(metric, operators)
     means = {id(curve): mean_interval(curve.values).mean for panel in panels for curve in panel.curves}
     if not means:
         raise SettingError("curves", "[]", "at least one curve")

@@ -16,6 +16,7 @@ from mqlearn.analysis.figures.error_curves import Curve, Panel
 from mqlearn.analysis.figures.exact_lines import Lines
 from mqlearn.analysis.statistics.intervals import Band, Interval, mean_interval
 from mqlearn.errors import SettingError
+from mqlearn.experiments.settings.recipes import operator_text
 from mqlearn.problems.mdp import FiniteMDP
 from mqlearn.storage.runs import AXES, plain
 
@@ -242,6 +243,7 @@ def _caption(cell: "Cell") -> list[str]:
     return [
         env if size in env else f"{size} {env}",
         f"discount {settings['discount']:g}",
+        *([f"operator {operator}"] if (operator := operator_text(settings)) else []),
         f"{_words(settings['features'])} features",
         rf"$\theta_0=${settings['theta0']}",
         f"{settings['reward']} reward",

@@ -26,18 +26,20 @@ def plot(
     metric: str | None,
     axis: str,
     title: str = "",
+    operator: str = "",
 ) -> "Figure":
     """Mean and 95 % interval over the seeds against iterations or samples; errors on logarithmic axes.
 
     positions: axis -> (C,) the checkpoints on it.   curves: metric -> (n_seeds, C), NaN where it was not measured. The
-    figure draws itself in a notebook. Raises SettingError for a metric or an axis that there is not.
+    figure draws itself in a notebook.   operator: its name, "" for Bellman's. Raises SettingError for a metric or an
+    axis that there is not.
     """
     choice("axis", axis, KINDS)
     metric = next(iter(curves)) if metric is None else metric
     if metric not in curves:
         raise SettingError("metric", metric, f"must be one of {', '.join(curves)}{nearest(metric, curves)}")
     values = curves[metric]
-    kind, measured = kind_of(metric), np.isfinite(values).any(axis=0)
+    kind, measured = kind_of(metric, [operator]), np.isfinite(values).any(axis=0)
     x, (mean, low, high, n_finite) = positions[axis][measured], mean_interval(values[:, measured])
     with style.context():
         figure = _shown()(figsize=_INCHES, layout="constrained")

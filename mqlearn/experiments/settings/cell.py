@@ -20,7 +20,7 @@ from mqlearn.experiments.settings import identity, instantiate, own_step_size, r
 from mqlearn.experiments.settings import plugins as user_modules
 
 _LONGEST_NAME = 250  # as long as a folder's may be
-_GROUPS = ("env", "algorithm", "step_size", "sampling", "features", "evaluation")
+_GROUPS = ("env", "algorithm", "operator", "step_size", "sampling", "features", "evaluation")
 
 
 @dataclass(frozen=True)
@@ -97,14 +97,16 @@ _models: weakref.WeakValueDictionary[tuple, Any] = weakref.WeakValueDictionary()
 
 @functools.lru_cache(maxsize=64)
 def _build(text: str, *, recorded: bool) -> Cell:
-    settings = json.loads(text)
+    settings = identity.complete(json.loads(text))
     for plan in ("figure", "tuning"):  # of an experiment, not settings of its cells
         settings.pop(plan, None)
+    from mqlearn.algorithms import Stateful
     from mqlearn.learning.learners import with_state
+    from mqlearn.learning.operators import on_problem
     from mqlearn.learning.sampling import Synchronous
     from mqlearn.learning.setup import check_together, resolve_reward
     from mqlearn.learning.stateful.check import check as check_rule
-    from mqlearn.learning.stateful.check import check_on
+    from mqlearn.learning.stateful.check import check_on, check_operator
 
     for group in _GROUPS:  # a label that is not given
         node = settings.get(group)
@@ -133,6 +135,7 @@ def _build(text: str, *, recorded: bool) -> Cell:
     discount = 0.5 if settings["discount"] is None else settings["discount"]  # to see what else is wrong
     mdp = check(_environment, settings.get("env"), plugins, discount)
     rule = check(instantiate.make, "algorithm", settings.get("algorithm"), plugins)
+    operator = check(instantiate.make, "operator", settings.get("operator"), plugins)
     if own_step_size.asked(settings.get("step_size")):
         settings["step_size"] = rule and check(own_step_size.resolved, settings["step_size"], rule, discount)
         step_size = settings["step_size"] and check(instantiate.make, "step_size", settings["step_size"], plugins)
@@ -154,10 +157,15 @@ def _build(text: str, *, recorded: bool) -> Cell:
         settings["env"]["map"] = list(layout)  # a file is not needed again
     settings["reward"] = resolve_reward(settings["reward"], isinstance(sampling, Synchronous))
     check_together(mdp, sampling, features, settings["reward"], metrics)  # type: ignore  # made: there are no errors
-    check_on(mdp, with_state(rule, features, linear), sampling, features, linear, settings["n_seeds"])  # type: ignore
+    used = on_problem(operator, mdp, features)  # type: ignore
+    own = with_state(rule, features, linear)  # type: ignore
+    check_on(mdp, own, sampling, features, linear, settings["n_seeds"])  # type: ignore
+    own = own.with_step_size(step_size)  # type: ignore
+    check_operator(own.at(discount) if isinstance(own, Stateful) else own, sampling, features, used.operator)  # type: ignore
     initial = {name: tuple(value) if isinstance(value := settings[name], list) else value for name in ("q0", "theta0")}
     arguments = {
         "rule": rule,
+        "operator": operator,
         "step_size": step_size,
         "sampling": sampling,
         "features": features,
@@ -274,7 +282,8 @@ def _name(settings: Mapping[str, Any], plugins: Mapping[str, Any]) -> str:
         return " ".join([_label(written, written), *shown])
 
     hidden = ("map", "slippery", "success_rate", "rewards", "kwargs", "content")
-    parts = (described("algorithm"), described("step_size", ("discount",)), described("env", hidden))
+    operator = (described("operator"),) if "operator" in identity.resolved(settings, plugins) else ()
+    parts = (described("algorithm"), *operator, described("step_size", ("discount",)), described("env", hidden))
     return ", ".join([*parts, f"discount={settings['discount']:g}"])
 
 

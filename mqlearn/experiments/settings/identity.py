@@ -32,7 +32,10 @@ ADDED: dict[str, Any] = {
     "env.estimate": None,
     "env.start_distribution": None,
     "evaluation.draws": "fixed",
+    "operator": {"_target_": "mqlearn.Bellman"},
 }
+# Groups that came later, as they stand for what was done before.
+_LATER = {"operator": {"_target_": "mqlearn.Bellman", "name": "bellman"}}
 _GIVEN = {"env": ("discount",), "features": ("mdp",)}  # parameters that are no settings of a group
 _LINEAR = "mqlearn.Linear"  # the object of the group `linear`, which names none
 
@@ -102,6 +105,11 @@ def _episodes(normal: Mapping[str, Any]) -> bool:
     return normal["sampling"]["_target_"] != "mqlearn.Synchronous" if episodes is None else episodes != 0
 
 
+def complete(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of a record of any version with all groups of today."""
+    return {**_LATER, **settings}
+
+
 def resolved_node(group: str, node: Mapping[str, Any], plugins: Mapping[str, ModuleType] | None = None) -> Any:
     """`resolved` for one group alone."""
     return _resolved(group, node, plugins or {})
@@ -117,11 +125,8 @@ def _resolved(place: str, value: Any, plugins: Mapping[str, ModuleType]) -> Any:
         value = _defaults(place, path, plugins) | own | {"_target_": public_name(path)}
         value = EQUAL.get(value["_target_"], dict)(value)
     named = {key: (f"{place}.{key}" if place else key, entry) for key, entry in value.items()}
-    return {
-        key: _resolved(name, entry, plugins)
-        for key, (name, entry) in named.items()
-        if not (name in ADDED and canonical(entry) == ADDED[name])
-    }
+    told = {key: (name, _resolved(name, entry, plugins)) for key, (name, entry) in named.items()}
+    return {key: entry for key, (name, entry) in told.items() if not (name in ADDED and entry == ADDED[name])}
 
 
 def _defaults(place: str, path: str, plugins: Mapping[str, ModuleType]) -> dict[str, Any]:
@@ -233,6 +238,7 @@ def problem_key(settings: Mapping[str, Any], summary: str = "error") -> str:
     """What runs must share to be compared, as a text: the model itself, not the name of its environment."""
     normal = resolved(settings)
     shared = {key: normal[key] for key in ("discount", "reward", "features", "sampling")}
+    shared |= {"operator": normal["operator"]} if "operator" in normal else {}
     shared["initial"] = normal["q0" if is_tabular(settings) else "theta0"]
     shared["evaluation"] = normal["evaluation"] if summary == "return" else None
     return _text({"model": _model(settings), **shared})

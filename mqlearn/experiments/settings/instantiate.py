@@ -162,6 +162,7 @@ def _value(group: str, key: str, node: dict[str, Any], plugins: Mapping[str, Any
 def _expected(group: str) -> Any:
     """What the _target_ of a group must return."""
     from mqlearn.algorithms import Rule, Stateful
+    from mqlearn.algorithms.operators import Operator
     from mqlearn.learning.metrics import Evaluation
     from mqlearn.learning.sampling import IID, Markovian, Replay, Synchronous
     from mqlearn.problems.encodings import BoxMap
@@ -172,6 +173,7 @@ def _expected(group: str) -> Any:
     return {
         "env": FiniteMDP | Simulator,
         "algorithm": Rule | Stateful,
+        "operator": Operator,
         "step_size": Callable,
         "sampling": Synchronous | Markovian | Replay | IID,
         "features": Features | BoxMap | None,

@@ -14,8 +14,9 @@ from mqlearn.experiments.settings.cell import rebuild
 from mqlearn.experiments.settings.identity import canonical
 from mqlearn.paths import CONF, expanded
 
-_GROUPS = ("env", "algorithm", "step_size", "sampling", "features", "evaluation")
-_DEFAULTS = ("sampling=synchronous", "features=tabular", "evaluation=episodes")  # of conf/config.yaml
+_GROUPS = ("env", "algorithm", "operator", "step_size", "sampling", "features", "evaluation")
+# Of conf/config.yaml:
+_DEFAULTS = ("operator=bellman", "sampling=synchronous", "features=tabular", "evaluation=episodes")
 _ELSEWHERE = ("experiment", "tracking", "n_workers", "plugins", "figure", "tuning")  # no number of a cell is theirs
 _WORD = re.compile(r"[A-Za-z_./][A-Za-z0-9_./@-]*")  # what Hydra's grammar takes as a text without quotes
 _NOT_TEXTS = ("null", "true", "false", "nan", "inf", "yes", "no", "on", "off")
@@ -38,6 +39,7 @@ def overrides_of(settings: Mapping[str, Any], config_dir: str | None = None) -> 
 
     The settings may be those of a record, which is data: modules that only it names are not imported for that.
     """
+    settings = identity.complete(settings)
     choices = [f"{group}={_choice(group, settings[group], config_dir)}" for group in _GROUPS]
     base = settings["step_size"].get("base")
     if isinstance(base, dict):
@@ -129,6 +131,16 @@ def flat(node: Mapping[str, Any], above: str = "") -> dict[str, Any]:
         name = f"{above}{key}"
         leaves |= flat(value, f"{name}.") if isinstance(value, dict) else {name: value}
     return leaves
+
+
+def operator_text(settings: Mapping[str, Any]) -> str:
+    """The name of the operator and its settings, such as relaxed w=1.1; empty for Bellman's."""
+    own = identity.resolved(settings).get("operator")
+    if own is None:
+        return ""
+    node = settings["operator"]
+    words = [f"{key}={written(value)}" for key, value in own.items() if key != "_target_" and value is not None]
+    return " ".join([str(node.get("name", node["_target_"])), *words])
 
 
 def text_of(value: Any) -> str:

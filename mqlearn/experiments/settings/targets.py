@@ -51,6 +51,11 @@ TARGETS: dict[str, dict[str, str]] = {
         "algorithms.variance_reduced": ("VarianceReduced",),
         "algorithms.zap": ("Zap",),
     }),
+    "operator": _of({
+        "algorithms.operators": (
+            "Advantage", "Bellman", "Mellowmax", "Relative", "Relaxed", "Robust", "Soft", "Truncated",
+        ),
+    }),
     "step_size": _of({
         "algorithms.step_sizes": ("Constant", "Harmonic", "InverseSqrt", "Matched", "Polynomial", "RescaledLinear"),
     }),

@@ -5,6 +5,7 @@ synchronous   all pairs in every iteration
 successors    what rules with state of their own learn from: all pairs of one seed, second and further successors
 chain         sampling chains: one sample an iteration, with replay or without
 asynchronous  tables that move at the visited pair, or in rounds
+operators     targets of operators other than Bellman's
 momentum      linear features with momentum in O(active features): plan, and one iteration
 linear        loops over it on a model, and the dense twin with a projection
 simulated     the same from transitions of Gymnasium
@@ -40,6 +41,7 @@ from mqlearn.learning.kernels.evaluation import Episodes, greedy_returns, succes
 from mqlearn.learning.kernels.exact import Expectations, bellman_errors, expected_returns, policy_values
 from mqlearn.learning.kernels.linear import linear_adaptive, linear_dense, linear_from_samples
 from mqlearn.learning.kernels.momentum import Features, Options, Parameters
+from mqlearn.learning.kernels.operators import Operator
 from mqlearn.learning.kernels.random import CHUNK, STREAMS, ChainStreams, lane_words, philox_counters
 from mqlearn.learning.kernels.simulated import momentum_plan, simulated_linear
 from mqlearn.learning.kernels.successors import SweepModel, further_successors, sweep_once
@@ -61,6 +63,7 @@ __all__ = [
     "Expectations",
     "Features",
     "Model",
+    "Operator",
     "Options",
     "Parameters",
     "Rounds",

@@ -6,6 +6,7 @@ import numpy as np
 
 from mqlearn.jit import compiled, inlined
 from mqlearn.learning.kernels.chain import EPSILON_GREEDY, Packed, chain_words, enter, leave, move, pack, read
+from mqlearn.learning.kernels.operators import learn_by, target_of
 from mqlearn.learning.kernels.random import CHUNK, HALF, below, philox
 
 
@@ -100,11 +101,11 @@ def _learn(table, last_pair, last_value, offsets, pair, y, reward, weights, row,
 
 
 @compiled
-def asynchronous_table(tables, model, chain, walks, weights, local, discount, k, n_all):
+def asynchronous_table(tables, model, chain, walks, weights, local, discount, k, n_all, operator=None):
     """Iterations k .. k + n_all - 1 of a rule of the four-number family at the visited pair alone.
 
     tables: `Tables`; model, chain, walks: see `chain.samples`.   weights: (rows, 4), row 0 is iteration k; with `local`
-    the clock of a pair is its own count of updates, and row 0 is count 0.
+    the clock of a pair is its own count of updates, and row 0 is count 0.   operator: `operators.Operator`, or None.
     """
     offsets = model.offsets
     packed = pack(model)
@@ -128,7 +129,11 @@ def asynchronous_table(tables, model, chain, walks, weights, local, discount, k,
                 pair, y, reward = read(sample, packed)
                 row = np.uint64(count[pair] if local else done + i)
                 count[pair] += 1
-                last_value = _learn(table, last_pair, last_value, offsets, pair, y, reward, weights, row, discount)
+                if operator is None:
+                    last_value = _learn(table, last_pair, last_value, offsets, pair, y, reward, weights, row, discount)
+                else:
+                    now = weights[row]
+                    last_value = learn_by(table, last_pair, last_value, offsets, pair, y, reward, now, operator)
                 last_pair = pair
             leave(state, walk)
             last[0] = np.float64(last_pair)
@@ -136,7 +141,7 @@ def asynchronous_table(tables, model, chain, walks, weights, local, discount, k,
 
 
 @compiled
-def table_from_samples(tables, model, samples, weights, local, discount):
+def table_from_samples(tables, model, samples, weights, local, discount, operator=None):
     """`asynchronous_table` from samples (L, n) that rules share: the same numbers."""
     offsets, successors, rewards, _, shift = model
     # All that `read` needs.
@@ -149,14 +154,17 @@ def table_from_samples(tables, model, samples, weights, local, discount):
             pair, y, reward = read(own[i], reading)
             row = np.uint64(count[pair] if local else i)
             count[pair] += 1
-            last_value = _learn(table, last_pair, last_value, offsets, pair, y, reward, weights, row, discount)
+            if operator is None:
+                last_value = _learn(table, last_pair, last_value, offsets, pair, y, reward, weights, row, discount)
+            else:
+                last_value = learn_by(table, last_pair, last_value, offsets, pair, y, reward, weights[row], operator)
             last_pair = pair
         last[0] = np.float64(last_pair)
         last[1] = last_value
 
 
 @compiled
-def asynchronous_rounds(tables, wanted, model, chain, walks, weights, discount, k, n_all):
+def asynchronous_rounds(tables, wanted, model, chain, walks, weights, discount, k, n_all, operator=None):
     """Rounds (Azar et al. 2011): Q_k and Q_{k-1} rest, and each pair's targets are averaged, until all were visited.
 
     tables: `Rounds`.   wanted: (pairs,) bool, what a round waits for.   weights: (rounds that may end, 4), from round
@@ -182,8 +190,12 @@ def asynchronous_rounds(tables, wanted, model, chain, walks, weights, discount, 
                     greedy = greedy_pair(table, offsets, walk.state, k + done + i, lanes[lane], seed, streams.ties)
                 walk, sample = move(packed, chain, walk, buffer, visits, greedy, k + done + i, words, i)
                 pair, y, reward = read(sample, packed)
-                sum_now[pair] += reward + discount * _largest(table, offsets, y)
-                sum_prev[pair] += reward + discount * _largest(table_prev, offsets, y)
+                if operator is None:
+                    sum_now[pair] += reward + discount * _largest(table, offsets, y)
+                    sum_prev[pair] += reward + discount * _largest(table_prev, offsets, y)
+                else:
+                    sum_now[pair] += target_of(table, table, offsets, pair, y, reward, operator)
+                    sum_prev[pair] += target_of(table_prev, table_prev, offsets, pair, y, reward, operator)
                 if count[pair] == 0 and wanted[pair]:
                     rounds[1] -= 1
                 count[pair] += 1

@@ -30,10 +30,11 @@ from mqlearn.learning.kernels.random import CHUNK
 
 
 @compiled
-def linear_from_samples(parameters, model, features, samples, weights, options, discount):
+def linear_from_samples(parameters, model, features, samples, weights, options, discount, operator=None):
     """Algorithm 2 in the four numbers `weights` (n, 4) from samples (L, n), in O(active features) an iteration.
 
-    parameters: `Parameters`.   model: `chain.Model`.   features: `Features`.   options: `Options`.
+    parameters: `Parameters`.   model: `chain.Model`.   features: `Features`.   options: `Options`.   operator:
+    `operators.Operator`, or None.
     """
     offsets, successors, rewards, _, shift = model
     # All that `read` needs.
@@ -51,18 +52,19 @@ def linear_from_samples(parameters, model, features, samples, weights, options, 
             for segment in range(n_segments):
                 end = ends[segment]
                 enter_segment(z, w, total, plan[start], end - start)
-                _learn(z, w, total, plan, some, phi, reading, discount, last, options, own, start, end)
+                _learn(z, w, total, plan, some, phi, reading, discount, last, options, own, start, end, operator)
                 leave_segment(w, plan[end - 1])
                 start = end
 
 
 @compiled
-def _learn(z, w, total, plan, weights, phi, model, discount, last, options, samples, begin, end):
+def _learn(z, w, total, plan, weights, phi, model, discount, last, options, samples, begin, end, operator):
     """The iterations of rows begin .. end - 1, of one segment; `last` (2,) keeps pair and temporal difference."""
     last_pair = np.int64(last[0])
     last_delta = last[1]
     first = np.uint64(begin)
-    if end - begin > 1 and phi.ones and plan[begin, B] == 0.0 and not weights[begin:end, 3].any():
+    plain = operator is None and phi.ones
+    if plain and end - begin > 1 and plan[begin, B] == 0.0 and not weights[begin:end, 3].any():
         # Nothing is carried on but by the last iteration.
         first = np.uint64(end - 1)
         last_delta = _descend_plainly(z, total, plan, weights, phi.columns, model, discount, samples, begin, first)
@@ -71,7 +73,9 @@ def _learn(z, w, total, plan, weights, phi, model, discount, last, options, samp
         sample = read(samples[i], model)
         previous = Previous(last_pair, last_delta)
         s, t = weights[i, 2], weights[i, 3]
-        last_delta = descend(z, w, total, plan, i, phi, model.offsets, discount, previous, sample, s, t, options)
+        last_delta = descend(
+            z, w, total, plan, i, phi, model.offsets, discount, previous, sample, s, t, options, operator
+        )  # fmt: skip
         last_pair = np.int64(sample.pair)
     last[0] = np.float64(last_pair)
     last[1] = last_delta
@@ -115,7 +119,7 @@ def _largest_parameter(theta, columns, first, end):
 
 
 @compiled
-def linear_adaptive(parameters, model, chain, features, walks, weights, options, discount, k):
+def linear_adaptive(parameters, model, chain, features, walks, weights, options, discount, k, operator=None):
     """`linear_from_samples` for chains that see what is learned (epsilon-greedy): iterations k, k + 1, ..."""
     packed = pack(model)
     offsets = packed.offsets
@@ -151,7 +155,7 @@ def linear_adaptive(parameters, model, chain, features, walks, weights, options,
                     previous = Previous(last_pair, last_delta)
                     s, t = some[row, 2], some[row, 3]
                     last_delta = descend(
-                        z, w, total, plan, i, phi, offsets, discount, previous, sample, s, t, options
+                        z, w, total, plan, i, phi, offsets, discount, previous, sample, s, t, options, operator
                     )  # fmt: skip
                     last_pair = np.int64(sample.pair)
                 leave_segment(w, plan[end - 1])
@@ -162,9 +166,9 @@ def linear_adaptive(parameters, model, chain, features, walks, weights, options,
 
 
 @compiled
-def _difference(z, w, d, features, offsets, sample, discount):
+def _difference(z, w, d, features, offsets, sample, discount, operator):
     """`momentum.difference` where a call does no harm: it compiles once."""
-    return difference(z, w, d, features, offsets, sample, discount)
+    return difference(z, w, d, features, offsets, sample, discount, operator)
 
 
 @compiled
@@ -185,7 +189,7 @@ def project(theta, v, radius):
 
 
 @compiled
-def linear_dense(parameters, model, chain, features, walks, weights, options, radius, discount, k):
+def linear_dense(parameters, model, chain, features, walks, weights, options, radius, discount, k, operator=None):
     """`linear_adaptive` as the equation stands, for any chain, in O(d) an iteration, projected on ||theta|| <= radius.
 
     The literal twin, and what runs when a projection is asked for.
@@ -218,7 +222,7 @@ def linear_dense(parameters, model, chain, features, walks, weights, options, ra
                 walk, drawn = move(packed, chain, walk, buffer, visits, greedy, k + done + i, words, i)
                 sample = read(drawn, packed)
                 pair = sample.pair
-                delta = _difference(theta, v, 0.0, phi, offsets, sample, discount)
+                delta = _difference(theta, v, 0.0, phi, offsets, sample, discount, operator)
                 s = weights[done + i, 2]
                 t = weights[done + i, 3]
                 beta = -(weights[done + i, 1] + t)
@@ -226,7 +230,7 @@ def linear_dense(parameters, model, chain, features, walks, weights, options, ra
                 if options.same_sample:
                     for j in range(theta.shape[0]):
                         theta_prev[j] = theta[j] - v[j]
-                    step -= t * _difference(theta_prev, v, 0.0, phi, offsets, sample, discount)
+                    step -= t * _difference(theta_prev, v, 0.0, phi, offsets, sample, discount, operator)
                 for j in range(theta.shape[0]):
                     v[j] *= beta
                 if not options.same_sample:

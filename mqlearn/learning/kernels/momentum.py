@@ -18,6 +18,7 @@ import numpy as np
 
 from mqlearn.jit import compiled, inlined
 from mqlearn.learning.kernels.asynchronous import greedy_pair
+from mqlearn.learning.kernels.operators import momentum_target
 
 # Columns of a plan: B_k, D_k, 1/B_{k+1}, D_k/B_{k+1}, what a unit of h_k adds to theta_{k+1} + ... + theta_e, B_{k+1}.
 B, D, TO_W, TO_Z, TO_SUM, B_NEXT = range(6)
@@ -201,11 +202,17 @@ def _largest_estimate(z, w, d, features, first, end):
 
 
 @inlined
-def difference(z, w, d, features, offsets, sample, discount):
-    """Temporal difference Phi(pair)'theta - r - g max_v Phi(y, v)'theta with theta = z - d w."""
+def difference(z, w, d, features, offsets, sample, discount, operator):
+    """Temporal difference Phi(pair)'theta - r - g max_v Phi(y, v)'theta with theta = z - d w; of an operator other than
+    Bellman's, with its target."""
     pair, y, reward = sample
-    ahead = _largest_estimate(z, w, d, features, offsets[y], offsets[y + np.uint64(1)])
-    return _estimate(z, w, d, features, pair) - reward - discount * ahead
+    if operator is None:
+        ahead = _largest_estimate(z, w, d, features, offsets[y], offsets[y + np.uint64(1)])
+        delta = _estimate(z, w, d, features, pair) - reward - discount * ahead
+    else:
+        target = momentum_target(z, w, d, features, offsets, sample, operator)
+        delta = _estimate(z, w, d, features, pair) - target
+    return delta
 
 
 @compiled
@@ -240,18 +247,18 @@ def _touch(z, w, total, features, pair, step, plan, i):
 
 
 @inlined
-def descend(z, w, total, plan, i, features, offsets, discount, previous, sample, s, t, options):
+def descend(z, w, total, plan, i, features, offsets, discount, previous, sample, s, t, options, operator):
     """The iteration of row i of the plan, once: from theta_k to theta_{k+1}. Returns the temporal difference.
 
-    previous: `Previous`.   sample: `chain.Sample`.   s, t: of the rule's weights.
+    previous: `Previous`.   sample: `chain.Sample`.   s, t: of the rule's weights.   operator: None for Bellman's.
     No function is called here that is not inlined: it could raise, and references would be counted at every iteration.
     """
     d = plan[i, D]
-    delta = difference(z, w, d, features, offsets, sample, discount)
+    delta = difference(z, w, d, features, offsets, sample, discount, operator)
     step = -s * delta
     if options.same_sample:
         d_prev = d + plan[i, B]  # theta_{k-1} = theta_k - v_k = z - (D + B) w
-        step -= t * difference(z, w, d_prev, features, offsets, sample, discount)
+        step -= t * difference(z, w, d_prev, features, offsets, sample, discount, operator)
     elif previous.pair < 0:
         if not options.zero_first:
             step -= t * delta

@@ -125,7 +125,7 @@ def simulated_linear(
         sample = Sample(np.uint64(here * n_actions) + np.uint64(transitions[i, 2 * n_axes]), y, reward)
         previous = Previous(last_pair, last_delta)
         s, t = plan[i, _S], plan[i, _T]
-        last_delta = descend(z, w, total, plan, i, phi, offsets, discount, previous, sample, s, t, options)
+        last_delta = descend(z, w, total, plan, i, phi, offsets, discount, previous, sample, s, t, options, None)
         last_pair = np.int64(sample.pair)
         if plan[i, _ENDS] != 0.0:
             for j in range(w.shape[0]):

@@ -15,6 +15,7 @@ import numpy as np
 
 from mqlearn.jit import compiled, inlined
 from mqlearn.learning.kernels.lanes import EIGHT, aligned, all_lanes, choose, larger, load, store
+from mqlearn.learning.kernels.operators import add_own_state, block_values, look_ahead_by
 from mqlearn.learning.kernels.random import philox_counters
 
 _COUNTERS = 32  # of random words that are made at a time
@@ -133,10 +134,15 @@ def _update_pairs_of_three(q, q_prev, w, n_lanes, words, at, model, weights, beg
 
 
 @compiled(apart=True)
-def _iterate(q, q_prev, v, v_prev, block, model, weights, discount, k, seed, stream):
+def _iterate(q, q_prev, v, v_prev, block, model, rule_weights, discount, k, seed, stream, operator):
     """One iteration of all pairs: writes Q_{k+1} over `q_prev` and max_u Q_k over `v_prev`."""
     n_lanes, w, counters, lanes, words, flat = block
-    _look_ahead(q, v, v_prev, w, n_lanes, model.offsets, discount * weights.s, discount * weights.t)
+    if operator is None:
+        weights = rule_weights
+        _look_ahead(q, v, v_prev, w, n_lanes, model.offsets, discount * weights.s, discount * weights.t)
+    else:
+        weights = _weights_by(rule_weights, operator)
+        look_ahead_by(q, q_prev, v, v_prev, w, n_lanes, model.offsets, rule_weights.s, rule_weights.t, operator)
     n_pairs = np.uint64(model.successors.shape[0])
     width = np.uint64(words.shape[1])
     # Words lie as (4, counters x lanes): `row` and `column` say whose turn it is.
@@ -161,6 +167,17 @@ def _iterate(q, q_prev, v, v_prev, block, model, weights, discount, k, seed, str
         else:
             _update_pairs(q, q_prev, w, n_lanes, flat, at, model, weights, begin, end)
         begin = end
+    if operator is not None:
+        add_own_state(q_prev, v, v_prev, n_lanes, rule_weights.s, rule_weights.t, operator)
+
+
+@compiled
+def _weights_by(weights, operator):
+    """The four numbers where targets hold `reward` r and `own` Q besides what is ahead."""
+    own, paid = operator.own, operator.reward
+    return _Weights(
+        weights.q + own * weights.s, weights.q_prev + own * weights.t, paid * weights.s, paid * weights.t
+    )  # fmt: skip
 
 
 @compiled
@@ -202,11 +219,11 @@ def _scattered(block, n_lanes, q):
 
 
 @compiled
-def synchronous(q, q_prev, model, weights, discount, k, lanes, seed, stream):
+def synchronous(q, q_prev, model, weights, discount, k, lanes, seed, stream, operator=None):
     """Iterations k, k + 1, ... of all pairs and lanes, one row of `weights` (n, 4) each.
 
     q, q_prev: (L, pairs), Q_k and Q_{k-1}, which become Q_{k+n}, Q_{k+n-1}.   model: `AllPairs`.   lanes: (L,) uint32
-    seed indices.   seed, stream: uint32, where random words are drawn.
+    seed indices.   seed, stream: uint32, where random words are drawn.   operator: `operators.Operator`, or None.
     """
     n, n_states, n_pairs = weights.shape[0], model.offsets.shape[0] - 1, q.shape[1]
     if n == 0:
@@ -219,13 +236,18 @@ def synchronous(q, q_prev, model, weights, discount, k, lanes, seed, stream):
         block = _block(model, lanes[begin:end], n_lanes)
         now, before = _gathered(q[begin:end], n_lanes), _gathered(q_prev[begin:end], n_lanes)
         v, v_prev = aligned(n_states * n_lanes), aligned(n_states * n_lanes)
-        _look_ahead(before, v_prev, v, block.w, block.n_lanes, model.offsets, 0.0, 0.0)  # only for max_u Q_{k-1}
+        if operator is None:
+            _look_ahead(before, v_prev, v, block.w, block.n_lanes, model.offsets, 0.0, 0.0)  # only for max_u Q_{k-1}
+        else:
+            block_values(before, v, block.n_lanes, model.offsets, operator)
         # Two steps a turn with the roles exchanged: swapping arrays in a loop hides from the compiler that they differ.
         for i in range(0, n - 1, 2):
-            _iterate(now, before, v, v_prev, block, model, _row(weights, i), discount, k + i, seed, stream)
-            _iterate(before, now, v_prev, v, block, model, _row(weights, i + 1), discount, k + i + 1, seed, stream)
+            one, two = _row(weights, i), _row(weights, i + 1)
+            _iterate(now, before, v, v_prev, block, model, one, discount, k + i, seed, stream, operator)
+            _iterate(before, now, v_prev, v, block, model, two, discount, k + i + 1, seed, stream, operator)
         if n % 2 == 1:
-            _iterate(now, before, v, v_prev, block, model, _row(weights, n - 1), discount, k + n - 1, seed, stream)
+            one = _row(weights, n - 1)
+            _iterate(now, before, v, v_prev, block, model, one, discount, k + n - 1, seed, stream, operator)
             now, before = before, now
         _scattered(now, n_lanes, q[begin:end])
         _scattered(before, n_lanes, q_prev[begin:end])

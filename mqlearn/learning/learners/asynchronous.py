@@ -5,6 +5,7 @@ import numpy as np
 from mqlearn.learning.chains import Chain, Samples
 from mqlearn.learning.initial import Initial, initial_values
 from mqlearn.learning.learners.learner import FourNumbersLearner
+from mqlearn.learning.operators import BELLMAN, OnModel
 from mqlearn.learning.sources import FromSamples, OnChain
 from mqlearn.problems.mdp import table_of_pairs
 
@@ -14,6 +15,7 @@ class _Tables(FourNumbersLearner):
 
     chain: Chain
     q: np.ndarray
+    operator: OnModel
 
     def tables(self) -> np.ndarray:
         return table_of_pairs(self.chain.mdp, self.q)
@@ -31,8 +33,8 @@ class _VisitedPairTables(_Tables):
 
     arrays = ("q", "last", "counts")
 
-    def _begin(self, initial: Initial, local: bool) -> None:
-        self.local = local
+    def _begin(self, initial: Initial, local: bool, operator: OnModel) -> None:
+        self.local, self.operator = local, operator
         self.q = initial_values(len(self.chain.mdp.pairs), initial, self.chain.lanes, int(self.chain.seed))
         self.last = np.stack([np.zeros(len(self.q)), self.q[:, 0]], axis=1)
         self.counts = np.zeros(self.q.shape, np.int64)
@@ -44,31 +46,35 @@ class _VisitedPairTables(_Tables):
 class AsynchronousTable(_VisitedPairTables, OnChain):
     """Tables of which the visited pair moves, on chains of their own."""
 
-    def __init__(self, chain: Chain, initial: Initial, local: bool) -> None:
+    def __init__(self, chain: Chain, initial: Initial, local: bool, operator: OnModel = BELLMAN) -> None:
         self.chain = chain
-        self._begin(initial, local)
+        self._begin(initial, local, operator)
 
     def advance(self, k: int, n: int, weights: np.ndarray) -> None:
         from mqlearn.learning import kernels
 
         c = self.chain
         tables = kernels.Tables(self.q, self.last, self.counts)
-        kernels.asynchronous_table(tables, c.model, c.tables, c.walks, weights, self.local, c.mdp.discount, k, n)
+        kernels.asynchronous_table(
+            tables, c.model, c.tables, c.walks, weights, self.local, c.mdp.discount, k, n, self.operator.compiled
+        )  # fmt: skip
 
 
 class SharedTable(_VisitedPairTables, FromSamples):
     """`AsynchronousTable` from samples that rules share."""
 
-    def __init__(self, samples: Samples, initial: Initial, local: bool) -> None:
+    def __init__(self, samples: Samples, initial: Initial, local: bool, operator: OnModel = BELLMAN) -> None:
         FromSamples.__init__(self, samples)
-        self._begin(initial, local)
+        self._begin(initial, local, operator)
 
     def advance(self, k: int, n: int, weights: np.ndarray) -> None:
         from mqlearn.learning import kernels
 
         drawn = self.samples.block(k, n, self.places)
         tables = kernels.Tables(self.q, self.last, self.counts)
-        kernels.table_from_samples(tables, self.chain.model, drawn, weights, self.local, self.chain.mdp.discount)
+        kernels.table_from_samples(
+            tables, self.chain.model, drawn, weights, self.local, self.chain.mdp.discount, self.operator.compiled
+        )
         self.k = k + n
 
 
@@ -77,8 +83,8 @@ class RoundsTable(_Tables, OnChain):
 
     arrays = ("q", "q_prev", "sums", "counts", "rounds")
 
-    def __init__(self, chain: Chain, initial: Initial) -> None:
-        self.chain = chain
+    def __init__(self, chain: Chain, initial: Initial, operator: OnModel = BELLMAN) -> None:
+        self.chain, self.operator = chain, operator
         self.q = initial_values(len(chain.mdp.pairs), initial, chain.lanes, int(chain.seed))
         self.q_prev = self.q.copy()
         self.sums = np.zeros((len(self.q), 2, self.q.shape[1]))
@@ -96,5 +102,5 @@ class RoundsTable(_Tables, OnChain):
         c = self.chain
         tables = kernels.Rounds(self.q, self.q_prev, self.sums, self.counts, self.rounds)
         kernels.asynchronous_rounds(
-            tables, self.wanted, c.model, c.tables, c.walks, weights, c.mdp.discount, k, n
+            tables, self.wanted, c.model, c.tables, c.walks, weights, c.mdp.discount, k, n, self.operator.compiled
         )  # fmt: skip

@@ -10,6 +10,7 @@ from mqlearn.errors import SettingError
 from mqlearn.learning.chains import Chain, Samples
 from mqlearn.learning.initial import Initial, initial_values
 from mqlearn.learning.learners.learner import FourNumbersLearner
+from mqlearn.learning.operators import BELLMAN, OnModel
 from mqlearn.learning.sources import FromSamples, OnChain
 
 
@@ -42,8 +43,10 @@ class _LinearParameters(FourNumbersLearner):
     arrays = ("theta", "v", "sums", "last")
     averaged = False
 
-    def __init__(self, chain: Chain, features: Any, linear: Linear, initial: Initial) -> None:
-        self.mdp = chain.mdp
+    def __init__(
+        self, chain: Chain, features: Any, linear: Linear, initial: Initial, operator: OnModel = BELLMAN
+    ) -> None:
+        self.mdp, self.operator = chain.mdp, operator
         self.features = features
         from mqlearn.learning import kernels
 
@@ -78,9 +81,11 @@ class LinearLearner(FromSamples, _LinearParameters):
 
     arrays = _LinearParameters.arrays
 
-    def __init__(self, samples: Samples, features: Any, linear: Linear, initial: Initial) -> None:
+    def __init__(
+        self, samples: Samples, features: Any, linear: Linear, initial: Initial, operator: OnModel = BELLMAN
+    ) -> None:
         FromSamples.__init__(self, samples)
-        _LinearParameters.__init__(self, samples.chain, features, linear, initial)
+        _LinearParameters.__init__(self, samples.chain, features, linear, initial, operator)
 
     def advance(self, k: int, n: int, weights: np.ndarray) -> None:
         from mqlearn.learning import kernels
@@ -88,7 +93,14 @@ class LinearLearner(FromSamples, _LinearParameters):
         drawn = self.samples.block(k, n, self.places)
         parameters = kernels.Parameters(self.theta, self.v, self.sums, self.last)
         kernels.linear_from_samples(
-            parameters, self.chain.model, self.active, drawn, weights[:n], self.options, self.mdp.discount
+            parameters,
+            self.chain.model,
+            self.active,
+            drawn,
+            weights[:n],
+            self.options,
+            self.mdp.discount,
+            self.operator.compiled,
         )
         self.k = k + n
 
@@ -96,8 +108,10 @@ class LinearLearner(FromSamples, _LinearParameters):
 class OwnChainLinearLearner(_LinearParameters, OnChain):
     """Linear features under an adaptive behaviour, or with a projection (see `can_share`)."""
 
-    def __init__(self, chain: Chain, features: Any, linear: Linear, initial: Initial) -> None:
-        super().__init__(chain, features, linear, initial)
+    def __init__(
+        self, chain: Chain, features: Any, linear: Linear, initial: Initial, operator: OnModel = BELLMAN
+    ) -> None:
+        super().__init__(chain, features, linear, initial, operator)
         self.chain = chain
         self.projection = linear.projection
 
@@ -108,7 +122,7 @@ class OwnChainLinearLearner(_LinearParameters, OnChain):
         parameters = kernels.Parameters(self.theta, self.v, self.sums, self.last)
         what = (parameters, c.model, c.tables, self.active, c.walks, weights[:n], self.options)
         if self.projection is None:
-            kernels.linear_adaptive(*what, c.mdp.discount, k)
+            kernels.linear_adaptive(*what, c.mdp.discount, k, self.operator.compiled)
         else:
-            kernels.linear_dense(*what, self.projection, c.mdp.discount, k)
+            kernels.linear_dense(*what, self.projection, c.mdp.discount, k, self.operator.compiled)
         self.k = k + n

@@ -13,6 +13,7 @@ from mqlearn.learning.learners.asynchronous import AsynchronousTable, RoundsTabl
 from mqlearn.learning.learners.learner import Learner
 from mqlearn.learning.learners.linear import Linear, LinearLearner, OwnChainLinearLearner
 from mqlearn.learning.learners.synchronous import SynchronousTable
+from mqlearn.learning.operators import BELLMAN, OnModel
 from mqlearn.learning.sampling import Sampling, Synchronous
 from mqlearn.learning.stateful.learners import ChainStateful, SharedStateful
 from mqlearn.learning.stateful.sweeps import SynchronousStateful
@@ -31,33 +32,36 @@ def start(
     lanes: np.ndarray,
     samples: Samples | None = None,
     rule: Any = None,
+    operator: OnModel = BELLMAN,
 ) -> Learner:
     """A fresh learner for the seed indices `lanes` (L,) uint32: Q_0 or theta_0 is `initial`.
 
     samples: of these very lanes and this sampling, if the learner is to share them: `shared_samples`.   rule: that it
     is to follow; one of four numbers needs not be named, its numbers are all that a learner has to know.
+    operator: of its targets.
     """
     rule = with_state(rule, features, linear)
     if isinstance(sampling, Synchronous):
         if isinstance(rule, Stateful):
-            return SynchronousStateful(rule, mdp, lanes, seed, initial, mean_reward)
-        return SynchronousTable(mdp, lanes, seed, initial, mean_reward)
+            return SynchronousStateful(rule, mdp, lanes, seed, initial, mean_reward, operator)
+        return SynchronousTable(mdp, lanes, seed, initial, mean_reward, operator)
     if samples is None and features is not None:
         samples = shared_samples(mdp, sampling, features, linear, seed, mean_reward, lanes)
     if isinstance(rule, Stateful):
         if samples is not None:
-            return SharedStateful(rule, samples, features, initial)
-        return ChainStateful(rule, Chain(mdp, sampling, lanes, seed, mean_reward), features, initial, linear.projection)
+            return SharedStateful(rule, samples, features, initial, operator)
+        chain = Chain(mdp, sampling, lanes, seed, mean_reward)
+        return ChainStateful(rule, chain, features, initial, linear.projection, operator)
     if samples is not None:
         if features is None:
-            return SharedTable(samples, initial, sampling.clock == "local")
-        return _averaged(LinearLearner(samples, features, linear, initial), rule)
+            return SharedTable(samples, initial, sampling.clock == "local", operator)
+        return _averaged(LinearLearner(samples, features, linear, initial, operator), rule)
     chain = Chain(mdp, sampling, lanes, seed, mean_reward)
     if features is not None:
-        return _averaged(OwnChainLinearLearner(chain, features, linear, initial), rule)
+        return _averaged(OwnChainLinearLearner(chain, features, linear, initial, operator), rule)
     if sampling.update == "rounds":
-        return RoundsTable(chain, initial)
-    return AsynchronousTable(chain, initial, sampling.clock == "local")
+        return RoundsTable(chain, initial, operator)
+    return AsynchronousTable(chain, initial, sampling.clock == "local", operator)
 
 
 def with_state(rule: Any, features: Any, linear: Linear) -> Any:

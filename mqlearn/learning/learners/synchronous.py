@@ -8,6 +8,7 @@ from mqlearn.learning.chains import copied, drop_lanes
 from mqlearn.learning.draw_tables import digits_of_words, outcome_tables
 from mqlearn.learning.initial import Initial, initial_values
 from mqlearn.learning.learners.learner import FourNumbersLearner
+from mqlearn.learning.operators import BELLMAN, OnModel
 from mqlearn.problems.mdp import FiniteMDP, table_of_pairs
 
 if TYPE_CHECKING:
@@ -19,11 +20,20 @@ class SynchronousTable(FourNumbersLearner):
 
     arrays = ("lanes", "q", "q_prev")
 
-    def __init__(self, mdp: FiniteMDP, lanes: np.ndarray, seed: int, initial: Initial, mean_reward: bool) -> None:
+    def __init__(
+        self,
+        mdp: FiniteMDP,
+        lanes: np.ndarray,
+        seed: int,
+        initial: Initial,
+        mean_reward: bool,
+        operator: OnModel = BELLMAN,
+    ) -> None:
         self.mdp = mdp
         self.lanes = lanes
         self.seed = np.uint32(seed)
         self.model = synchronous_model(mdp, mean_reward)
+        self.operator = operator
         self.q = initial_values(len(mdp.pairs), initial, lanes, seed)
         self.q_prev = self.q.copy()
 
@@ -35,7 +45,8 @@ class SynchronousTable(FourNumbersLearner):
 
         stream = np.uint32(kernels.STREAMS["synchronous"])
         discount = self.mdp.discount
-        kernels.synchronous(self.q, self.q_prev, self.model, weights[:n], discount, k, self.lanes, self.seed, stream)
+        place = k, self.lanes, self.seed, stream
+        kernels.synchronous(self.q, self.q_prev, self.model, weights[:n], discount, *place, self.operator.compiled)
 
     def tables(self) -> np.ndarray:
         return table_of_pairs(self.mdp, self.q)

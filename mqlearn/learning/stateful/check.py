@@ -13,11 +13,12 @@ from typing import Any
 import numpy as np
 
 from mqlearn.algorithms.four_numbers import FourNumbers
+from mqlearn.algorithms.operators import Operator, is_plain
 from mqlearn.algorithms.rule import Rule, check_rule
 from mqlearn.algorithms.stateful import MODES, Stateful
 from mqlearn.errors import SettingError, nearest
 from mqlearn.learning.sampling import Sampling, Synchronous
-from mqlearn.learning.stateful.module import compiled_step
+from mqlearn.learning.stateful.module import BELLMAN, compiled_step
 from mqlearn.learning.stateful.plain import NoSecond, Pairs, Sweep, Transition, measured
 from mqlearn.learning.stateful.values import Layout
 from mqlearn.linear_solves import solve
@@ -46,6 +47,12 @@ def check(rule: Rule | Stateful, discount: float = 0.9) -> None:
     _check_numbers(rule)
     for mode in modes:
         _Trial(rule, mode).run()
+
+
+def check_operator(rule: Rule | Stateful, sampling: Sampling, features: Any, operator: Operator) -> None:
+    """Refuse a rule with state that has no meaning with an operator, found out as `check` does. Raises SettingError."""
+    if isinstance(rule, Stateful) and not is_plain(operator):
+        _Trial(rule, mode_of(sampling, features), operator=operator).run()
 
 
 def mode_of(sampling: Sampling, features: Any) -> str:
@@ -152,9 +159,10 @@ def _check_numbers(rule: Stateful) -> None:
 class _Trial:
     """Three iterations of one mode on the tiny model. second: whether second successors can be drawn."""
 
-    def __init__(self, rule: Stateful, mode: str, second: bool = True) -> None:
+    def __init__(self, rule: Stateful, mode: str, second: bool = True, operator: Operator = BELLMAN) -> None:
         self.rule, self.mode, self.name, self.second = rule, mode, type(rule).__name__, second
-        self.pairs = Pairs(_OFFSETS, rule.discount, _PHI if mode == "linear" else None)
+        self.operator = operator
+        self.pairs = Pairs(_OFFSETS, rule.discount, _PHI if mode == "linear" else None, operator)
         self.size = _PHI.shape[1] if mode == "linear" else len(_PHI)
 
     def run(self) -> None:
@@ -168,7 +176,7 @@ class _Trial:
         if self.rule.compiled:  # what Python does, and a compiled step cannot
             shapes = {key: value.shape for key, value in arrays.items()}
             source = "sweeps" if self.mode == "synchronous" else "chain"
-            compiled_step(self.rule, self.mode, Layout(shapes, self.size), source)
+            compiled_step(self.rule, self.mode, Layout(shapes, self.size), source, self.operator)
         for function in (self.rule.estimate, self.rule.acting):
             with _told(self.rule, f"{function.__name__}() fails"):
                 table = np.asarray(function(z), np.float64)

@@ -9,6 +9,7 @@ import numpy as np
 from mqlearn.algorithms.stateful import Stateful
 from mqlearn.learning.chains import Chain, Samples
 from mqlearn.learning.initial import Initial, initial_values
+from mqlearn.learning.operators import BELLMAN, OnModel
 from mqlearn.learning.sources import FromSamples, OnChain
 from mqlearn.learning.stateful.module import Compiled, compiled_step
 from mqlearn.learning.stateful.plain import Pairs, Transition, measured, project
@@ -27,8 +28,16 @@ class StatefulLearner:
     lanes: Any
 
     def __init__(
-        self, rule: Stateful, mdp: FiniteMDP, features: Any, lanes: np.ndarray, seed: int, initial: Initial
+        self,
+        rule: Stateful,
+        mdp: FiniteMDP,
+        features: Any,
+        lanes: np.ndarray,
+        seed: int,
+        initial: Initial,
+        operator: OnModel,
     ) -> None:
+        self.operator = operator
         self.rule, self.mdp, self.features, self.seed = rule, mdp, features, np.uint32(seed)
         self.names = rule.number_names
         n = len(mdp.pairs) if features is None else features.n_features
@@ -42,7 +51,7 @@ class StatefulLearner:
         self.k = 0
         self.compiled: Compiled | None = None
         entries = None if features is None else (features.active, features.values)
-        self.pairs = Pairs(mdp.pair_offsets, mdp.discount, entries)
+        self.pairs = Pairs(mdp.pair_offsets, mdp.discount, entries, operator.operator)
 
     def _hold(self, z: np.ndarray, others: tuple[np.ndarray, ...]) -> None:
         """Take arrays as the state: z (L, tables, n), others (L, ...), and the sums of z if an average is kept."""
@@ -138,7 +147,8 @@ class _OneTransition(StatefulLearner):
 
     def _compiled(self, source: str) -> Any:
         mode = "asynchronous" if self.features is None else "linear"
-        return compiled_step(self.rule, mode, self.layout, source) if self.rule.compiled else None
+        own = self.operator.operator
+        return compiled_step(self.rule, mode, self.layout, source, own) if self.rule.compiled else None
 
     @property
     def _entries(self) -> tuple[np.ndarray, np.ndarray, np.uint64]:
@@ -181,9 +191,15 @@ class ChainStateful(OnChain, _OneTransition):
     """From chains of its own: tables or linear features."""
 
     def __init__(
-        self, rule: Stateful, chain: Chain, features: Any, initial: Initial, radius: float | None = None
+        self,
+        rule: Stateful,
+        chain: Chain,
+        features: Any,
+        initial: Initial,
+        radius: float | None = None,
+        operator: OnModel = BELLMAN,
     ) -> None:
-        _OneTransition.__init__(self, rule, chain.mdp, features, chain.lanes, int(chain.seed), initial)
+        _OneTransition.__init__(self, rule, chain.mdp, features, chain.lanes, int(chain.seed), initial, operator)
         self.chain = chain
         if radius is not None:
             self.radius, self.kept = float(radius), measured(rule, vars(self.of_seed(0)))
@@ -195,7 +211,7 @@ class ChainStateful(OnChain, _OneTransition):
         self.k = k + n
         if self.compiled is not None:
             moved = c.model, c.tables, c.walks, self._entries, self.radius
-            self.compiled(self.z, self.others, *moved, weights[:n], self.mdp.discount, k, n)
+            self.compiled(self.z, self.others, *moved, weights[:n], self.mdp.discount, k, n, self.operator.compiled)
             return
         numbers = self._numbers(weights[:n])
         if not self.greedy:
@@ -234,17 +250,19 @@ class ChainStateful(OnChain, _OneTransition):
 class SharedStateful(FromSamples, _OneTransition):
     """From samples that other learners share: tables or linear features, under a non-adaptive behaviour."""
 
-    def __init__(self, rule: Stateful, samples: Samples, features: Any, initial: Initial) -> None:
+    def __init__(
+        self, rule: Stateful, samples: Samples, features: Any, initial: Initial, operator: OnModel = BELLMAN
+    ) -> None:
         FromSamples.__init__(self, samples)
         chain = samples.chain
-        _OneTransition.__init__(self, rule, chain.mdp, features, chain.lanes, int(chain.seed), initial)
+        _OneTransition.__init__(self, rule, chain.mdp, features, chain.lanes, int(chain.seed), initial, operator)
         self.compiled = self._compiled("samples")
 
     def advance(self, k: int, n: int, weights: np.ndarray) -> None:
         drawn = self.samples.block(k, n, self.places)
         self.k = k + n
         if self.compiled is not None:
-            place = self.mdp.discount, k, self.lanes, self.seed
+            place = self.mdp.discount, k, self.lanes, self.seed, self.operator.compiled
             self.compiled(self.z, self.others, self.chain.model, drawn, self._entries, weights[:n], *place)
             return
         self._learn(k, self.lanes, drawn, self._numbers(weights[:n]))

@@ -8,6 +8,7 @@ from mqlearn.jit import cache_folder, compiled
 from mqlearn.learning import kernels
 from mqlearn.learning.kernels.asynchronous import greedy_pair
 from mqlearn.learning.kernels.chain import Packed, chain_words, enter, leave, move, pack, read
+from mqlearn.learning.kernels.operators import common_term, estimates, state_value, table_values, target_of
 from mqlearn.learning.kernels.random import CHUNK, philox_steps
 from mqlearn.learning.kernels.successors import further_successors, sweep, sweep_once, sweep_words
 SYNCHRONOUS, AGAIN, BATCH, OWN = [np.uint32(kernels.STREAMS[name]) for name in ("synchronous", "again", "batch", "own")]
@@ -18,7 +19,7 @@ kept = {"folder": cache_folder(Path(kernels.__file__))}
 LOOPS = {
     "sweeps": """\
 @compiled(**kept)
-def advance(z_all, others, fields, model, numbers, discount, k, n_all, lanes, seed):
+def advance(z_all, others, fields, model, numbers, discount, k, n_all, lanes, seed, operator):
     n = z_all.shape[2]
     offsets = model.offsets
     n_states = offsets.shape[0] - 1
@@ -46,7 +47,7 @@ def advance(z_all, others, fields, model, numbers, discount, k, n_all, lanes, se
 """,
     "chain": """\
 @compiled(**kept)
-def advance(z_all, others, fields, model, chain, walks, features, radius, numbers, discount, k, n_all):
+def advance(z_all, others, fields, model, chain, walks, features, radius, numbers, discount, k, n_all, operator):
     n = z_all.shape[2]
     offsets = model.offsets
     packed = pack(model)
@@ -79,7 +80,7 @@ def advance(z_all, others, fields, model, chain, walks, features, radius, number
 """,
     "samples": """\
 @compiled(**kept)
-def advance(z_all, others, fields, model, samples, features, numbers, discount, k, lanes, seed):
+def advance(z_all, others, fields, model, samples, features, numbers, discount, k, lanes, seed, operator):
     n = z_all.shape[2]
     offsets, successors, rewards, _, shift = model
     reading = Packed(offsets, successors, rewards, shift, (np.uint64(1) << shift) - np.uint64(1))

@@ -19,11 +19,12 @@ from typing import Any
 import numpy as np
 
 from mqlearn import linear_solves
+from mqlearn.algorithms.operators import Operator
 from mqlearn.algorithms.stateful import Stateful
 from mqlearn.errors import SettingError
 from mqlearn.learning.stateful.loops import HEAD, LOOPS
 from mqlearn.learning.stateful.plain import measured
-from mqlearn.learning.stateful.point_verbs import BEYOND, KEPT, PointVerbs
+from mqlearn.learning.stateful.point_verbs import BELLMAN, BEYOND, KEPT, PointVerbs
 from mqlearn.learning.stateful.source import Step
 from mqlearn.learning.stateful.sweep_verbs import SweepVerbs
 from mqlearn.learning.stateful.text import Text
@@ -31,13 +32,15 @@ from mqlearn.learning.stateful.values import TABLE, VECTOR, Layout, Value
 from mqlearn.learning.stateful.written import written_by_verbs
 
 
-def compiled_step(rule: Stateful, mode: str, layout: Layout, source: str) -> "Compiled":
+def compiled_step(rule: Stateful, mode: str, layout: Layout, source: str, operator: Operator = BELLMAN) -> "Compiled":
     """The compiled loop of a rule in a mode of `algorithms.stateful.MODES`. Raises SettingError for its text.
 
-    source: of its samples, "sweeps", "chain", "greedy chain" (which follows `acting`) or "samples".
+    source: of its samples, "sweeps", "chain", "greedy chain" (which follows `acting`) or "samples".   operator: of the
+    targets.
     """
     step = Step(rule)
-    verbs = SweepVerbs(rule.batch) if mode == "synchronous" else PointVerbs(rule.batch, mode == "linear")
+    synchronous, linear = mode == "synchronous", mode == "linear"
+    verbs = SweepVerbs(rule.batch, operator) if synchronous else PointVerbs(rule.batch, linear, operator)
     text = Text(step, layout, rule.number_names, verbs)
     lazy: list[int] = []
     if rule.averaged:

@@ -10,20 +10,34 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from mqlearn.algorithms.operators import Bellman, Operator, is_plain
 from mqlearn.algorithms.stateful import Stateful
 from mqlearn.errors import SettingError
+
+_BELLMAN = Bellman()
+
+
+def not_for(operator: Operator, reason: str) -> SettingError:
+    """A rule that has no meaning with an operator."""
+    name = type(operator).__name__.lower()
+    return SettingError("operator", name, f"is not for this rule, which {reason}; use bellman")
 
 
 class Pairs:
     """What the verbs need of a model. offsets (S + 1,): the pairs of state x are offsets[x] .. offsets[x + 1] - 1.
 
     features: Phi (pairs, d) of linear features, or its active entries (columns (pairs, F), values (pairs, F)); None
-    for tables.
+    for tables.   operator: of the targets.
     """
 
-    def __init__(self, offsets: np.ndarray, discount: float, features: Any = None) -> None:
+    def __init__(
+        self, offsets: np.ndarray, discount: float, features: Any = None, operator: Operator = _BELLMAN
+    ) -> None:
         self.offsets = np.asarray(offsets).astype(np.int64)
         self.discount = discount
+        self.operator = operator
+        self.numbers = operator.numbers(discount)
+        self.states = np.repeat(np.arange(len(self.offsets) - 1), np.diff(self.offsets))
         if isinstance(features, np.ndarray):
             entries = [(np.flatnonzero(row), row[np.flatnonzero(row)]) for row in features]
         else:
@@ -53,6 +67,38 @@ class Pairs:
             return int(first + np.argmax(by[first:end])) if end > first else -1
         return max(range(first, end), key=lambda pair: self.value(by, pair), default=-1)
 
+    def state_value(self, q: np.ndarray, by: np.ndarray, y: int) -> float:
+        """V of state y by the operator's functional, a maximum at the greedy pair of `by`; 0 if y is terminal."""
+        one, greedy = self.operator, self.greedy(by, y)
+        if greedy < 0:
+            return 0.0
+        if one.functional in ("mellowmax", "soft"):
+            if by is not q:
+                raise not_for(one, "chooses by another table, which has no meaning without a maximum")
+            pairs = range(self.offsets[y], self.offsets[y + 1])
+            own = np.array([self.value(q, pair) for pair in pairs])
+            return float(one.values(own, np.ones(len(own), bool)))
+        best = self.value(q, greedy)
+        return min(max(best, -one.parameter), one.parameter) if one.functional == "clipped" else best
+
+    def target(self, q: np.ndarray, by: np.ndarray, pair: int, reward: float, y: int) -> float:
+        """The operator's target of a transition."""
+        five, x = self.numbers, int(self.states[pair])
+        total = five.reward * reward + five.ahead * self.state_value(q, by, y)
+        total += five.here * self.state_value(q, by, x) if five.here else 0.0
+        total += five.own * self.value(q, pair) if five.own else 0.0
+        return total + self.common(q, by)
+
+    def common(self, q: np.ndarray, by: np.ndarray) -> float:
+        """common s."""
+        if self.operator.scalar == "none":
+            return 0.0
+        if self.operator.scalar == "mean":
+            return self.numbers.common * float(np.mean(q))
+        states = range(len(self.offsets) - 1)
+        counting = [x for x in states if self.operator.counts_terminals or self.offsets[x] < self.offsets[x + 1]]
+        return self.numbers.common * min(self.state_value(q, by, x) for x in counting)
+
     def add_jacobian(self, matrix: np.ndarray, pair: int, ahead: int, weight: float, own: float) -> None:
         """matrix += psi(pair) (weight psi(ahead) - own psi(pair))'; ahead -1: a terminal state."""
         for i, x in self.entries(pair):
@@ -73,8 +119,7 @@ class Transition:
 
     def _best(self, q: np.ndarray, by: np.ndarray | None) -> Iterator[float]:
         for y in self._y:
-            greedy = self._pairs.greedy(q if by is None else by, y)
-            yield 0.0 if greedy < 0 else self._pairs.value(q, greedy)
+            yield self._pairs.state_value(q, q if by is None else by, y)
 
     def value(self, q: np.ndarray) -> float:
         return self._pairs.value(q, self._pair)
@@ -83,6 +128,9 @@ class Transition:
         return _mean(list(self._best(q, by)))
 
     def target(self, q: np.ndarray, by: np.ndarray | None = None) -> float:
+        if not is_plain(self._pairs.operator):
+            drawn = zip(self._reward, self._y, strict=True)
+            return _mean([self._pairs.target(q, q if by is None else by, self._pair, r, y) for r, y in drawn])
         ahead = self._best(q, by)
         return _mean([r + self.discount * best for r, best in zip(self._reward, ahead, strict=True)])
 
@@ -93,6 +141,7 @@ class Transition:
         self.add(q, share * (to - self.value(q)))
 
     def add_best(self, q: np.ndarray, change: float, by: np.ndarray | None = None) -> None:
+        _only_bellman(self._pairs, "add_best")
         greedy = [self._pairs.greedy(q if by is None else by, y) for y in self._y]
         for pair in greedy:
             if pair >= 0:
@@ -102,6 +151,7 @@ class Transition:
         later[:] = q
 
     def add_jacobian(self, matrix: np.ndarray, q: np.ndarray, weight: float) -> None:
+        _only_bellman(self._pairs, "add_jacobian")
         share = weight / len(self._y)
         for y in self._y:
             self._pairs.add_jacobian(matrix, self._pair, self._pairs.greedy(q, y), share * self.discount, share)
@@ -134,6 +184,8 @@ class Sweep:
         return np.array([self._pairs.greedy(by, y) for y in range(len(self._pairs.offsets) - 1)])[self._y]
 
     def _best(self, q: np.ndarray, by: np.ndarray | None) -> np.ndarray:
+        if not is_plain(self._pairs.operator):
+            return self._values(q, q if by is None else by)[self._y]
         greedy = self._greedy(q if by is None else by)
         return np.where(greedy < 0, 0.0, q[greedy])
 
@@ -144,7 +196,19 @@ class Sweep:
         return _mean(list(self._best(q, by)))
 
     def target(self, q: np.ndarray, by: np.ndarray | None = None) -> np.ndarray:
+        if not is_plain(self._pairs.operator):
+            return self._targets(q, q if by is None else by)
         return _mean(list(self._rewards + self.discount * self._best(q, by)))
+
+    def _values(self, q: np.ndarray, by: np.ndarray) -> np.ndarray:
+        """(S,): V of all states."""
+        return np.array([self._pairs.state_value(q, by, x) for x in range(len(self._pairs.offsets) - 1)])
+
+    def _targets(self, q: np.ndarray, by: np.ndarray) -> np.ndarray:
+        """The operator's targets."""
+        five, v = self._pairs.numbers, self._values(q, by)
+        own = five.here * v[self._pairs.states] + five.own * q + self._pairs.common(q, by)
+        return _mean(list(five.reward * self._rewards + five.ahead * v[self._y] + own))
 
     def add(self, q: np.ndarray, change: Any) -> None:
         q += change
@@ -153,6 +217,7 @@ class Sweep:
         q += share * (to - q)
 
     def add_best(self, q: np.ndarray, change: Any, by: np.ndarray | None = None) -> None:
+        _only_bellman(self._pairs, "add_best")
         greedy = self._greedy(q if by is None else by)
         share = np.broadcast_to(change, len(q)) / len(greedy)
         for pair, ahead in enumerate(greedy.T.tolist()):
@@ -164,11 +229,17 @@ class Sweep:
         later[:] = q
 
     def add_jacobian(self, matrix: np.ndarray, q: np.ndarray, weight: float) -> None:
+        _only_bellman(self._pairs, "add_jacobian")
         greedy = self._greedy(q)
         share = weight / len(greedy)
         for pair, ahead in enumerate(greedy.T.tolist()):
             for j in ahead:
                 self._pairs.add_jacobian(matrix, pair, j, share * self.discount, share)
+
+
+def _only_bellman(pairs: Pairs, verb: str) -> None:
+    if not is_plain(pairs.operator):
+        raise not_for(pairs.operator, f"uses s.{verb}, which follows the derivative of Bellman's operator")
 
 
 def _mean(draws: list[Any]) -> Any:

@@ -2,10 +2,12 @@
 
 from typing import Any
 
+from mqlearn.algorithms.operators import Bellman, Operator
 from mqlearn.learning.stateful.values import NUMBER, Value
 from mqlearn.learning.stateful.verbs import Verbs
 from mqlearn.learning.stateful.written import single_followers
 
+BELLMAN = Bellman()
 KEPT = 8  # entries that `follow` copies one by one;
 BEYOND = KEPT + 1  # when more have moved, and at the beginning of a chunk, it copies all
 
@@ -13,8 +15,8 @@ BEYOND = KEPT + 1  # when more have moved, and at the beginning of a chunk, it c
 class PointVerbs(Verbs):
     """One transition: `pair`, `reward`, and the pairs `first` .. `end` - 1 of the next state; or features of them."""
 
-    def __init__(self, batch: int, linear: bool) -> None:
-        super().__init__(batch)
+    def __init__(self, batch: int, linear: bool, operator: Operator = BELLMAN) -> None:
+        super().__init__(batch, operator)
         self.linear = linear
         self._planned: list[str] | None = None
 
@@ -87,11 +89,29 @@ class PointVerbs(Verbs):
             code = name
         return Value(NUMBER, code)
 
+    def _tables(self, q: Value, by: Value, states: tuple[str, ...]) -> tuple[list[str], str, str]:
+        """Lines that need `first` and `end`, and then q and `by` as arrays over the pairs, right at these states."""
+        if not self.linear:
+            return [], q.whole, by.whole
+        lines, names = list[str](), {}
+        for code in dict.fromkeys((q.whole, by.whole)):
+            names[code] = self.text.array("np.zeros(model.successors.shape[0])")
+            place = f"{code}, columns, values, n_active, offsets"
+            lines += [f"estimates({place}, {state}, {names[code]})" for state in states]
+        return lines, names[q.whole], names[by.whole]
+
     def _best(self, node: Any, again: bool, q: Value, by: Value) -> Value:
+        if not self.plain:
+            lines, own, chosen = self._tables(q, by, ("ahead",))
+            return self._mean(lines, f"state_value({own}, {chosen}, first, end, operator)", again)
         lines, code = self._ahead(q, by)
         return self._mean(lines, code, again)
 
     def _target(self, node: Any, again: bool, q: Value, by: Value) -> Value:
+        if not self.plain:
+            lines, own, chosen = self._tables(q, by, ("ahead", "operator.states[np.uint64(pair)]"))
+            transition = f"{own}, {chosen}, offsets, np.uint64(pair), ahead, paid"
+            return self._mean(lines, f"target_of({transition}, operator)", again)
         lines, code = self._ahead(q, by)
         return self._mean(lines, f"paid + discount * {code}", again)
 

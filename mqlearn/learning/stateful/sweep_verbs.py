@@ -23,7 +23,11 @@ class SweepVerbs(Verbs):
         return to
 
     def _ahead(self, q: Value, by: Value) -> str:
-        """The array over the states of q's value at the greedy action of `by`."""
+        """The array over the states of q's value at the greedy action of `by`, of the operator's V in its place."""
+        if not self.plain:
+            to = self.text.array("np.empty(n_states)")
+            self.text.put(f"table_values({q.whole}, {by.whole}, offsets, operator, {to})")
+            return to
         if q.code == by.code:
             four = [q.at("first"), *(q.at(f"first + np.uint64({i})") for i in (1, 2, 3))]
             return self._states(
@@ -65,6 +69,11 @@ class SweepVerbs(Verbs):
         return self._mean(f"{self._ahead(q, by)}[{{y}}]", again)
 
     def _target(self, node: Any, again: bool, q: Value, by: Value) -> Value:
+        if not self.plain:
+            v, s = self._ahead(q, by), self.text.fresh()
+            self.text.put(f"{s} = common_term({q.whole}, {by.whole}, offsets, operator)")
+            own = f"operator.here * {v}[operator.states[p]] + operator.own * {q.at('p')} + {s}"
+            return self._mean(f"(operator.reward * {{r}} + operator.ahead * {v}[{{y}}] + ({own}))", again)
         return self._mean(f"({{r}} + discount * {self._ahead(q, by)}[{{y}}])", again)
 
     def _add(self, node: Any, again: bool, q: Value, change: Value) -> None:

@@ -8,6 +8,7 @@ import numpy as np
 from mqlearn.algorithms.stateful import Stateful
 from mqlearn.learning.draw_tables import digits_of_words, outcome_tables
 from mqlearn.learning.initial import Initial
+from mqlearn.learning.operators import BELLMAN, OnModel
 from mqlearn.learning.stateful.learners import StatefulLearner
 from mqlearn.learning.stateful.module import compiled_step
 from mqlearn.learning.stateful.plain import Sweep
@@ -20,12 +21,20 @@ class SynchronousStateful(StatefulLearner):
     """Every iteration samples all pairs, with the words of `learners.SynchronousTable`."""
 
     def __init__(
-        self, rule: Stateful, mdp: FiniteMDP, lanes: np.ndarray, seed: int, initial: Initial, mean_reward: bool
+        self,
+        rule: Stateful,
+        mdp: FiniteMDP,
+        lanes: np.ndarray,
+        seed: int,
+        initial: Initial,
+        mean_reward: bool,
+        operator: OnModel = BELLMAN,
     ) -> None:
-        super().__init__(rule, mdp, None, lanes, seed, initial)
+        super().__init__(rule, mdp, None, lanes, seed, initial, operator)
         self.lanes = lanes
         self.model = sweep_model(mdp, mean_reward)
-        self.compiled = compiled_step(rule, "synchronous", self.layout, "sweeps") if rule.compiled else None
+        made = rule, "synchronous", self.layout, "sweeps", operator.operator
+        self.compiled = compiled_step(*made) if rule.compiled else None
 
     def chain_state(self) -> None:
         return None
@@ -33,7 +42,7 @@ class SynchronousStateful(StatefulLearner):
     def advance(self, k: int, n: int, weights: np.ndarray) -> None:
         self.k = k + n
         if self.compiled is not None:
-            place = self.mdp.discount, k, n, self.lanes, self.seed
+            place = self.mdp.discount, k, n, self.lanes, self.seed, self.operator.compiled
             self.compiled(self.z, self.others, self.model, weights[:n], *place)
             return
         for row, lane in enumerate(self.lanes.tolist()):

@@ -3,7 +3,9 @@
 import ast
 from typing import Any
 
+from mqlearn.algorithms.operators import Bellman, Operator, is_plain
 from mqlearn.errors import nearest
+from mqlearn.learning.stateful.plain import not_for
 from mqlearn.learning.stateful.text import Text
 from mqlearn.learning.stateful.values import ARRAY, NUMBER, TABLE, VECTOR, Value
 
@@ -12,6 +14,7 @@ _SIGNATURES = {
     "add_best": ("q", "change", "by"), "follow": ("later", "q"), "add_jacobian": ("matrix", "q", "weight"),
 }  # fmt: skip
 _VALUES = ("value", "best", "target")
+_BELLMAN = Bellman()
 
 
 class Verbs:
@@ -19,8 +22,9 @@ class Verbs:
 
     text: Text
 
-    def __init__(self, batch: int) -> None:
+    def __init__(self, batch: int, operator: Operator = _BELLMAN) -> None:
         self.batch = batch
+        self.operator, self.plain = operator, is_plain(operator)
         self.averaged = False  # whether what verbs write is noted in `sums`, see `PointVerbs`
         self.uses: set[str] = set()  # of again, uniform
         self.coins: set[int] = set()  # the uniforms that are read by their numbers
@@ -61,6 +65,11 @@ class Verbs:
                 refuse(node, f"s.{name} takes what verbs give for {key}, not a whole table: read it by s.value")
         if name != "add_jacobian" and "by" in parameters:
             given.setdefault("by", given["q"])
+        if not self.plain and name in ("add_best", "add_jacobian"):
+            raise not_for(self.operator, f"uses s.{name}, which follows the derivative of Bellman's operator")
+        smooth = self.operator.functional in ("mellowmax", "soft")
+        if smooth and "by" in given and given["by"].code != given["q"].code:
+            raise not_for(self.operator, "chooses by another table, which has no meaning without a maximum")
         return given
 
     def attribute(self, node: ast.Attribute) -> Value:

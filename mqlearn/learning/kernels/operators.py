@@ -1,0 +1,228 @@
+"""Operators other than Bellman's: targets of five numbers and a functional of a state's values.
+
+    target(x, u, y) = reward r + ahead V(y) + here V(x) + own Q(x, u) + common s
+
+Kernels that know operators take one as their last argument. None is Bellman's: a type of its own, for which they are
+compiled apart, and then nothing of this file is in them.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from mqlearn.jit import compiled
+
+MAX, CLIPPED, MELLOWMAX, SOFT = 0, 1, 2, 3
+NONE, MEAN, LEAST = 0, 1, 2
+
+
+class Operator(NamedTuple):
+    """An operator on a model.
+
+    functional: MAX to SOFT, with its parameter.   reward .. common: the five numbers.   scalar: what s is, NONE to
+    LEAST; `terminals`: whether terminal states, of V 0, count for the least.   states: (pairs,) uint64, whose pairs
+    these are.
+    """
+
+    functional: int
+    parameter: float
+    reward: float
+    ahead: float
+    here: float
+    own: float
+    common: float
+    scalar: int
+    terminals: bool
+    states: np.ndarray
+
+
+@compiled
+def state_value(q, by, first, end, operator):
+    """V from the values q[first] .. q[end - 1] of a state, 0 if there are none.
+
+    A maximum is at the greedy pair of `by`: q itself, but for rules that choose by another table.
+    """
+    if first >= end:
+        return 0.0
+    greedy = first
+    for pair in range(first + np.uint64(1), end):
+        greedy = pair if by[pair] > by[greedy] else greedy
+    best = q[greedy]
+    if operator.functional == MAX:
+        return best
+    if operator.functional == CLIPPED:
+        return min(max(best, -operator.parameter), operator.parameter)
+    total = 0.0
+    for pair in range(first, end):
+        total += np.exp(operator.parameter * (q[pair] - best))
+    if operator.functional == MELLOWMAX:
+        total /= np.float64(end - first)
+    return best + np.log(total) / operator.parameter
+
+
+@compiled
+def common_term(q, by, offsets, operator):
+    """common s of a table q (pairs,)."""
+    if operator.scalar == NONE:
+        return 0.0
+    if operator.scalar == MEAN:
+        total = 0.0
+        for pair in range(q.shape[0]):
+            total += q[pair]
+        return operator.common * (total / q.shape[0])
+    least = np.inf
+    for x in range(np.uint64(offsets.shape[0] - 1)):
+        first = offsets[x]
+        end = offsets[x + np.uint64(1)]
+        if first < end or operator.terminals:
+            least = min(least, state_value(q, by, first, end, operator))
+    return operator.common * least
+
+
+@compiled
+def target_of(q, by, offsets, pair, y, reward, operator):
+    """The target of one transition at a table q (pairs,), greedy in `by`."""
+    total = operator.reward * reward
+    total += operator.ahead * state_value(q, by, offsets[y], offsets[y + np.uint64(1)], operator)
+    if operator.here != 0.0:
+        x = operator.states[pair]
+        total += operator.here * state_value(q, by, offsets[x], offsets[x + np.uint64(1)], operator)
+    if operator.own != 0.0:
+        total += operator.own * q[pair]
+    return total + common_term(q, by, offsets, operator)
+
+
+@compiled
+def learn_by(table, last_pair, last_value, offsets, pair, y, reward, weights, operator):
+    """One transition by the four numbers `weights`; returns the value that the pair had before.
+
+    last_pair, last_value: where Q_{k-1} differs from Q_k, and what it holds there.
+    """
+    value = table[pair]
+    change = weights[0] * value
+    change += weights[2] * target_of(table, table, offsets, pair, y, reward, operator)
+    if weights[1] != 0.0 or weights[3] != 0.0:
+        present = table[last_pair]
+        table[last_pair] = last_value  # for a moment, the table is Q_{k-1}
+        change += weights[1] * table[pair]
+        if weights[3] != 0.0:
+            change += weights[3] * target_of(table, table, offsets, pair, y, reward, operator)
+        table[last_pair] = present
+    table[pair] = change
+    return value
+
+
+@compiled
+def table_values(q, by, offsets, operator, v):
+    """V of all states (S,) of a table q (pairs,), into v."""
+    for x in range(np.uint64(v.shape[0])):
+        v[x] = state_value(q, by, offsets[x], offsets[x + np.uint64(1)], operator)
+
+
+# --- linear features ------------------------------------------------------------------------------------------------
+
+
+@compiled
+def estimates(theta, columns, values, n_active, offsets, x, out):
+    """Phi(x, u)'theta of the pairs of state x, into their places of out (pairs,)."""
+    for pair in range(offsets[x], offsets[x + np.uint64(1)]):
+        at = pair * n_active
+        total = theta[np.uint64(columns[at])] * values[at]
+        for f in range(at + np.uint64(1), at + n_active):
+            total += values[f] * theta[np.uint64(columns[f])]
+        out[pair] = total
+
+
+@compiled
+def momentum_target(z, w, d, features, offsets, sample, operator):
+    """The target of one transition at theta = z - d w. Only operators without s."""
+    pair, y, reward = sample
+    columns, values, n_active, _ = features
+    x = operator.states[pair]
+    total = operator.reward * reward
+    for state, factor in ((y, operator.ahead), (x, operator.here)):
+        if factor != 0.0:
+            first, end = offsets[state], offsets[state + np.uint64(1)]
+            own = np.empty(end - first)
+            for other in range(first, end):
+                at = other * n_active
+                estimate = 0.0
+                for f in range(at, at + n_active):
+                    j = np.uint64(columns[f])
+                    estimate += values[f] * (z[j] - d * w[j])
+                own[other - first] = estimate
+            total += factor * state_value(own, own, np.uint64(0), end - first, operator)
+    return total
+
+
+# --- all pairs of a block of seeds: row `pair` of a table holds the values of all lanes -----------------------------
+
+
+@compiled
+def block_values(q, v, n_lanes, offsets, operator):
+    """V of every state and lane, into v (states x lanes,); that of terminal states stays."""
+    for x in range(np.uint64(offsets.shape[0] - 1)):
+        first = offsets[x]
+        end = offsets[x + np.uint64(1)]
+        if first == end:
+            continue
+        at = x * n_lanes
+        for lane in range(n_lanes):
+            v[at + lane] = q[first * n_lanes + lane]
+        for pair in range(first + np.uint64(1), end):
+            for lane in range(n_lanes):
+                other = q[pair * n_lanes + lane]
+                v[at + lane] = other if other > v[at + lane] else v[at + lane]
+        if operator.functional == CLIPPED:
+            for lane in range(n_lanes):
+                v[at + lane] = min(max(v[at + lane], -operator.parameter), operator.parameter)
+        elif operator.functional != MAX:
+            for lane in range(n_lanes):
+                total = 0.0
+                for pair in range(first, end):
+                    total += np.exp(operator.parameter * (q[pair * n_lanes + lane] - v[at + lane]))
+                if operator.functional == MELLOWMAX:
+                    total /= np.float64(end - first)
+                v[at + lane] += np.log(total) / operator.parameter
+
+
+@compiled
+def _block_common(q, v, n_lanes, lane, offsets, operator):
+    """common s of one lane, from its table and its V."""
+    if operator.scalar == MEAN:
+        total = 0.0
+        n_pairs = np.uint64(q.shape[0]) // n_lanes
+        for pair in range(n_pairs):
+            total += q[pair * n_lanes + lane]
+        return operator.common * (total / n_pairs)
+    least = np.inf
+    for x in range(np.uint64(offsets.shape[0] - 1)):
+        if operator.terminals or offsets[x] < offsets[x + np.uint64(1)]:
+            least = min(least, v[x * n_lanes + lane])
+    return operator.common * least
+
+
+@compiled
+def look_ahead_by(q, q_prev, v, v_prev, w, n_lanes, offsets, s, t, operator):
+    """What a successor adds to a target, W = ahead (s V_k + t V_{k-1}) + common (s s_k + t s_{k-1}), once a state.
+
+    v: V of Q_{k-1}; that of Q_k goes to v_prev. At terminal states the first term is 0.
+    """
+    block_values(q, v_prev, n_lanes, offsets, operator)
+    for i in range(w.shape[0]):
+        w[i] = operator.ahead * (s * v_prev[i] + t * v[i])
+    if operator.scalar != NONE:
+        for lane in range(n_lanes):
+            both = s * _block_common(q, v_prev, n_lanes, lane, offsets, operator)
+            both += t * _block_common(q_prev, v, n_lanes, lane, offsets, operator)
+            for x in range(np.uint64(w.shape[0]) // n_lanes):
+                w[x * n_lanes + lane] += both
+
+
+@compiled
+def add_own_state(q, v, v_prev, n_lanes, s, t, operator):
+    """here (s V_k + t V_{k-1}) of each pair's own state, added to a block q; v: V of Q_{k-1}, v_prev: of Q_k."""
+    for pair in range(np.uint64(operator.states.shape[0])):
+        at = operator.states[pair] * n_lanes
+        for lane in range(n_lanes):
+            q[pair * n_lanes + lane] += operator.here * (s * v_prev[at + lane] + t * v[at + lane])

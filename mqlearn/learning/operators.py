@@ -1,0 +1,123 @@
+"""An operator on the problem of a run: what it leaves open filled in, its fixed point, and its form for kernels."""
+
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mqlearn.algorithms.operators import Bellman, Operator, is_plain
+from mqlearn.errors import SettingError
+from mqlearn.problems.mdp import FiniteMDP
+from mqlearn.problems.operators import Facts, OperatorPoint, apply, fixed_point, values
+from mqlearn.problems.solvers import optimal
+
+if TYPE_CHECKING:
+    from mqlearn.learning import kernels
+
+
+@dataclass(frozen=True, eq=False)
+class OnModel:
+    """An operator, and the model that it acts on.
+
+    compiled: as kernels read it, None for Bellman's, of which they have a form of their own.
+    """
+
+    operator: Operator
+    mdp: FiniteMDP | None = None
+
+    @property
+    def plain(self) -> bool:
+        """Whether it is Bellman's."""
+        return is_plain(self.operator)
+
+    @property
+    def name(self) -> str:
+        """The name of its config group."""
+        return type(self.operator).__name__.lower()
+
+    def fixed_point(self, mdp: FiniteMDP) -> np.ndarray:
+        """(S, A): the fixed point, which errors are measured against; Q* of Bellman's."""
+        return optimal(mdp).q if self.plain else self._point.q
+
+    def warnings(self) -> list[str]:
+        return [] if self.plain else self.operator.warnings(Facts(self._model))
+
+    def facts(self) -> dict[str, Any]:
+        """What the summary of a run says of the fixed point; nothing for Bellman's."""
+        if self.plain:
+            return {}
+        point = self._point
+        return {
+            "operator": {
+                "name": self.name,
+                "fixed_point": self.operator.fixed_point,
+                "residual": point.residual,
+                "certified_error": point.error_bound,
+                "distance_to_q_star": point.distance,
+                "map_to_q_star": point.mapped,
+            }
+        }
+
+    def report(self) -> dict[str, Any]:
+        """What `mqlearn truth` says of the fixed point, values at the start being means; nothing for Bellman's."""
+        if self.plain:
+            return {}
+        point = self._point
+        v = values(self._model, self.operator, point.q)
+        settings = [f"{field.name}={getattr(self.operator, field.name)}" for field in fields(self.operator)]
+        return {
+            "operator": " ".join([self.name, *settings]),
+            "operator_fixed_point": self.operator.fixed_point,
+            "operator_residual": point.residual,
+            "operator_certified_error": point.error_bound,
+            "operator_distance_to_q_star": point.distance,
+            "operator_map_to_q_star": point.mapped,
+            "operator_start_value": float(self._model.start @ v),
+        }
+
+    def residuals(self, q: np.ndarray) -> np.ndarray:
+        """(n,): sup norms of T q - q over the counted pairs, for tables q (n, S, A)."""
+        return np.abs(apply(self._model, self.operator, q) - q)[:, self._model.counted].max(axis=1)
+
+    @cached_property
+    def _point(self) -> OperatorPoint:
+        return fixed_point(self._model, self.operator)
+
+    @property
+    def _model(self) -> FiniteMDP:
+        assert self.mdp is not None, "Bellman's alone is on no model"
+        return self.mdp
+
+    @cached_property
+    def compiled(self) -> "kernels.Operator | None":
+        if self.plain:
+            return None
+        from mqlearn.learning import kernels
+
+        one = self.operator
+        return kernels.Operator(
+            functional=("max", "clipped", "mellowmax", "soft").index(one.functional),
+            parameter=one.parameter,
+            **{name: float(number) for name, number in one.numbers(self._model.discount)._asdict().items()},
+            scalar=("none", "mean", "least").index(one.scalar),
+            terminals=one.counts_terminals,
+            states=self._model.pairs[:, 0].astype(np.uint64),
+        )
+
+
+BELLMAN = OnModel(Bellman())
+
+
+def on_problem(operator: Operator, mdp: Any, features: Any = None) -> OnModel:
+    """The operator on the problem of a run. Raises SettingError where it has no fixed point that errors could be
+    measured against: relative with terminal states, most with features, any other than Bellman's without a model."""
+    if is_plain(operator):
+        return BELLMAN
+    name = type(operator).__name__.lower()
+    if not isinstance(mdp, FiniteMDP):
+        raise SettingError("operator", name, f"needs an exact model, which {mdp.name} has not; use bellman")
+    if features is not None and not operator.with_features:
+        expected = "has no certified fixed point with features; use bellman, relaxed, truncated or mellowmax, or tables"
+        raise SettingError("operator", name, expected)
+    return OnModel(operator.on(Facts(mdp)), mdp)

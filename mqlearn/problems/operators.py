@@ -1,0 +1,213 @@
+"""Fixed points of operators other than Bellman's on an exact model, solved from the numbers that an operator states.
+
+    (T Q)(x, u) = reward R(x, u) + ahead E V(y) + here V(x) + own Q(x, u) + common s
+
+An operator (see `mqlearn.algorithms.operators`) is asked for these five numbers, for V and its slopes, and for its map
+to Q*. The fixed point is found by Newton steps from Q*: where V is a maximum they are policy iteration, where it is
+smooth they converge quadratically. What is found is certified by its residual. scipy costs start-up time, so it is
+imported inside the functions.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from mqlearn.problems.mdp import FiniteMDP, expected, state_values, table_of_pairs
+from mqlearn.problems.solvers import ConvergenceError, Optimum, optimal
+
+_STEPS = 60
+_SWEEPS = 200_000  # of plain iteration, where Newton steps go round in a circle
+_EXACT = 1e-13  # residual, relative to the largest value, at which steps end,
+_CERTIFIED = 1e-10  # and which is the largest of a fixed point
+
+
+class Facts:
+    """What an operator asks of a model, each computed when it is asked for."""
+
+    def __init__(self, mdp: FiniteMDP) -> None:
+        self._mdp = mdp
+        self.discount = mdp.discount
+
+    @property
+    def terminal(self) -> bool:
+        """Whether there are terminal states."""
+        return bool(self._mdp.terminal.any())
+
+    @property
+    def stay(self) -> float:
+        """min P(x | x, u) over the learned pairs."""
+        same = self._mdp.successors == np.arange(self._mdp.n_states)[:, None, None]
+        return float((self._mdp.probabilities * same).sum(2)[self._mdp.learned].min())
+
+    @property
+    def largest_reward(self) -> float:
+        """max |r| of what can happen at the learned pairs."""
+        return float(np.abs(self._paid).max(initial=0.0))
+
+    @property
+    def no_costs(self) -> bool:
+        """Whether no r that can happen is negative."""
+        return bool(self._paid.min(initial=0.0) >= 0)
+
+    @property
+    def largest_value(self) -> float:
+        """max |V*|."""
+        return float(np.abs(optimal(self._mdp).v).max())
+
+    @property
+    def _paid(self) -> np.ndarray:
+        return self._mdp.rewards[(self._mdp.probabilities > 0) & self._mdp.learned[:, :, None]]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class OperatorPoint:
+    """The fixed point q (S, A) of an operator, and what it is worth.
+
+    residual: sup norm of T q - q over the learned pairs.   error_bound: a bound on the sup norm of the error of q,
+    residual / (1 - contraction); None where no contraction in this norm is proven.   distance: sup norm of q - Q* over
+    the counted pairs.   mapped: of Q* as it follows from q, minus Q*; None where q does not decide Q*.
+    """
+
+    q: np.ndarray
+    residual: float
+    error_bound: float | None
+    distance: float
+    mapped: float | None
+
+    def __repr__(self) -> str:
+        return f"OperatorPoint({self.distance:.6g} from Q*, residual {self.residual:.2g})"
+
+
+_points: WeakKeyDictionary[FiniteMDP, dict[Any, OperatorPoint]] = WeakKeyDictionary()
+
+
+def values(mdp: FiniteMDP, operator: Any, q: np.ndarray) -> np.ndarray:
+    """V (..., S) of tables q (..., S, A), 0 at terminal states."""
+    some = mdp.admissible | mdp.terminal[:, None]  # a terminal state may admit nothing
+    return np.where(mdp.terminal, 0.0, operator.values(q, some))
+
+
+def slopes(mdp: FiniteMDP, operator: Any, q: np.ndarray) -> np.ndarray:
+    """(S, A): the derivative of V in the values of its own state, 0 at pairs not learned. q (S, A)."""
+    some = mdp.admissible | mdp.terminal[:, None]
+    return np.where(mdp.learned, operator.slopes(q, some), 0.0)
+
+
+def apply(mdp: FiniteMDP, operator: Any, q: np.ndarray) -> np.ndarray:
+    """T q with exact expectations, 0 at pairs not learned. q (..., S, A)."""
+    numbers, v = operator.numbers(mdp.discount), values(mdp, operator, q)
+    made = numbers.reward * mdp.mean_rewards + numbers.ahead * expected(mdp, v)
+    made = made + numbers.here * v[..., None] + numbers.own * q
+    if operator.scalar != "none":
+        made = made + numbers.common * _common(mdp, operator, q, v)[..., None, None]
+    return np.where(mdp.learned, made, 0.0)
+
+
+def fixed_point(mdp: FiniteMDP, operator: Any) -> OperatorPoint:
+    """The fixed point of an operator that is ready for this model. Computed once for each. Raises ConvergenceError."""
+    known = _points.setdefault(mdp, {})
+    if operator not in known:
+        known[operator] = _solved(mdp, operator)
+    return known[operator]
+
+
+def _common(mdp: FiniteMDP, operator: Any, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+    """s (...) of tables q (..., S, A) and their V."""
+    if operator.scalar == "mean":
+        return q[..., mdp.learned].mean(-1)
+    return v[..., _counting(mdp, operator)].min(-1)
+
+
+def _counting(mdp: FiniteMDP, operator: Any) -> np.ndarray:
+    """(S,) bool: the states of which s is the least V."""
+    return np.ones(mdp.n_states, bool) if operator.counts_terminals else ~mdp.terminal
+
+
+def _solved(mdp: FiniteMDP, operator: Any) -> OperatorPoint:
+    optimum = optimal(mdp)
+    contraction = operator.contraction(Facts(mdp))
+    q, residual = _newton(mdp, operator, optimum.q)
+    scale = max(float(np.abs(q).max()), float(np.abs(mdp.rewards).max()))
+    if residual > _CERTIFIED * scale and contraction is not None:
+        q, residual = _iterated(mdp, operator, q)
+    if not residual <= _CERTIFIED * scale:
+        name = type(operator).__name__
+        raise ConvergenceError(f"the fixed point of {name} on {mdp.name} was not found (residual {residual:.3g})")
+    q.flags.writeable = False
+    bound = None if contraction is None else residual / (1 - contraction)
+    distance = float(np.abs(q - optimum.q)[mdp.counted].max())
+    return OperatorPoint(q, residual, bound, distance, _mapped(mdp, operator, q, optimum))
+
+
+def _mapped(mdp: FiniteMDP, operator: Any, q: np.ndarray, optimum: Optimum) -> float | None:
+    """How far what the fixed point says of Q* is from Q*."""
+    known = operator.to_optimum(q, state_values(mdp, q), float(q[mdp.learned].mean()), mdp.discount)
+    return None if known is None else float(np.abs(known - optimum.q)[mdp.learned].max())
+
+
+def _residual(mdp: FiniteMDP, operator: Any, q: np.ndarray) -> np.ndarray:
+    return (apply(mdp, operator, q) - q)[mdp.learned]
+
+
+def _newton(mdp: FiniteMDP, operator: Any, q: np.ndarray) -> tuple[np.ndarray, float]:
+    """The table of least residual on the way from q (S, A), and this residual."""
+    best, least = q.copy(), float(np.abs(_residual(mdp, operator, q)).max())
+    for _ in range(_STEPS):
+        change = _step(mdp, operator, q)
+        if change is None:
+            break
+        q = q + table_of_pairs(mdp, change)
+        residual = float(np.abs(_residual(mdp, operator, q)).max())
+        if residual < least:
+            best, least = q, residual
+        if residual <= _EXACT * np.abs(q).max() or np.abs(change).max() <= _EXACT * np.abs(q).max():
+            break
+    return best.copy(), least
+
+
+def _step(mdp: FiniteMDP, operator: Any, q: np.ndarray) -> np.ndarray | None:
+    """The Newton step (n,) over the learned pairs: (I - T'(q))^-1 (T q - q). None for a singular system.
+
+    With s, T' is a sparse matrix plus a matrix of rank one (Sherman and Morrison 1950).
+    """
+    from scipy import sparse
+    from scipy.sparse.linalg import splu
+
+    numbers = operator.numbers(mdp.discount)
+    x, u = mdp.pairs.T
+    n, rows = len(x), np.arange(len(x))
+    of_states = sparse.csr_array((slopes(mdp, operator, q)[x, u], (x, rows)), shape=(mdp.n_states, n))
+    b = mdp.n_successors
+    moves = sparse.csr_array(
+        (mdp.probabilities[x, u].ravel(), (np.repeat(rows, b), mdp.successors[x, u].ravel())), shape=(n, mdp.n_states)
+    )
+    own_state = sparse.csr_array((np.ones(n), (rows, x)), shape=(n, mdp.n_states))
+    matrix = (1 - numbers.own) * sparse.eye_array(n)
+    matrix = matrix - (numbers.ahead * moves + numbers.here * own_state) @ of_states
+    try:
+        solve = splu(sparse.csc_array(matrix)).solve
+    except RuntimeError:
+        return None
+    change = solve(_residual(mdp, operator, q))
+    if operator.scalar != "none":
+        if operator.scalar == "mean":
+            slope = np.full(n, 1 / n)  # of s
+        else:
+            v = np.where(_counting(mdp, operator), values(mdp, operator, q), np.inf)
+            slope = of_states[[int(v.argmin())]].toarray()[0]
+        ones = solve(np.ones(n))
+        change = change + numbers.common * (slope @ change) / (1 - numbers.common * (slope @ ones)) * ones
+    return change if np.isfinite(change).all() else None
+
+
+def _iterated(mdp: FiniteMDP, operator: Any, q: np.ndarray) -> tuple[np.ndarray, float]:
+    """q <- T q until it rests."""
+    residual = np.inf
+    for _ in range(_SWEEPS):
+        q, last = apply(mdp, operator, q), q
+        residual = float(np.abs(q - last).max())
+        if residual <= _EXACT * np.abs(q).max():
+            break
+    return q, float(np.abs(_residual(mdp, operator, q)).max())

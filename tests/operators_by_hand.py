@@ -1,0 +1,87 @@
+"""Operators in plain Python, written from their table alone: five numbers, V of a state's values, and s.
+
+    target = reward r + ahead V(y) + here V(x) + own Q(x, u) + common s
+
+One seed, one transition at a time; shares no code with the package but for its models.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from random_mdps import random_mdp
+
+import mqlearn as mq
+from mqlearn.problems.mdp import FiniteMDP
+
+
+class Row(NamedTuple):
+    """A row of the table at discount g: the five numbers, V, and what s is of the values of the pairs and of V."""
+
+    numbers: Callable[[float], tuple[float, float, float, float, float]]
+    v: Callable[[list[float]], float] = max
+    s: Callable[[list[float], list[float], list[float]], float] = lambda q, every, living: 0.0
+
+
+def _bellman(g: float) -> tuple[float, float, float, float, float]:
+    return 1, g, 0, 0, 0
+
+
+# Operator, and its row; `every`: V of all states, `living`: of those that are not terminal.
+TABLE: dict[str, tuple[Any, Row]] = {
+    "bellman": (mq.Bellman(), Row(_bellman)),
+    "relaxed": (mq.Relaxed(w=0.7), Row(lambda g: (0.7, 0.7 * g, 0.3, 0, 0))),
+    "over-relaxed": (mq.Relaxed(w=1.05), Row(lambda g: (1.05, 1.05 * g, -0.05, 0, 0))),
+    "relative": (mq.Relative(kappa=0.6), Row(lambda g: (1, g, 0, 0, -0.6), s=lambda q, *_: sum(q) / len(q))),
+    "robust": (
+        mq.Robust(radius=0.2),
+        Row(lambda g: (1, 0.8 * g, 0, 0, 0.2 * g), s=lambda q, every, living: min(every)),
+    ),
+    "robust, living": (
+        mq.Robust(radius=0.2, terminals=False),
+        Row(lambda g: (1, 0.8 * g, 0, 0, 0.2 * g), s=lambda q, every, living: min(living)),
+    ),
+    "advantage": (mq.Advantage(a=0.4), Row(lambda g: (1, g, -0.4, 0.4, 0))),
+    "mellowmax": (
+        mq.Mellowmax(omega=3.0),
+        Row(_bellman, lambda q: math.log(sum(math.exp(3 * x) for x in q) / len(q)) / 3),
+    ),
+    "soft": (mq.Soft(omega=3.0), Row(_bellman, lambda q: math.log(sum(math.exp(3 * x) for x in q)) / 3)),
+    "truncated": (mq.Truncated(bound=0.3), Row(_bellman, lambda q: max(-0.3, min(0.3, max(q))))),
+}
+LINEAR = ("bellman", "relaxed", "over-relaxed", "mellowmax", "soft", "truncated")
+
+
+def model(name: str, seed: int = 3) -> FiniteMDP:
+    """A random model with ragged actions and terminal states; for the relative operator these go on, and pay nothing.
+
+    Nine states, up to three actions, up to four successors, rewards of both signs, discount 0.9.
+    """
+    mdp = random_mdp(seed, 9, 3, 4, 0.9, "mixed")
+    assert mdp.terminal.any() and not mdp.admissible.all()
+    return replace(mdp, terminal=np.zeros(9, bool)) if name == "relative" else mdp
+
+
+def target(mdp: FiniteMDP, name: str, q: Any, pair: int, y: Any, r: Any, by: Any = None) -> float:
+    """The target of one transition at a table q over the pairs; maxima at the greedy action of `by`."""
+    row, q, by = TABLE[name][1], list(map(float, q)), list(map(float, q if by is None else by))
+    reward, ahead, here, own, common = row.numbers(mdp.discount)
+    edges = mdp.pair_offsets.tolist()
+
+    def v(x: int) -> float:
+        first, end = edges[x], edges[x + 1]
+        if first == end:
+            return 0.0
+        if q is not by and by != q and name not in ("mellowmax", "soft"):
+            return row.v([q[max(range(first, end), key=by.__getitem__)]])
+        return row.v(q[first:end])
+
+    x = int(mdp.pairs[pair, 0])
+    total = reward * r + ahead * v(y) + here * v(x) + own * q[pair]
+    if common:
+        every = [v(state) for state in range(mdp.n_states)]
+        living = [value for state, value in enumerate(every) if not mdp.terminal[state]]
+        total += common * row.s(q, every, living)
+    return total
