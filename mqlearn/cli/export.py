@@ -11,7 +11,7 @@ from mqlearn.cli.arguments import parse, take_plugins
 from mqlearn.errors import SettingError
 from mqlearn.files import deliver
 from mqlearn.paths import outputs_folder
-from mqlearn.storage import tracking
+from mqlearn.storage import addresses
 
 
 def export(arguments: Sequence[str]) -> int:
@@ -30,7 +30,7 @@ def export(arguments: Sequence[str]) -> int:
         else:
             (stores if key.partition(".")[0] == "tracking" else overrides).append(text)
     outputs = outputs_folder()
-    found = selection.find(outputs, names or None, tracking.named(stores, outputs))
+    found = selection.find(outputs, names or None, addresses.named(stores, outputs))
     if not found.runs:
         problem = "\n".join([f"there is no finished run in {outputs / 'runs'} or in the store", *found.notes])
         raise SettingError("selection", " ".join(options.overrides), problem)
