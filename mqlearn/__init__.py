@@ -35,6 +35,7 @@ from mqlearn.experiments.settings import old_names
 from mqlearn.learning.learners import Linear
 from mqlearn.learning.loop import Result, run, run_together
 from mqlearn.learning.metrics import Evaluation
+from mqlearn.learning.recorded import Recorded
 from mqlearn.learning.sampling import IID, Markovian, Replay, Synchronous
 from mqlearn.linear_solves import solve, times
 from mqlearn.problems.arrays import from_arrays
@@ -107,6 +108,7 @@ __all__ = [
     "PolSA",
     "Polynomial",
     "QLearning",
+    "Recorded",
     "Replay",
     "RescaledLinear",
     "Residual",

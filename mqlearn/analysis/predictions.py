@@ -80,6 +80,8 @@ def _assumptions(cell: Cell, rule: Rule, run: Run | None, linear: "_Linear | Non
 def _mixing(cell: Cell) -> Mixing | str:
     """Of the sampling chain, or why it has none."""
     sampling = cell.run_arguments["sampling"]
+    if sampling.name == "recorded":
+        return "nobody knows by which chain recorded transitions were made"
     if sampling.adaptive:
         return "the behaviour depends on what is learned"
     if sampling.time_limit is not None:

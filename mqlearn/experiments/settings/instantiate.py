@@ -145,7 +145,7 @@ def _expected(group: str) -> Any:
     """What the _target_ of a group must return."""
     from mqlearn.algorithms import Rule, Stateful
     from mqlearn.learning.metrics import Evaluation
-    from mqlearn.learning.sampling import IID, Markovian, Replay, Synchronous
+    from mqlearn.learning.sampling import Sampling
     from mqlearn.problems.encodings import BoxMap
     from mqlearn.problems.environments.simulator import Simulator
     from mqlearn.problems.features import Features
@@ -155,7 +155,7 @@ def _expected(group: str) -> Any:
         "env": FiniteMDP | Simulator,
         "algorithm": Rule | Stateful,
         "step_size": Callable,
-        "sampling": Synchronous | Markovian | Replay | IID,
+        "sampling": Sampling,
         "features": Features | BoxMap | None,
         "evaluation": Evaluation,
     }.get(group, object)

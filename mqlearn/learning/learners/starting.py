@@ -13,6 +13,7 @@ from mqlearn.learning.learners.asynchronous import AsynchronousTable, RoundsTabl
 from mqlearn.learning.learners.learner import Learner
 from mqlearn.learning.learners.linear import Linear, LinearLearner, OwnChainLinearLearner
 from mqlearn.learning.learners.synchronous import SynchronousTable
+from mqlearn.learning.recorded import Recorded, RecordedSamples
 from mqlearn.learning.sampling import Sampling, Synchronous
 from mqlearn.learning.stateful.learners import ChainStateful, SharedStateful, SynchronousStateful
 from mqlearn.problems.features import Features
@@ -28,7 +29,7 @@ def start(
     initial: Initial,
     mean_reward: bool,
     lanes: np.ndarray,
-    samples: Samples | None = None,
+    samples: Any = None,
     rule: Any = None,
 ) -> Learner:
     """A fresh learner for the seed indices `lanes` (L,) uint32: Q_0 or theta_0 is `initial`.
@@ -41,7 +42,7 @@ def start(
         if isinstance(rule, Stateful):
             return SynchronousStateful(rule, mdp, lanes, seed, initial, mean_reward)
         return SynchronousTable(mdp, lanes, seed, initial, mean_reward)
-    if samples is None and features is not None:
+    if samples is None and (features is not None or isinstance(sampling, Recorded)):
         samples = shared_samples(mdp, sampling, features, linear, seed, mean_reward, lanes)
     if isinstance(rule, Stateful):
         if samples is not None:
@@ -96,6 +97,8 @@ def shared_samples(
     seed: int,
     mean_reward: bool,
     lanes: np.ndarray,
-) -> Samples | None:
+) -> Samples | RecordedSamples | None:
     """The samples of some seeds, for learners of any rule; None where each learner draws its own."""
+    if isinstance(sampling, Recorded):
+        return RecordedSamples(mdp, sampling, lanes, seed, mean_reward)
     return Samples(Chain(mdp, sampling, lanes, seed, mean_reward)) if can_share(sampling, features, linear) else None
