@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from mqlearn.algorithms import MomentumQ, MomentumQLinear, NeSA, QLearning, Rule, SpeedyQ
+from mqlearn.algorithms import MomentumQ, MomentumQLinear, NeSA, QLearning, Rule, SpeedyQ, Stateful, minibatch
 from mqlearn.algorithms.step_sizes import Harmonic, RescaledLinear
 from mqlearn.errors import SettingError
 from mqlearn.experiments.settings.cell import Cell
@@ -21,14 +21,11 @@ _FLOPS = 3e10  # a second
 
 
 def predictions(cell: Cell, run: Run | None) -> dict[str, Any]:
-    """All that `mqlearn theory` says, for JSON. Raises SettingError for a model too large, or a rule with state."""
-    if not isinstance(cell.run_arguments["rule"], Rule):
-        expected = "is a rule with state of its own, of which nothing is predicted yet; choose one of four numbers"
-        raise SettingError("algorithm", cell.settings["algorithm"].get("name"), expected)
+    """All that `mqlearn theory` says, for JSON. Raises SettingError for a model that is too large."""
     mdp, synchronous = cell.mdp, cell.run_arguments["sampling"].name == "synchronous"
-    rule: Rule = cell.run_arguments["rule"].with_step_size(cell.run_arguments["step_size"])
+    rule = rule_of(cell)
     linear = None if cell.run_arguments["features"] is None else _Linear(cell, rule)
-    step = float(np.asarray(rule.step_size(np.array([float(cell.settings["iterations"])])))[0])
+    step = float(np.asarray(cell.run_arguments["step_size"](np.array([float(cell.settings["iterations"])])))[0])
     facts = {
         "environment": mdp.name,
         "discount": mdp.discount,
@@ -37,7 +34,7 @@ def predictions(cell: Cell, run: Run | None) -> dict[str, Any]:
         "sampling": cell.run_arguments["sampling"].name,
         "cell": cell.name,
         "digest": cell.digest,
-        "measured": None if run is None else _measured(run, int(mdp.counted.sum())),
+        "measured": None if run is None else measured_at_the_end(run, int(mdp.counted.sum()), rule.averaged),
         "assumptions": [one._asdict() for one in _assumptions(cell, rule, run, linear, step)],
         "asymptotic": _asymptotic(cell, rule, run) if synchronous and linear is None else {},
         "bounds": _table_bounds(cell, rule, run) if linear is None else linear.bounds(rule),
@@ -50,10 +47,16 @@ def predictions(cell: Cell, run: Run | None) -> dict[str, Any]:
     return facts
 
 
-def _measured(run: Run, n_pairs: int) -> dict[str, Any]:
-    """The last checkpoint: mean sup error and root mean square error over seeds and pairs."""
-    k = int(run.curves["iteration"][-1])
-    sup, euclidean = run.curves.get("q_error"), run.curves.get("q_error_l2")
+def rule_of(cell: Cell) -> Rule | Stateful:
+    """The rule with its step size, at the discount of the cell."""
+    rule = cell.run_arguments["rule"].with_step_size(cell.run_arguments["step_size"])
+    return rule.at(cell.mdp.discount) if isinstance(rule, Stateful) else rule
+
+
+def measured_at_the_end(run: Run, n_pairs: int, averaged: bool = False) -> dict[str, Any]:
+    """The last checkpoint: mean sup error and root mean square error over seeds and pairs; `averaged`: of the mean."""
+    k, of = int(run.curves["iteration"][-1]), "_average" if averaged else ""
+    sup, euclidean = run.curves.get(f"q_error{of}"), run.curves.get(f"q_error_l2{of}")
     found = {"iteration": k, "folder": str(run.folder)}
     if sup is not None:
         found["sup"] = float(sup[:, -1].mean())
@@ -65,7 +68,9 @@ def _measured(run: Run, n_pairs: int) -> dict[str, Any]:
 # --- assumptions --------------------------------------------------------------------------------------------------
 
 
-def _assumptions(cell: Cell, rule: Rule, run: Run | None, linear: "_Linear | None", step: float) -> list[Check]:
+def _assumptions(
+    cell: Cell, rule: Rule | Stateful, run: Run | None, linear: "_Linear | None", step: float
+) -> list[Check]:
     synchronous = cell.run_arguments["sampling"].name == "synchronous"
     if linear is not None:
         return [*linear.checks(step), assumptions.schedule(rule, cell.mdp.discount, synchronous, linear.contraction)]
@@ -99,8 +104,8 @@ def _mixing_check(found: Mixing | str, kappa: float) -> Check:
 # --- tables -------------------------------------------------------------------------------------------------------
 
 
-def _asymptotic(cell: Cell, rule: Rule, run: Run | None) -> dict[str, dict[str, Any]]:
-    """The rule of the cell by its name, then the others that the paper compares."""
+def _asymptotic(cell: Cell, rule: Rule | Stateful, run: Run | None) -> dict[str, dict[str, Any]]:
+    """The rule of the cell by its name, then the others that the paper compares, with as many draws an iteration."""
     name = str(cell.settings["algorithm"].get("name") or type(rule).__name__)
     harmonic = Harmonic()
     rules = {
@@ -113,12 +118,14 @@ def _asymptotic(cell: Cell, rule: Rule, run: Run | None) -> dict[str, dict[str, 
     by_limit: dict[Any, dict[str, Any]] = {}  # SpeedyQ and MomentumQ have one
     rows = {}
     for label, one in rules.items():
+        one = one if one is rule else minibatch(one, rule.batch)
         limit = _limit(one)
         row = by_limit.get(limit) or asymptotic_row(cell, one)
         by_limit[limit] = row
         rows[label] = {"step_size": str(one.step_size), **row}
     if run is not None:
-        measured, root = _measured(run, int(cell.mdp.counted.sum())), math.sqrt(run.curves["iteration"][-1])
+        measured = measured_at_the_end(run, int(cell.mdp.counted.sum()), rule.averaged)
+        root = math.sqrt(run.curves["iteration"][-1])
         for kind in ("rms", "sup"):
             if kind in measured:
                 rows[name][f"measured_{kind}_sqrt_k"] = measured[kind] * root
@@ -127,22 +134,24 @@ def _asymptotic(cell: Cell, rule: Rule, run: Run | None) -> dict[str, dict[str, 
     return rows
 
 
-def _limit(rule: Rule) -> Any:
-    """What the prediction depends on: rounded, or the rule itself where there is none."""
+def _limit(rule: Rule | Stateful) -> Any:
+    """What the prediction depends on: rounded, or the rule itself where that is another."""
     from mqlearn.theory.limits import limit_of
 
+    if not isinstance(rule, Rule) or rule.averaged:
+        return rule, rule.step_size, rule.averaged
     try:
         return tuple(round(number, 7) for number in limit_of(rule))
     except SettingError:
         return rule, rule.step_size
 
 
-def asymptotic_row(cell: Cell, rule: Rule) -> dict[str, Any]:
+def asymptotic_row(cell: Cell, rule: Rule | Stateful) -> dict[str, Any]:
     """The prediction for a rule on the model of a cell; NaN and a reason where there is none."""
-    from mqlearn.theory.asymptotic import covariance
+    from mqlearn.theory.named_rules import predicted
     from mqlearn.theory.sup import expected_sup
 
-    found = covariance(cell.mdp, rule, cell.settings["reward"])
+    found = predicted(cell.mdp, rule, cell.settings["reward"])
     sup, least = expected_sup(found.sigma), expected_sup(found.floor)
     return {
         "rms_sqrt_k": found.rms_sqrt_k,
@@ -160,17 +169,19 @@ def asymptotic_row(cell: Cell, rule: Rule) -> dict[str, Any]:
     }
 
 
-def _exact(cell: Cell, rule: Rule) -> dict[str, Any]:
-    """The exact root mean square error at some k, as far as a second of computing goes."""
+def _exact(cell: Cell, rule: Rule | Stateful) -> dict[str, Any]:
+    """The exact root mean square error at some k, as far as a second of computing goes; of four-number rules alone."""
     from mqlearn.theory.moments import moments
 
     counted, q0 = cell.mdp.counted, cell.run_arguments["q0"]
+    if not isinstance(rule, Rule) or rule.averaged:
+        return {}
     if not isinstance(q0, int | float) or not cell.settings["iterations"]:
         return {}
     a_step = 6e-5 + 18 * float(counted.sum()) * float(counted.any(1).sum()) ** 2 / _FLOPS
     last = min(int(cell.settings["iterations"]), max(int(_SECONDS / a_step), 1))
     k = np.unique(np.geomspace(1, last, 40).astype(int))
-    found = moments(cell.mdp, rule, k, cell.settings["reward"], q0=float(q0))
+    found = moments(cell.mdp, rule, k, cell.settings["reward"], rule.batch, q0=float(q0))
     return {"exact": {"iteration": k.tolist(), "rms": found.rms.tolist()}}
 
 
@@ -179,10 +190,10 @@ def _bound(name: str, value: float, trivial: float, assumes: str) -> dict[str, A
     return {"name": name, "value": value, "vacuous": bool(value >= trivial), "trivial": trivial, "assumes": assumes}
 
 
-def _table_bounds(cell: Cell, rule: Rule, run: Run | None) -> list[dict[str, Any]]:
+def _table_bounds(cell: Cell, rule: Rule | Stateful, run: Run | None) -> list[dict[str, Any]]:
     """At the last iteration, with probability 1 - DELTA; V from the checkpoints of a run, else a priori."""
     mdp, last = cell.mdp, np.array([cell.settings["iterations"]])
-    if cell.run_arguments["sampling"].name != "synchronous" or not last[0]:
+    if cell.run_arguments["sampling"].name != "synchronous" or not last[0] or rule.batch > 1 or rule.averaged:
         return []
     rewards = mdp.mean_rewards[mdp.learned] if cell.settings["reward"] == "mean" else mdp.rewards[mdp.learned]
     r_max = float(np.abs(rewards).max())
@@ -211,7 +222,7 @@ def _table_bounds(cell: Cell, rule: Rule, run: Run | None) -> list[dict[str, Any
 class _Linear:
     """theta*, Assumption 2 and mixing of a cell with features."""
 
-    def __init__(self, cell: Cell, rule: Rule) -> None:
+    def __init__(self, cell: Cell, rule: Rule | Stateful) -> None:
         from mqlearn.learning.sampling import Synchronous, stationary
         from mqlearn.problems.fixed_points import theta_star
 
@@ -252,11 +263,11 @@ class _Linear:
         tau = self.mixing.tau(kappa)
         return bounds.Constants(self.mdp.discount, self.contraction, d_max, self.r_max, kappa, tau)
 
-    def bounds(self, rule: Rule) -> list[dict[str, Any]]:
+    def bounds(self, rule: Rule | Stateful) -> list[dict[str, Any]]:
         """Of E |theta - theta*|^2 at the last iteration, kappa = a_T; trivial: D_max^2."""
         from mqlearn.algorithms.step_sizes import Constant, InverseSqrt
 
-        last, step = np.array([self.cell.settings["iterations"]]), rule.step_size
+        last, step = np.array([self.cell.settings["iterations"]]), self.cell.run_arguments["step_size"]
         if not last[0] or not isinstance(rule, MomentumQLinear | QLearning):
             return []
         kappa = float(np.asarray(step(last.astype(float)))[0])
@@ -279,10 +290,10 @@ class _Linear:
             named["Theorem 2"] = float(bounds.theorem_2(last, known, alpha=step.alpha, beta=beta, lam=lam)[0])
         return [_bound(name, value, known.d_max**2, origin) for name, value in named.items()]
 
-    def bias(self, rule: Rule) -> dict[str, Any] | None:
+    def bias(self, rule: Rule | Stateful) -> dict[str, Any] | None:
         """The lemma's bound of the bias at the last iteration, kappa = a_T."""
         last = np.array([self.cell.settings["iterations"]])
-        kappa = float(np.asarray(rule.step_size(last.astype(float)))[0])
+        kappa = float(np.asarray(self.cell.run_arguments["step_size"](last.astype(float)))[0])
         known = self.constants(kappa)
         if known is None or not isinstance(rule, MomentumQLinear):
             return None
