@@ -171,7 +171,7 @@ def _test(claim: Claim, need: Needs, cells: Mapping[tuple[str, ...], Any], done:
 
     from mqlearn.analysis.claims import checks as claim_checks
     from mqlearn.analysis.claims import pairs as claim_pairs
-    from mqlearn.analysis.claims import single_runs
+    from mqlearn.analysis.claims import predicted, single_runs
     from mqlearn.analysis.figures.reference import digest
 
     used: dict[str, np.ndarray] = {}
@@ -181,14 +181,15 @@ def _test(claim: Claim, need: Needs, cells: Mapping[tuple[str, ...], Any], done:
         cell = cells[tuple(need.lists[ordered, label])]
         return claim_checks.Seen(done[cell.digest], cell, label)
 
+    tests = {"rate": single_runs.rates, "shape": single_runs.shapes, "bound": single_runs.bounds}
+    tests["predicted"] = predicted.predictions
     checks: list[Any] = []
     pairs: list[Any] = []
     for spec in claim.spec["checks"]:
         if spec["test"] == "pairs":
             pairs += claim_pairs.wanted_pairs(spec, need.places, look)
         else:
-            test = {"rate": single_runs.rates, "shape": single_runs.shapes, "bound": single_runs.bounds}[spec["test"]]
-            checks += test(spec, need.places, look)
+            checks += tests[spec["test"]](spec, need.places, look)
     checks = [*claim_pairs.decide(pairs), *checks]
     recorded = {run.digest: run for run in done.values()}
     for check in checks:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from mqlearn.analysis.claims.checks import FAILS, HOLDS, LEVEL, OPEN, ClaimCheck, Look, Seen, quantity
+from mqlearn.analysis.claims.checks import FAILS, HOLDS, LEVEL, OPEN, ClaimCheck, Look, Seen, looked_at
 from mqlearn.analysis.comparison.seed_values import Question, metric_of
 from mqlearn.analysis.statistics import survival
 from mqlearn.analysis.statistics.intervals import Estimate
@@ -25,7 +25,7 @@ def rates(spec: Mapping[str, Any], places: Sequence[Mapping[str, str]], look: Lo
     """
     checks = []
     level = 1 - LEVEL / (len(places) * len(spec["of"]))
-    for said, seen in _looked_at(spec, places, look):
+    for said, seen in looked_at(spec, places, look):
         metric, iteration, curves, window = _curves(spec, seen)
         if not window:
             checks.append(_without_window(said, seen, metric))
@@ -60,7 +60,7 @@ def shapes(spec: Mapping[str, Any], places: Sequence[Mapping[str, str]], look: L
     """
     checks = []
     level = 1 - LEVEL / (len(places) * len(spec["of"]))
-    for said, seen in _looked_at(spec, places, look):
+    for said, seen in looked_at(spec, places, look):
         metric, iteration, curves, window = _curves(spec, seen)
         if not window:
             checks.append(_without_window(said, seen, metric))
@@ -94,14 +94,6 @@ def _without_window(said: dict[str, str], seen: Seen, metric: str) -> ClaimCheck
     n_finite = int(np.isfinite(seen.run.curves[metric]).all(axis=1).sum())
     evidence = {"reason": why, "n_finite": n_finite, "metric": metric, "digests": [seen.run.digest]}
     return ClaimCheck(said, OPEN, evidence)
-
-
-def _looked_at(
-    spec: Mapping[str, Any], places: Sequence[Mapping[str, str]], look: Look
-) -> list[tuple[dict[str, str], Seen]]:
-    """Conditions and run of each check."""
-    of = [(dict(place), str(label)) for place in places for label in spec["of"]]
-    return [({**here, **quantity(spec), "rule": label}, look(here, label)) for here, label in of]
 
 
 def _curves(spec: Mapping[str, Any], seen: Seen) -> tuple[str, np.ndarray, np.ndarray, tuple[float, ...]]:
@@ -145,7 +137,7 @@ def bounds(spec: Mapping[str, Any], places: Sequence[Mapping[str, str]], look: L
     from mqlearn.theory.bounds import theorem_3
 
     checks = []
-    for said, seen in _looked_at(spec, places, look):
+    for said, seen in looked_at(spec, places, look):
         mdp, iteration, error = seen.cell.mdp, seen.run.curves["iteration"], seen.run.curves["q_error"]
         # |Q_k| <= |Q*| + |Q_k - Q*|, at the checkpoints: never less than what was measured there.
         v_max = float(np.abs(optimal(mdp).q[mdp.counted]).max() + np.nanmax(error))

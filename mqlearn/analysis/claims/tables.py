@@ -99,7 +99,8 @@ def place(one: ClaimAnswer) -> str:
     return f"{'ours, on ' if one.claim.spec.get('ours') else ''}{one.claim.spec['place']}"
 
 
-_KINDS = {"slope": "rate", "log_residual_ratio": "shape", "bound_at_T": "bound", "reason": "none"}
+_KINDS = {"slope": "rate", "log_residual_ratio": "shape", "bound_at_T": "bound", "reason": "none",
+          "measured_over_predicted": "predicted"}  # fmt: skip
 
 
 def _kind(check: ClaimCheck) -> str:
@@ -120,6 +121,13 @@ def _numbers(kind: str, own: Sequence[dict[str, Any]]) -> str:
         return (
             f"error at most {_n(max(e['largest_error_over_bound'] for e in own))} of the bound{vacuous * bool(empty)}"
         )
+    if kind == "predicted":
+        ends = _range([e[end] for e in own for end in ("low", "high")])
+        times = ", ".join(
+            f"{name} {_range([e[f'{name}_efficiency'] for e in own])}" for name in ("predicted", "measured")
+        )
+        ratio = _range([e["measured_over_predicted"] for e in own])
+        return f"measured/predicted {ratio} (intervals within {ends}); times the floor: {times}"
     if kind == "none":
         return own[0]["reason"]
     p = f"Holm's p {_range([e['p_corrected'] for e in own])}"
@@ -178,6 +186,7 @@ METHOD = (
     "beside the means. slopes: percentile bootstrap over seeds, all slopes of a check together at 95 % (Bonferroni). "
     "shapes: log of the residual sum of squares of log error on log k, over that on k, interval likewise. A window "
     "named transient goes from half of the initial value to 10 times the mean over the second half of the run. "
+    "predicted: normal interval over seeds of the error at the last iteration over the asymptotic one. "
     "digests: the first 16 digits of those of the runs"
 )
 LEGEND = (
