@@ -1,6 +1,7 @@
 """What theory predicts for a cell, beside what a finished run measured: assumptions, asymptotic errors, bounds."""
 
 import math
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -171,18 +172,46 @@ def asymptotic_row(cell: Cell, rule: Rule | Stateful) -> dict[str, Any]:
 
 def _exact(cell: Cell, rule: Rule | Stateful) -> dict[str, Any]:
     """The exact root mean square error at some k, as far as a second of computing goes; of four-number rules alone."""
-    from mqlearn.theory.moments import moments
-
-    counted, q0 = cell.mdp.counted, cell.run_arguments["q0"]
+    q0 = cell.run_arguments["q0"]
     if not isinstance(rule, Rule) or rule.averaged:
         return {}
     if not isinstance(q0, int | float) or not cell.settings["iterations"]:
         return {}
-    a_step = 6e-5 + 18 * float(counted.sum()) * float(counted.any(1).sum()) ** 2 / _FLOPS
-    last = min(int(cell.settings["iterations"]), max(int(_SECONDS / a_step), 1))
+    last = min(int(cell.settings["iterations"]), _affordable(cell))
     k = np.unique(np.geomspace(1, last, 40).astype(int))
-    found = moments(cell.mdp, rule, k, cell.settings["reward"], rule.batch, q0=float(q0))
-    return {"exact": {"iteration": k.tolist(), "rms": found.rms.tolist()}}
+    return {"exact": {"iteration": k.tolist(), "rms": exact_rms(cell, rule, k).tolist()}}
+
+
+def _affordable(cell: Cell, seconds: float = _SECONDS) -> int:
+    """Iterations of the exact moments that are computed in about so many seconds."""
+    counted = cell.mdp.counted
+    a_step = 6e-5 + 18 * float(counted.sum()) * float(counted.any(1).sum()) ** 2 / _FLOPS
+    return max(int(seconds / a_step), 1)
+
+
+def exact_rms(cell: Cell, rule: Rule, iteration: np.ndarray, seconds: float = _SECONDS) -> np.ndarray:
+    """The exact root mean square error at the first of these numbers of iterations (C,), as many as are affordable."""
+    from mqlearn.theory.moments import moments
+
+    q0 = cell.run_arguments["q0"]
+    some = iteration[iteration <= _affordable(cell, seconds)]
+    if not isinstance(q0, int | float) or not len(some):
+        return np.empty(0)
+    return moments(cell.mdp, rule, some, cell.settings["reward"], rule.batch, q0=float(q0)).rms
+
+
+@dataclass(frozen=True, eq=False)
+class Bound:
+    """A theorem's bound: values (C,) at some iterations, vacuous (C,) where they are not below the trivial one."""
+
+    name: str
+    values: np.ndarray
+    trivial: float
+    assumes: str
+
+    @property
+    def vacuous(self) -> np.ndarray:
+        return self.values >= self.trivial
 
 
 def _bound(name: str, value: float, trivial: float, assumes: str) -> dict[str, Any]:
@@ -191,9 +220,18 @@ def _bound(name: str, value: float, trivial: float, assumes: str) -> dict[str, A
 
 
 def _table_bounds(cell: Cell, rule: Rule | Stateful, run: Run | None) -> list[dict[str, Any]]:
-    """At the last iteration, with probability 1 - DELTA; V from the checkpoints of a run, else a priori."""
-    mdp, last = cell.mdp, np.array([cell.settings["iterations"]])
-    if cell.run_arguments["sampling"].name != "synchronous" or not last[0] or rule.batch > 1 or rule.averaged:
+    """At the last iteration."""
+    found = table_bounds(cell, rule, run, np.array([cell.settings["iterations"]]))
+    return [_bound(one.name, float(one.values[0]), one.trivial, one.assumes) for one in found]
+
+
+def table_bounds(cell: Cell, rule: Rule | Stateful, run: Run | None, iteration: np.ndarray) -> list[Bound]:
+    """Of the sup error after some iterations (C,), with probability 1 - DELTA; V from the checkpoints of a run, or not.
+
+    There is none where no theorem with known constants covers the cell.
+    """
+    mdp = cell.mdp
+    if cell.run_arguments["sampling"].name != "synchronous" or not iteration[-1] or rule.batch > 1 or rule.averaged:
         return []
     rewards = mdp.mean_rewards[mdp.learned] if cell.settings["reward"] == "mean" else mdp.rewards[mdp.learned]
     r_max = float(np.abs(rewards).max())
@@ -203,15 +241,15 @@ def _table_bounds(cell: Cell, rule: Rule | Stateful, run: Run | None) -> list[di
     if run is not None and "q_error" in run.curves:
         v, origin = largest + float(np.max(run.curves["q_error"])), "V over the checkpoints of the run"
     if isinstance(rule, SpeedyQ) and isinstance(rule.step_size, Harmonic):
-        return [_bound("SpeedyQ", float(bounds.speedy_q(last, **known)[0]), 2 * v, "|Q_0| <= R/(1-g)")]
+        return [Bound("SpeedyQ", bounds.speedy_q(iteration, **known), 2 * v, "|Q_0| <= R/(1-g)")]
     if not isinstance(rule, MomentumQ):
         return []
     given = {**known, "m": rule.order, "v_max": v}
     if rule.shifted:
-        return [_bound("Theorem 3, shifted", float(bounds.theorem_3_shifted(last, **given)[0]), 2 * v, origin)]
+        return [Bound("Theorem 3, shifted", bounds.theorem_3_shifted(iteration, **given), 2 * v, origin)]
     names = {"Theorem 3, printed": False, "Theorem 3, corrected": True}
     return [
-        _bound(name, float(bounds.theorem_3(last, **given, corrected=corrected)[0]), 2 * v, origin)
+        Bound(name, bounds.theorem_3(iteration, **given, corrected=corrected), 2 * v, origin)
         for name, corrected in names.items()
     ]
 

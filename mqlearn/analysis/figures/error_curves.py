@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mqlearn.analysis.figures import parts, style
+from mqlearn.analysis.figures import parts, style, theory_lines
 from mqlearn.analysis.statistics.intervals import Band, Interval, mean_interval
 from mqlearn.errors import SettingError
 from mqlearn.learning.metric_kinds import kind_of
@@ -27,7 +27,7 @@ class Curve:
 
     iteration (C,) increasing; values (n_seeds, C), NaN where absent or after divergence; diverged: seed ->
     step. family: the algorithm (same family, same hue), by default the label; short: the name at the curve's
-    end.
+    end; lines: what theory predicts of it.
     """
 
     label: str
@@ -36,6 +36,7 @@ class Curve:
     diverged: Mapping[int, int] = field(default_factory=dict)
     family: str = ""
     short: str = ""
+    lines: Sequence[theory_lines.Line] = ()
 
     def __post_init__(self) -> None:
         if self.values.ndim != 2 or self.values.shape[1] != len(self.iteration) or not self.values.size:
@@ -73,8 +74,8 @@ def _check_unique(setting: str, names: Sequence[str]) -> None:
 def data(panels: Sequence[Panel], band: Band = "ci95") -> dict[str, np.ndarray]:
     """The numbers that `draw` shows, for digests and comparisons with a reference.
 
-    Keys are ``title | label | name`` with the names iteration (C,), band (3, C): mean, low, high, and
-    n_finite (C,).
+    Keys are ``title | label | name`` with the names iteration (C,), band (3, C): mean, low, high, n_finite (C,), and
+    ``line NAME`` (C,) for each line of theory.
     """
     _check_unique("panels", [panel.title for panel in panels])
     numbers: dict[str, np.ndarray] = {}
@@ -85,6 +86,7 @@ def data(panels: Sequence[Panel], band: Band = "ci95") -> dict[str, np.ndarray]:
             numbers[key + "iteration"] = np.asarray(curve.iteration)
             numbers[key + "band"] = np.stack(interval[:3])
             numbers[key + "n_finite"] = interval.n_finite
+            numbers |= {f"{key}line {line.name}": line.values for line in curve.lines if line.values.size}
     return numbers
 
 
@@ -127,6 +129,7 @@ def draw(
         for one in axes.flat[len(panels) :]:
             one.set_visible(False)
         notes, marked = divergence(panels)
+        notes += theory_lines.notes([line for curve in curves for line in curve.lines])
         if zero:
             notes.append("A caret on the lower edge: zero from there on, or below the axis.")
         named = parts.band_name(band, [curve.n_seeds for curve in curves])
@@ -152,7 +155,7 @@ def _limits(
     steady = [curve for curve in curves if not curve.diverged] or curves
     x = np.concatenate([curve.iteration for curve in curves])
     shown = [np.stack([intervals[id(c)].mean, intervals[id(c)].high]) for c in steady]
-    y = np.concatenate([rows.ravel() for rows in shown])
+    y = np.concatenate([*(rows.ravel() for rows in shown), *(theory_lines.ends(c.lines) for c in steady)])
     xlim = (1.0, max(10.0, x.max()))
     if scale == "linear":
         y = np.concatenate([[0.0], y[np.abs(y) < 1e100]])
@@ -181,6 +184,7 @@ def _fill(axes: "Axes", panel: Panel, looks: Mapping[str, style.Look], intervals
             diverged=list(curve.diverged.values()),
             phase=(0.05 + 0.618 * i) % 1,  # the golden section keeps the marks of any few curves apart
         )
+        theory_lines.draw(axes, curve.iteration, curve.lines, look)
     if len(set(starts.values())) == 1:
         parts.reference_line(axes, next(iter(starts.values())), "start")
     else:
@@ -227,6 +231,7 @@ def from_runs(
             diverged=run.diverged,
             family=algorithm,
             short=(spec.get("short") or {}).get(one.label, ""),
+            lines=theory_lines.of(one.cell, run, spec, one.label),
         )
         panels.setdefault(one.panel, []).append(curve)
     ordered = [Panel(title, curves) for title, curves in panels.items()]

@@ -8,7 +8,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from mqlearn.analysis.figures import reference, style
+from mqlearn.analysis.figures import reference, style, theory_lines
 from mqlearn.analysis.statistics.intervals import BANDS
 from mqlearn.checks import choice
 from mqlearn.errors import SettingError, nearest
@@ -117,6 +117,7 @@ def module_of(spec: Mapping[str, Any]) -> ModuleType:
 def check_metric(planned: "Plan") -> None:
     """Raise SettingError if the metric of a figure is not what all its runs will record: before they are run."""
     metric = planned.spec.get("metric")
+    theory_lines.wanted(planned.spec)
     if metric is None and not str(planned.spec["module"]).endswith(".error_curves"):
         return
     for one in planned.cells:
