@@ -6,16 +6,17 @@ from typing import Any
 
 import numpy as np
 
-from mqlearn.algorithms import MomentumQ, MomentumQLinear, NeSA, QLearning, Rule, SpeedyQ, Stateful, minibatch
+from mqlearn.algorithms import MomentumQ, NeSA, QLearning, Rule, SpeedyQ, Stateful, minibatch
 from mqlearn.algorithms.step_sizes import Harmonic, RescaledLinear
+from mqlearn.analysis.predictions_features import LinearFeatures, as_row, memory_of, mixing_check, mixing_of
 from mqlearn.errors import SettingError
 from mqlearn.experiments.settings.cell import Cell
 from mqlearn.problems.solvers import optimal
 from mqlearn.storage.runs import Run
 from mqlearn.theory import assumptions, bounds
 from mqlearn.theory.assumptions import Check
-from mqlearn.theory.mixing import Mixing, chain, mixing
 
+LEVEL = 0.95  # of an interval
 DELTA = 0.1  # a bound of tables holds with probability 1 - DELTA
 _SECONDS = 0.5  # of one core, for the exact moments
 _FLOPS = 3e10  # a second
@@ -25,7 +26,7 @@ def predictions(cell: Cell, run: Run | None) -> dict[str, Any]:
     """All that `mqlearn theory` says, for JSON. Raises SettingError for a model that is too large."""
     mdp, synchronous = cell.mdp, cell.run_arguments["sampling"].name == "synchronous"
     rule = rule_of(cell)
-    linear = None if cell.run_arguments["features"] is None else _Linear(cell, rule)
+    linear = None if cell.run_arguments["features"] is None else LinearFeatures(cell, rule)
     step = float(np.asarray(cell.run_arguments["step_size"](np.array([float(cell.settings["iterations"])])))[0])
     facts = {
         "environment": mdp.name,
@@ -41,7 +42,8 @@ def predictions(cell: Cell, run: Run | None) -> dict[str, Any]:
         "bounds": _table_bounds(cell, rule, run) if linear is None else linear.bounds(rule),
         "slopes": bounds.SLOPES,
         "bias": None if linear is None else linear.bias(rule),
-        "interval": None,
+        "replay_distance": memory_of(cell),
+        "interval": _interval(cell, rule, run) if synchronous and linear is None else None,
     }
     if not facts["asymptotic"]:
         facts["asymptotic_reason"] = "the constants are of tables under synchronous sampling"
@@ -52,6 +54,12 @@ def rule_of(cell: Cell) -> Rule | Stateful:
     """The rule with its step size, at the discount of the cell."""
     rule = cell.run_arguments["rule"].with_step_size(cell.run_arguments["step_size"])
     return rule.at(cell.mdp.discount) if isinstance(rule, Stateful) else rule
+
+
+def schedule_of(cell: Cell, rule: Rule | Stateful) -> Check:
+    """Which theorem covers a rule of tables with its step size, if any."""
+    synchronous = cell.run_arguments["sampling"].name == "synchronous"
+    return assumptions.schedule(rule, cell.mdp.discount, synchronous, None)
 
 
 def measured_at_the_end(run: Run, n_pairs: int, averaged: bool = False) -> dict[str, Any]:
@@ -70,7 +78,7 @@ def measured_at_the_end(run: Run, n_pairs: int, averaged: bool = False) -> dict[
 
 
 def _assumptions(
-    cell: Cell, rule: Rule | Stateful, run: Run | None, linear: "_Linear | None", step: float
+    cell: Cell, rule: Rule | Stateful, run: Run | None, linear: LinearFeatures | None, step: float
 ) -> list[Check]:
     synchronous = cell.run_arguments["sampling"].name == "synchronous"
     if linear is not None:
@@ -79,27 +87,8 @@ def _assumptions(
     largest = float(np.abs(optimal(cell.mdp).q[cell.mdp.counted]).max())
     checks = [assumptions.bounded_tables(error, largest, every=False)]
     if not synchronous:
-        checks = [_mixing_check(_mixing(cell), step), *checks]
-    return [*checks, assumptions.schedule(rule, cell.mdp.discount, synchronous, None)]
-
-
-def _mixing(cell: Cell) -> Mixing | str:
-    """Of the sampling chain, or why it has none."""
-    sampling = cell.run_arguments["sampling"]
-    if sampling.name == "recorded":
-        return "nobody knows by which chain recorded transitions were made"
-    if sampling.adaptive:
-        return "the behaviour depends on what is learned"
-    if sampling.time_limit is not None:
-        return "with a time limit the state alone is no Markov chain"
-    behaviour, start = sampling.policy(cell.mdp), sampling.episode_starts(cell.mdp)
-    return mixing(chain(cell.mdp, behaviour, start, sampling.restart_probability))
-
-
-def _mixing_check(found: Mixing | str, kappa: float) -> Check:
-    if isinstance(found, str):
-        return Check("Assumption 4", assumptions.UNKNOWN, None, found)
-    return assumptions.ergodic_chain(found, kappa)
+        checks = [mixing_check(mixing_of(cell), step), *checks]
+    return [*checks, schedule_of(cell, rule)]
 
 
 # --- tables -------------------------------------------------------------------------------------------------------
@@ -133,6 +122,30 @@ def _asymptotic(cell: Cell, rule: Rule | Stateful, run: Run | None) -> dict[str,
                 rows[name][f"measured_{kind}_efficiency"] = measured[kind] * root / rows[name][f"floor_{kind}_sqrt_k"]
     rows[name] |= _exact(cell, rule)
     return rows
+
+
+def _interval(cell: Cell, rule: Rule | Stateful, run: Run | None) -> dict[str, Any] | None:
+    """Of each entry of Q* at 95 %, from the first seed of a finished run alone; `reason` where there is none."""
+    from mqlearn.theory.interval import from_checkpoints
+    from mqlearn.theory.limits import slow_limit_of
+
+    try:
+        if not isinstance(rule, Rule) or not rule.averaged:
+            expected = "must be true, with a step like k^-w, 1/2 < w < 1: the interval is of the mean of the iterates"
+            raise SettingError("algorithm.averaged", rule.averaged, expected)
+        slow_limit_of(rule)
+        if run is None or "mean_path" not in run.tables:
+            return {"reason": "no finished run of this digest has the path of its mean"}
+        low, high = from_checkpoints(run.curves["iteration"], run.tables["mean_path"], LEVEL)
+    except SettingError as error:
+        return {"reason": str(error)}
+    star, counted = optimal(cell.mdp).q, cell.mdp.counted
+    pairs = np.argwhere(counted)
+    return {
+        "level": LEVEL, "iteration": int(run.curves["iteration"][-1]), "seeds": 1, "pairs": pairs.tolist(),
+        "low": low[counted].tolist(), "high": high[counted].tolist(), "q_star": star[counted].tolist(),
+        "covered": float(((low <= star) & (star <= high))[counted].mean()), "reason": None,
+    }  # fmt: skip
 
 
 def _limit(rule: Rule | Stateful) -> Any:
@@ -214,15 +227,10 @@ class Bound:
         return self.values >= self.trivial
 
 
-def _bound(name: str, value: float, trivial: float, assumes: str) -> dict[str, Any]:
-    """trivial: what is known without the bound."""
-    return {"name": name, "value": value, "vacuous": bool(value >= trivial), "trivial": trivial, "assumes": assumes}
-
-
 def _table_bounds(cell: Cell, rule: Rule | Stateful, run: Run | None) -> list[dict[str, Any]]:
     """At the last iteration."""
     found = table_bounds(cell, rule, run, np.array([cell.settings["iterations"]]))
-    return [_bound(one.name, float(one.values[0]), one.trivial, one.assumes) for one in found]
+    return [as_row(one.name, float(one.values[0]), one.trivial, one.assumes) for one in found]
 
 
 def table_bounds(cell: Cell, rule: Rule | Stateful, run: Run | None, iteration: np.ndarray) -> list[Bound]:
@@ -252,88 +260,3 @@ def table_bounds(cell: Cell, rule: Rule | Stateful, run: Run | None, iteration: 
         Bound(name, bounds.theorem_3(iteration, **given, corrected=corrected), 2 * v, origin)
         for name, corrected in names.items()
     ]
-
-
-# --- linear features ----------------------------------------------------------------------------------------------
-
-
-class _Linear:
-    """theta*, Assumption 2 and mixing of a cell with features."""
-
-    def __init__(self, cell: Cell, rule: Rule | Stateful) -> None:
-        from mqlearn.learning.sampling import Synchronous, stationary
-        from mqlearn.problems.fixed_points import theta_star
-
-        sampling, self.cell, self.mdp = cell.run_arguments["sampling"], cell, cell.mdp
-        self.features, self.projection = cell.run_arguments["features"], cell.run_arguments["linear"].projection
-        theta0 = cell.run_arguments["theta0"]
-        self.start = float(theta0) if isinstance(theta0, int | float) else 0.0
-        if isinstance(sampling, Synchronous):
-            raise SettingError("sampling", sampling.name, "linear features learn from chains")
-        mu = stationary(sampling, self.mdp)
-        if mu is None:
-            reason = "must be fixed: mu, and with it theta*, depends on what is learned otherwise"
-            raise SettingError("sampling.behaviour", sampling.behaviour, reason)
-        self.root = theta_star(self.mdp, self.features, mu, theta0=self.start)
-        self.found = assumptions.monotone(self.mdp, self.features, mu, self.root)
-        self.mixing = _mixing(cell)
-        rewards = self.mdp.mean_rewards if cell.settings["reward"] == "mean" else self.mdp.rewards
-        self.r_max = float(np.abs(rewards[self.mdp.learned]).max())
-
-    @property
-    def contraction(self) -> float | None:
-        return self.found.low if self.found is not None and self.found.low > 0 else None
-
-    def checks(self, kappa: float) -> list[Check]:
-        return [
-            assumptions.independent_features(self.features),
-            assumptions.unique_root(self.mdp, self.features, self.root, self.found),
-            assumptions.bounded_domain(self.root.theta, self.projection, self.r_max),
-            _mixing_check(self.mixing, kappa),
-        ]
-
-    def constants(self, kappa: float) -> bounds.Constants | None:
-        """None where Assumption 2 or 4 is not known to hold."""
-        if self.contraction is None or isinstance(self.mixing, str) or not self.mixing.certified:
-            return None
-        away = float(np.linalg.norm(self.root.theta[self.root.used] - self.start))
-        d_max = 2 * self.projection if self.projection else 2 * max(float(np.linalg.norm(self.root.theta)), away)
-        tau = self.mixing.tau(kappa)
-        return bounds.Constants(self.mdp.discount, self.contraction, d_max, self.r_max, kappa, tau)
-
-    def bounds(self, rule: Rule | Stateful) -> list[dict[str, Any]]:
-        """Of E |theta - theta*|^2 at the last iteration, kappa = a_T; trivial: D_max^2."""
-        from mqlearn.algorithms.step_sizes import Constant, InverseSqrt
-
-        last, step = np.array([self.cell.settings["iterations"]]), self.cell.run_arguments["step_size"]
-        if not last[0] or not isinstance(rule, MomentumQLinear | QLearning):
-            return []
-        kappa = float(np.asarray(step(last.astype(float)))[0])
-        known = self.constants(kappa)
-        if known is None:
-            return []
-        beta, lam, phi = (rule.beta, rule.lam, rule.phi) if isinstance(rule, MomentumQLinear) else (0.0, 0.5, 0.5)
-        away = float(np.linalg.norm(self.root.theta[self.root.used] - self.start))
-        origin = f"delta {known.contraction:.4g}, D_max {known.d_max:.4g}, tau {known.tau}"
-        if not self.projection:
-            origin += "; D_max from theta* and theta_0, no projection holds it"
-        named: dict[str, float] = {}
-        if isinstance(step, Constant):
-            named["vanilla, same proof"] = float(bounds.vanilla(last, known, alpha=step.alpha, start=away)[0])
-            schedule = assumptions.schedule(rule, self.mdp.discount, False, self.contraction)
-            if schedule.verdict == assumptions.HOLDS:
-                given = {"alpha": step.alpha, "beta": beta, "lam": lam, "phi": phi, "start": away}
-                named = {"Theorem 1": float(bounds.theorem_1(last, known, **given)[0]), **named}
-        if isinstance(step, InverseSqrt) and step.h == 1:
-            named["Theorem 2"] = float(bounds.theorem_2(last, known, alpha=step.alpha, beta=beta, lam=lam)[0])
-        return [_bound(name, value, known.d_max**2, origin) for name, value in named.items()]
-
-    def bias(self, rule: Rule | Stateful) -> dict[str, Any] | None:
-        """The lemma's bound of the bias at the last iteration, kappa = a_T."""
-        last = np.array([self.cell.settings["iterations"]])
-        kappa = float(np.asarray(self.cell.run_arguments["step_size"](last.astype(float)))[0])
-        known = self.constants(kappa)
-        if known is None or not isinstance(rule, MomentumQLinear):
-            return None
-        given = {"step_size": rule.step_size, "beta": rule.beta, "lam": rule.lam}
-        return {"iteration": int(last[0]), "bound": float(bounds.bias(last, known, **given)[0]), "tau": known.tau}

@@ -33,7 +33,7 @@ from mqlearn.storage.summary import aggregate
 
 CONFIG, CURVES, TABLES, SUMMARY = FILES = ("config.yaml", "curves.npz", "tables.npz", "summary.json")
 AXES = shapes.AXES
-TABLE_NAMES = ("q", "theta", "theta_average", "error_iteration", "error_tables", "visits")
+TABLE_NAMES = ("q", "theta", "theta_average", "error_iteration", "error_tables", "mean_path", "visits")
 DONE = ("finished", "diverged")
 
 

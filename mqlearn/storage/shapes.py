@@ -13,7 +13,9 @@ GROUPS = ("env", "algorithm", "step_size", "sampling", "features", "evaluation")
 _NEEDED = ("env", "algorithm", "step_size", "sampling", "features", "discount", "iterations", "n_seeds", "seed")
 _STATES = ("finished", "diverged", "failed", "killed")
 _DEEPEST = 20
-_TABLES = {"q": 3, "theta": 2, "theta_average": 2, "error_iteration": 1, "error_tables": 3, "visits": 2}
+_TABLES = {
+    "q": 3, "theta": 2, "theta_average": 2, "error_iteration": 1, "error_tables": 3, "mean_path": 3, "visits": 2,
+}  # fmt: skip
 
 
 def _text(value: Any) -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 from markupsafe import Markup
 
 from mqlearn.analysis.figures import reference
-from mqlearn.analysis.report import curves, equations, maps, verdicts
+from mqlearn.analysis.report import curves, equations, maps, theory, verdicts
 from mqlearn.analysis.report.markup import number, render
 from mqlearn.analysis.report.subjects import Subject, by_panel, differing, scientific
 from mqlearn.experiments.plan import Plan
@@ -19,8 +19,8 @@ from mqlearn.storage.runs import Run
 PROVENANCE = "mqlearn-provenance"  # id of the script element that holds it
 _HERE = Path(__file__).resolve().parent
 _PLACES = (
-    ("verdict", "Verdict"), ("figures", "Figures"), ("results", "Last values"), ("troubles", "Diverged and failed"),
-    ("settings", "Settings"), ("environments", "Environments"), ("errors", "Error maps"), ("visits", "Visits"),
+    ("verdict", "Verdict"), ("figures", "Figures"), ("results", "Last values"), ("theory", "Theory"),
+    ("troubles", "Diverged and failed"), ("settings", "Settings"), ("environments", "Environments"), ("errors", "Error maps"), ("visits", "Visits"),
     ("equations", "Equations"), ("versions", "Versions"), ("reproduce", "Reproduce"),
 )  # fmt: skip
 
@@ -57,6 +57,7 @@ def build(
         verdicts.of(answers, reason),
         figures,
         curves.finals(some),
+        theory.of(some),
         _troubles(some, failed, notes),
         _settings(some, varied, shared),
         maps.environments(some),
