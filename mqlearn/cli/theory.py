@@ -71,7 +71,7 @@ def terminal(facts: dict[str, Any]) -> str:
     measured = facts["measured"]
     if measured is None:
         lines += ["", "No finished run of this digest; this command makes one:"]
-        words = textwrap.wrap(facts["command"], _WIDTH - 4, break_long_words=False, break_on_hyphens=False)
+        words = textwrap.wrap(facts["command"], _WIDTH - 6, break_long_words=False, break_on_hyphens=False)
         lines += [" \\\n    ".join(["  " + words[0], *words[1:]])]
     else:
         kinds = [f"{name} {measured[kind]:.4g}" for name, kind in (("sup", "sup"), ("rms", "rms")) if kind in measured]

@@ -20,8 +20,9 @@ PROVENANCE = "mqlearn-provenance"  # id of the script element that holds it
 _HERE = Path(__file__).resolve().parent
 _PLACES = (
     ("verdict", "Verdict"), ("figures", "Figures"), ("results", "Last values"), ("theory", "Theory"),
-    ("troubles", "Diverged and failed"), ("settings", "Settings"), ("environments", "Environments"), ("errors", "Error maps"), ("visits", "Visits"),
-    ("equations", "Equations"), ("versions", "Versions"), ("reproduce", "Reproduce"),
+    ("troubles", "Diverged and failed"), ("settings", "Settings"), ("environments", "Environments"),
+    ("errors", "Error maps"), ("visits", "Visits"), ("equations", "Equations"), ("versions", "Versions"),
+    ("reproduce", "Reproduce"),
 )  # fmt: skip
 
 

@@ -89,6 +89,7 @@ def _said(found: Sequence[tuple[Subject, Mapping[str, Any], Mapping[str, Any]]])
         if row["reason"] is not None:
             reasons.setdefault(f"Without a prediction, {row['reason']}", []).append(one.label)
         elif row["approximate"]:
-            tied = f"optimal actions tie in {row['tied_states']} states and share equally here"
+            n = row["tied_states"]
+            tied = f"optimal actions tie in {n} state{'s' * (n != 1)} and share equally here"
             reasons.setdefault(f"≈ approximate, as {tied}", []).append(one.label)
     return [f"{reason}: {'; '.join(labels)}." for reason, labels in reasons.items()]
