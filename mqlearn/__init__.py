@@ -1,84 +1,88 @@
-"""mqlearn: a bench on which Q-learning rules are compared against the exact optimum."""
+"""mqlearn: a bench on which Q-learning rules are compared against the exact optimum.
 
+The public names are imported at their first use: so the command line starts at once, and says how many threads NumPy
+may take before NumPy is there.
+"""
+
+import importlib
 from typing import TYPE_CHECKING, Any
 
-from mqlearn.algorithms import (
-    PID,
-    Adam,
-    AMSGrad,
-    AveragingQ,
-    DoubleQ,
-    Halpern,
-    HalpernDirect,
-    MomentumQ,
-    MomentumQLinear,
-    MoVI,
-    NeSA,
-    Nesterov,
-    Periodic,
-    Phased,
-    PolSA,
-    QLearning,
-    Residual,
-    RootSA,
-    Rule,
-    SpeedyQ,
-    Stateful,
-    VarianceReduced,
-    Zap,
-    averaged,
-    minibatch,
-)
-from mqlearn.algorithms.step_sizes import Constant, Harmonic, InverseSqrt, Matched, Polynomial, RescaledLinear
-from mqlearn.errors import SettingError
 from mqlearn.experiments.settings import old_names
-from mqlearn.learning.learners import Linear
-from mqlearn.learning.loop import Result, run, run_together
-from mqlearn.learning.metrics import Evaluation
-from mqlearn.learning.recorded import Recorded
-from mqlearn.learning.sampling import IID, Markovian, Replay, Synchronous
-from mqlearn.linear_solves import solve, times
-from mqlearn.problems.arrays import from_arrays
-from mqlearn.problems.classic import (
-    azar_linear,
-    chain_walk,
-    chain_walk_walls,
-    combination_lock,
-    deep_sea,
-    forest,
-    gambler,
-    garnet,
-    garnet_fixed,
-    inventory,
-    lower_bound,
-    machine,
-    noisy_grid,
-    queue,
-    recurring_cliff,
-    river_swim,
-    six_state,
-    strens_chain,
-    two_state,
-)
-from mqlearn.problems.encodings import fourier, rbf, tile_coding
-from mqlearn.problems.environments import (
-    cliff_walking,
-    from_gymnasium,
-    frozen_lake,
-    frozen_lake_blocks,
-    frozen_lake_random,
-    simulator,
-    taxi,
-)
-from mqlearn.problems.features import Features, aggregation, from_function, from_matrix, one_hot
-from mqlearn.problems.mdp import FiniteMDP
-from mqlearn.problems.model_files import from_file
-from mqlearn.problems.solvers import optimal
-
-old_names.let_import()
 
 if TYPE_CHECKING:
+    from mqlearn.algorithms import (
+        PID,
+        Adam,
+        AMSGrad,
+        AveragingQ,
+        DoubleQ,
+        Halpern,
+        HalpernDirect,
+        MomentumQ,
+        MomentumQLinear,
+        MoVI,
+        NeSA,
+        Nesterov,
+        Periodic,
+        Phased,
+        PolSA,
+        QLearning,
+        Residual,
+        RootSA,
+        Rule,
+        SpeedyQ,
+        Stateful,
+        VarianceReduced,
+        Zap,
+        averaged,
+        minibatch,
+    )
+    from mqlearn.algorithms.step_sizes import Constant, Harmonic, InverseSqrt, Matched, Polynomial, RescaledLinear
     from mqlearn.analysis.library import compare, load
+    from mqlearn.errors import SettingError
+    from mqlearn.learning.learners import Linear
+    from mqlearn.learning.loop import Result, run, run_together
+    from mqlearn.learning.metrics import Evaluation
+    from mqlearn.learning.recorded import Recorded
+    from mqlearn.learning.sampling import IID, Markovian, Replay, Synchronous
+    from mqlearn.linear_solves import solve, times
+    from mqlearn.problems.arrays import from_arrays
+    from mqlearn.problems.classic import (
+        azar_linear,
+        chain_walk,
+        chain_walk_walls,
+        combination_lock,
+        deep_sea,
+        forest,
+        gambler,
+        garnet,
+        garnet_fixed,
+        inventory,
+        lower_bound,
+        machine,
+        noisy_grid,
+        queue,
+        recurring_cliff,
+        river_swim,
+        six_state,
+        strens_chain,
+        two_state,
+    )
+    from mqlearn.problems.encodings import fourier, rbf, tile_coding
+    from mqlearn.problems.environments import (
+        cliff_walking,
+        from_gymnasium,
+        frozen_lake,
+        frozen_lake_blocks,
+        frozen_lake_random,
+        simulator,
+        taxi,
+    )
+    from mqlearn.problems.feature_rows import Features
+    from mqlearn.problems.features import aggregation, from_function, from_matrix, one_hot
+    from mqlearn.problems.mdp import FiniteMDP
+    from mqlearn.problems.model_files import from_file
+    from mqlearn.problems.solvers import optimal
 
 __all__ = [
     "IID",
@@ -167,21 +171,53 @@ __all__ = [
     "two_state",
 ]
 
+# Public name -> the module of ours that has it.
+_PLACES = {
+    name: f"mqlearn.{module}"
+    for module, names in {
+        "algorithms": (
+            "PID Adam AMSGrad AveragingQ DoubleQ Halpern HalpernDirect MomentumQ MomentumQLinear MoVI NeSA "
+            "Nesterov Periodic Phased PolSA QLearning Residual RootSA Rule SpeedyQ Stateful VarianceReduced Zap "
+            "averaged minibatch"
+        ),
+        "algorithms.step_sizes": "Constant Harmonic InverseSqrt Matched Polynomial RescaledLinear",
+        "analysis.library": "compare load",
+        "errors": "SettingError",
+        "learning.learners": "Linear",
+        "learning.loop": "Result run run_together",
+        "learning.metrics": "Evaluation",
+        "learning.recorded": "Recorded",
+        "learning.sampling": "IID Markovian Replay Synchronous",
+        "linear_solves": "solve times",
+        "problems.arrays": "from_arrays",
+        "problems.classic": (
+            "azar_linear chain_walk chain_walk_walls combination_lock deep_sea forest gambler garnet garnet_fixed "
+            "inventory lower_bound machine noisy_grid queue recurring_cliff river_swim six_state strens_chain "
+            "two_state"
+        ),
+        "problems.encodings": "fourier rbf tile_coding",
+        "problems.environments": (
+            "cliff_walking from_gymnasium frozen_lake frozen_lake_blocks frozen_lake_random simulator taxi"
+        ),
+        "problems.feature_rows": "Features",
+        "problems.features": "aggregation from_function from_matrix one_hot",
+        "problems.mdp": "FiniteMDP",
+        "problems.model_files": "from_file",
+        "problems.solvers": "optimal",
+    }.items()
+    for name in names.split()
+}
+
+old_names.let_import()
+
 
 def __getattr__(name: str) -> Any:
-    """What reads finished runs, imported at its first use."""
-    if name not in ("load", "compare"):
+    """A public name, kept from its first use on."""
+    if name not in _PLACES:
         raise AttributeError(f"module 'mqlearn' has no attribute {name!r}")
-    from mqlearn.analysis import library
-
-    return getattr(library, name)
-
-
-def _plot(self: Result, metric: str | None = None) -> Any:
-    """A Matplotlib figure: mean and 95 % interval of a metric, by default the first, against the iteration."""
-    from mqlearn.analysis.figures import quick
-
-    return quick.plot(self.iteration, self.curves, metric)
+    value = globals()[name] = getattr(importlib.import_module(_PLACES[name]), name)
+    return value
 
 
-Result.plot = _plot
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -16,6 +16,13 @@ class SettingError(ValueError):
     """A setting has a value that is not admissible; the command line prints it and exits with code 2.
 
     The message is ``setting=value: what is admissible``.
+
+    setting, value, admissible: the setting's name, what it was given, and what it may be; attributes of the error too.
+
+    >>> mq.frozen_lake(discount=1.0)
+    Traceback (most recent call last):
+        ...
+    mqlearn.errors.SettingError: discount=1.0: must be a number strictly between 0 and 1
     """
 
     def __init__(self, setting: str, value: object, admissible: str) -> None:

@@ -2,7 +2,8 @@
 
 `compiled` and `inlined` are numba's `njit` with the options of this package: no GIL, no fastmath. Compiled code is kept
 beside the source (in NUMBA_CACHE_DIR if that is set, in the user's cache folder where the source cannot be written to,
-nowhere if neither can). Numba itself looks at the one file of a function, and so misses an edit in a file that the
+nowhere if neither can). Of processes that need the same code at the same time one compiles it, and the others wait for
+its file. Numba itself looks at the one file of a function, and so misses an edit in a file that the
 function calls into. Here the code of a function is stamped with all files of its folder, this file, and the versions
 of Python, NumPy, numba and llvmlite: whatever changes there, everything is compiled anew.
 
@@ -17,6 +18,7 @@ import inspect
 import pickle
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -63,7 +65,9 @@ def compiled(
     dispatcher: Any = njit(**options)(function)
     place = _cache_folder(Path(inspect.getfile(function)), folder)
     if place is not None:
-        dispatcher._cache = _Cache(function, _Locator(function, place, depends))
+        dispatcher._cache = cache = _Cache(function, _Locator(function, place, depends))
+        compiler = dispatcher._compiler
+        compiler.compile = functools.partial(_compile_once, cache, dispatcher.targetctx, compiler.compile)
     return dispatcher
 
 
@@ -103,6 +107,51 @@ def stamp(folder: Path) -> bytes:
 def cache_folder(source: Path) -> Path | None:
     """Where the code of a function in this file is kept, as a folder for modules that are generated; None: nowhere."""
     return _cache_folder(source, None)
+
+
+# --- one process compiles -------------------------------------------------------------------------------------------
+
+_PATIENCE = 300.0  # seconds after which a process compiles for itself, whatever another one is at
+
+
+def _compile_once(cache: "_Cache", target: Any, compile: Callable, arguments: Any, returned: Any) -> Any:
+    """Numba's `compile`, within a lock: what another process has compiled meanwhile is read. Called with numba's lock
+    held, so that no two threads of one process meet here."""
+    signature = arguments if returned is None else returned(*arguments)
+    with _alone(cache.lock_path) as waited:
+        found = cache.load_overload(signature, target) if waited else None
+        if found is None:
+            found = compile(arguments, returned)
+            cache.keep(signature, found)
+        elif not found.objectmode:
+            target.insert_user_function(found.entry_point, found.fndesc, [found.library])
+    return found
+
+
+@contextlib.contextmanager
+def _alone(path: Path) -> Iterator[bool]:
+    """Hold a lock between processes, where the file system has one; yields whether it had to be waited for."""
+    try:
+        import fcntl
+
+        file = path.open("w")
+    except (ImportError, OSError):
+        yield False
+        return
+    with file:
+        end, waited = time.monotonic() + _PATIENCE, False
+        while True:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                waited = True
+                if time.monotonic() > end:
+                    break
+                time.sleep(0.02)
+            except OSError:  # no locks here
+                break
+        yield waited
 
 
 # --- the cache ------------------------------------------------------------------------------------------------------
@@ -211,6 +260,7 @@ class _Cache(FunctionCache):
         self._impl = _Impl(function, locator)
         self._cache_path = locator.get_cache_path()
         self._cache_file = _Files(self._cache_path, self._impl.filename_base, locator.get_source_stamp())
+        self.lock_path = Path(self._cache_path) / f"{self._impl.filename_base}.lock"
         self.enable()
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
@@ -223,6 +273,10 @@ class _Cache(FunctionCache):
             return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
+        """Nothing: `keep` has saved it, while no other process could begin to compile the same."""
+
+    def keep(self, sig: Any, data: Any) -> None:
+        """Save what has been compiled for a signature."""
         with contextlib.suppress(OSError, ValueError):  # no room, or damaged meanwhile: the next process compiles anew
             super().save_overload(sig, data)
 

@@ -11,6 +11,9 @@ def solve(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """x of a x = b, by Gaussian elimination with the largest pivot of each column (Golub, Van Loan 2013, 3.4).
 
     a: (n, n).   b: (n,).   Returns (n,), not finite where a is singular.
+
+    >>> mq.solve(np.array([[2.0, 0.0], [1.0, 1.0]]), np.array([4.0, 5.0])).tolist()
+    [2.0, 3.0]
     """
     n = b.shape[0]
     left = a.copy()
@@ -41,7 +44,13 @@ def solve(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 
 def times(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """a b, each entry added from the left.   a: (m, n).   b: (n,).   Returns (m,)."""
+    """a b, each entry added from the left.   a: (m, n).   b: (n,).   Returns (m,).
+
+    Rules with state use it, and `solve`, in their steps: compiled, and the same bits on every machine.
+
+    >>> mq.times(np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([1.0, 10.0])).tolist()
+    [21.0, 43.0]
+    """
     out = np.zeros(a.shape[0])
     for i in range(a.shape[0]):
         total = 0.0

@@ -36,6 +36,18 @@ def handlers_of_before() -> Iterator[None]:
     logging.root.handlers[:] = before
 
 
+@pytest.fixture(autouse=True)
+def environment_of_before() -> Iterator[None]:
+    """The command line sets variables for its process and those that it starts: here they would outlive the test."""
+    before = dict(os.environ)
+    yield
+    phase = os.environ.get("PYTEST_CURRENT_TEST")  # pytest's own, and not that of before
+    os.environ.clear()
+    os.environ.update(before)
+    if phase is not None:
+        os.environ["PYTEST_CURRENT_TEST"] = phase
+
+
 @pytest.fixture(scope="session")
 def migrated(tmp_path_factory) -> Path:
     """An MLflow database with its schema, made once, by whichever process comes first: the migration takes seconds."""

@@ -1,7 +1,6 @@
 """From Python and notebooks: one line at the prompt, tables, pictures, finished runs loaded and compared."""
 
 import dataclasses
-import doctest
 import json
 
 import numpy as np
@@ -9,7 +8,6 @@ import pytest
 
 import mqlearn as mq
 from mqlearn.errors import SettingError
-from mqlearn.learning import sampling
 
 LAKE = mq.frozen_lake("4x4")
 SMALL = ("iterations=60", "n_seeds=6", "n_checkpoints=5", "tracking=none", "experiment.name=small")
@@ -105,12 +103,6 @@ def test_a_progress_bar_reaches_the_end_and_changes_nothing(result, capsys):
     assert not capsys.readouterr().err
     with pytest.raises(SettingError, match=r"progress='yes': must be True, or a function"):
         mq.run(LAKE, mq.QLearning(), iterations=60, progress="yes")  # pyright: ignore[reportArgumentType]
-
-
-def test_the_examples_in_docstrings_are_right():
-    found = doctest.DocTestFinder().find(sampling, extraglobs={"mq": mq, "np": np})
-    tried = [doctest.DocTestRunner().run(example) for example in found if example.examples]
-    assert len(tried) == 3 and all(result.failed == 0 for result in tried)
 
 
 @pytest.mark.parametrize("kind", [mq.Markovian, mq.Replay, mq.IID])

@@ -16,6 +16,8 @@ class Adam(Stateful):
     M^ = M/(1 - b1^(k+1)) and V^ = V/(1 - b2^(k+1)) correct for their start at 0. The table is a vector of parameters,
     psi the unit vector of the visited pair: as with linear features, every entry has its moments and moves at every
     iteration.
+
+    Raises SettingError for values that are not admissible.
     """
 
     b1: float = 0.9

@@ -17,6 +17,8 @@ class AMSGrad(Stateful):
     entry moves at every iteration, as in Adam. The source's is linear with a projection, which linear.projection sets.
     W settles early, so that this is a stochastic gradient with steps alpha_k; these are in units of the values: take
     0.01 times their scale. `algorithm.averaged=true` measures the mean of the iterates too.
+
+    Raises SettingError for values that are not admissible.
     """
 
     b1: float = 0.9

@@ -15,6 +15,8 @@ class AveragingQ(Stateful):
     B moves everywhere. One clock drives both tables. `measured`: "b" or "a"; which of them the source measures is
     from memory. Its slowest mode is 1 - sqrt(g), about half of Q-learning's 1 - g: hence its own step size,
     1/(1 + (1 - g)(k + 1)/2).
+
+    Raises SettingError for values that are not admissible.
     """
 
     d: float = 1.0

@@ -19,6 +19,8 @@ class DoubleQ(Stateful):
     `clock` "global": a = min(1, factor alpha_k). Each table moves every second time, so factor 2 makes up for it:
     in the limit, double Q with a is Q-learning with a/2. `clock` "own": a = n^-exponent, n the times that this table
     has moved at this pair (2010: exponent 0.8, or 1); not with linear features.
+
+    Raises SettingError for values that are not admissible.
     """
 
     clock: Literal["global", "own"] = "global"

@@ -37,6 +37,10 @@ class MomentumQ(Rule):
     as the paper does (5.1), "on", "off". With linear features the paper's rule is `MomentumQLinear`.
 
     Raises SettingError for values that are not admissible.
+
+    >>> rule = mq.MomentumQ(m=3)
+    >>> rule.weights(1, 2).tolist(), rule.warnings(discount=0.2)
+    ([[1.0, -0.5, -1.0, 1.5]], ['m=3 is below 1/discount=5: outside the theorem'])
     """
 
     m: float | None = None

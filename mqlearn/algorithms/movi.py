@@ -15,6 +15,8 @@ class MoVI(Stateful):
     H, the mean of all Q_k, acts and is measured. alpha = 1 is the source's iteration: then Q keeps the noise of single
     draws for ever, and only H converges. `keep_start` false: b = k/(k + 1), which drops Q_0 from the mean. `measured`
     "q" measures Q instead; H still acts.
+
+    Raises SettingError for values that are not admissible.
     """
 
     keep_start: bool = True

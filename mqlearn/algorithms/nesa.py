@@ -12,6 +12,8 @@ class NeSA(Rule):
     """With f(Q) = T_k Q - Q: Q_{k+1} = Q_k + (Q_k - Q_{k-1}) + zeta (f(Q_k) - f(Q_{k-1})) + zeta a f(Q_k).
 
     zeta > 0; the paper uses 0.1.
+
+    Raises SettingError for values that are not admissible.
     """
 
     zeta: float = 0.1

@@ -15,6 +15,8 @@ class Nesterov(Stateful):
     All entries move by the momentum, the visited pair by its target. `a` null: 1 - b, the gain of Q-learning, so that
     the error in the limit is Q-learning's too; the exact method has a = 1/(1 + g). Not one of the rules of four
     numbers: the maximum is that of H.
+
+    Raises SettingError for values that are not admissible.
     """
 
     a: float | None = None

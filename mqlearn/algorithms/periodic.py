@@ -13,6 +13,8 @@ class Periodic(Stateful):
 
     Measured and acting: F. The step size runs on t; its own is 1/(4 + t). With 1/(t + 1) and synchronous sampling this
     is phased Q-learning.
+
+    Raises SettingError for values that are not admissible.
     """
 
     period: int = 400

@@ -15,6 +15,8 @@ class Phased(Stateful):
 
     Measured and acting: the last finished table. `draws`: N_l of all phases (the source); null for phases that grow,
     N_l = ceil(first g^-2l), so that bias and noise fall together. There is no step size in it.
+
+    Raises SettingError for values that are not admissible.
     """
 
     draws: int | None = None

@@ -20,6 +20,8 @@ class PID(Stateful):
     eta E E'/N, and kd, ki likewise (towards 0) with the old Q - Q' and the old U in place of E'. The source's lam = 0
     does not converge, since E and E' share their noise, so that kp grows for ever: take lam > 0, or `previous_draw`,
     for which E' is the error of the pair's last visit.
+
+    Raises SettingError for values that are not admissible.
     """
 
     kp: float = 1.0

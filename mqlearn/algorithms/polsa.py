@@ -17,6 +17,8 @@ class PolSA(Stateful):
     has in the limit without a solve: a step is one product, O(n^2). NeSA is this rule with A_k D in place of A D. It
     overshoots as NeSA does, shorter with a larger zeta; zeta = 1 is admissible with synchronous sampling, where I + A
     has a radius of at most the discount.
+
+    Raises SettingError for values that are not admissible.
     """
 
     zeta: float = 0.1

@@ -7,7 +7,13 @@ from mqlearn.algorithms.rule import Rule
 
 @dataclass(frozen=True)
 class QLearning(Rule):
-    """Q_{k+1} = (1 - a) Q_k + a T_k Q_k."""
+    """Q_{k+1} = (1 - a) Q_k + a T_k Q_k.
+
+    The four numbers of iteration k are (1 - a, 0, a, 0), with a the step size alpha_k.
+
+    >>> mq.QLearning().weights(0, 2).tolist()
+    [[0.0, 0.0, 1.0, 0.0], [0.5, 0.0, 0.5, 0.0]]
+    """
 
     def update(self, k, q, q_prev, target, target_prev):
         a = self.step_size(k)

@@ -14,6 +14,8 @@ class Residual(Stateful):
     y and y' are independent given (x, u), the reward is that of y, and nothing is written where y' is terminal; all
     from the old table. w = 1 is the gradient of the mean squared Bellman error, w = 0 is Q-learning, in between are
     Baird's mixtures. An iteration takes two transitions a pair.
+
+    Raises SettingError for values that are not admissible.
     """
 
     w: float = 1.0

@@ -13,6 +13,8 @@ class RootSA(Rule):
     Since eta V_{k-1} = Q_k - Q_{k-1}, this is four numbers, and V needs no memory. eta in (0, 1]; eta = 1 is SpeedyQ as
     the paper prints it. Without the source's burn-in, which averages f at Q_0 first: a later start is the offset of
     the harmonic step.
+
+    Raises SettingError for values that are not admissible.
     """
 
     eta: float = 0.1

@@ -29,7 +29,18 @@ def changed(rule: Any, **attributes: Any) -> Any:
 
 
 class Rule:
-    """Base of the rules of four numbers. A new one defines `update`, and uses ``self.step_size(k)`` for alpha_k."""
+    """Base of the rules of four numbers. A new one defines `update`, and uses ``self.step_size(k)`` for alpha_k.
+
+    A run raises SettingError for an update that is not linear, or under which Q* is no fixed point: the weights of the
+    four arguments must sum to 1.
+
+    >>> class HeavyBall(mq.Rule):
+    ...     def update(self, k, q, q_prev, target, target_prev):
+    ...         a = self.step_size(k)
+    ...         return (1 - a) * q + a * target + 0.25 * (q - q_prev)
+    >>> HeavyBall().with_step_size(mq.Constant(0.5)).weights(0, 1).tolist()
+    [[0.75, -0.25, 0.5, 0.0]]
+    """
 
     step_size: StepSize = Harmonic()
     batch: ClassVar[int] = 1

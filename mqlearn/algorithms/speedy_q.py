@@ -13,6 +13,8 @@ class SpeedyQ(Rule):
 
     `form` "azar" is the original; "printed" is the paper's equation (3.1), which has T_k Q_k in the second term and
     behaves differently (it overshoots the initial error at a high discount).
+
+    Raises SettingError for values that are not admissible.
     """
 
     form: Literal["azar", "printed"] = "azar"

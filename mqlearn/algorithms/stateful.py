@@ -56,6 +56,18 @@ class Stateful:
     compiled: False runs `step` as Python, for what Numba does not know.   modes: the sampling modes that it has.
     acts: whether an epsilon-greedy behaviour may follow `acting`.   discount: of the problem, as a run has set it, for
     `init` and `numbers`.   batch, averaged: see `mqlearn.minibatch` and `mqlearn.averaged`.
+
+    A run raises SettingError for a rule that does not keep to its contract.
+
+    >>> class Plain(mq.Stateful):
+    ...     compiled = False  # as a rule that is typed at the prompt must be: its text is in no file
+    ...     def init(self, q0):
+    ...         return {"q": q0}
+    ...     def step(self, z, s, c):
+    ...         s.move(z.q, s.target(z.q), c.alpha)
+    >>> ours, theirs = mq.run_together(mq.two_state(), [Plain(), mq.QLearning()], iterations=50, n_seeds=2)
+    >>> bool(np.allclose(ours.q, theirs.q))
+    True
     """
 
     step_size: StepSize | None = None  # None: its own, see `own_step_size`

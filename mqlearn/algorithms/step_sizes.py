@@ -33,7 +33,13 @@ def total(step_size: StepSize, iterations: int) -> float:
 
 @dataclass(frozen=True)
 class Harmonic:
-    """alpha_k = 1/(k + 1 + offset), offset >= 0 (the paper's Algorithm 1 with offset 0)."""
+    """alpha_k = 1/(k + 1 + offset), offset >= 0 (the paper's Algorithm 1 with offset 0).
+
+    Takes k and returns alpha_k, of one shape. Raises SettingError for an offset below 0.
+
+    >>> mq.Harmonic()(np.array([0.0, 1.0, 3.0])).tolist()
+    [1.0, 0.5, 0.25]
+    """
 
     offset: float = 0.0
 
@@ -46,7 +52,13 @@ class Harmonic:
 
 @dataclass(frozen=True)
 class Polynomial:
-    """alpha_k = scale/(k + 1 + offset)^exponent, scale > 0, exponent >= 0 (Even-Dar and Mansour 2003)."""
+    """alpha_k = scale/(k + 1 + offset)^exponent, scale > 0, exponent >= 0 (Even-Dar and Mansour 2003).
+
+    Takes k and returns alpha_k, of one shape. Raises SettingError for values that are not admissible.
+
+    >>> mq.Polynomial(exponent=0.5, scale=3.0)(np.array([0.0, 3.0, 8.0])).tolist()
+    [3.0, 1.5, 1.0]
+    """
 
     exponent: float = 0.7
     scale: float = 1.0
@@ -63,7 +75,14 @@ class Polynomial:
 
 @dataclass(frozen=True)
 class RescaledLinear:
-    """alpha_k = 1/(1 + (1 - discount)(k + 1)) (Wainwright 2019, the strong baseline that the paper leaves out)."""
+    """alpha_k = 1/(1 + (1 - discount)(k + 1)) (Wainwright 2019, the strong baseline that the paper leaves out).
+
+    discount: in (0, 1). Takes k and returns alpha_k, of one shape. Raises SettingError for values that are not
+    admissible.
+
+    >>> mq.RescaledLinear(discount=0.5)(np.array([1.0, 5.0])).tolist()
+    [0.5, 0.25]
+    """
 
     discount: float
 
@@ -76,7 +95,13 @@ class RescaledLinear:
 
 @dataclass(frozen=True)
 class Constant:
-    """alpha_k = alpha > 0 (Theorem 1 of the paper)."""
+    """alpha_k = alpha > 0 (Theorem 1 of the paper).
+
+    Takes k and returns alpha_k, of one shape. Raises SettingError for values that are not admissible.
+
+    >>> mq.Constant(0.1)(np.arange(3.0)).tolist()
+    [0.1, 0.1, 0.1]
+    """
 
     alpha: float = 0.1
 
@@ -89,7 +114,13 @@ class Constant:
 
 @dataclass(frozen=True)
 class InverseSqrt:
-    """alpha_k = alpha sqrt(h/(k + h)); h = 1 is alpha/sqrt(k + 1) (Theorem 2, whose alpha/sqrt(k) is infinite at 0)."""
+    """alpha_k = alpha sqrt(h/(k + h)); h = 1 is alpha/sqrt(k + 1) (Theorem 2, whose alpha/sqrt(k) is infinite at 0).
+
+    Takes k and returns alpha_k, of one shape. Raises SettingError for values that are not admissible.
+
+    >>> mq.InverseSqrt(alpha=0.5)(np.array([0.0, 3.0])).tolist()
+    [0.5, 0.25]
+    """
 
     alpha: float = 0.1
     h: float = 1.0
@@ -108,6 +139,11 @@ class Matched:
 
     With one-hot or aggregated features one gradient of MomentumQ finally moves theta by a_k/(1 - beta_k) for slowly
     varying schedules, so a comparison of MomentumQ with vanilla Q-learning has to include this schedule.
+
+    base: a step size.   beta: in [0, 1).   lam: in [0, 1). Raises SettingError for values that are not admissible.
+
+    >>> mq.Matched(mq.Constant(0.25), beta=0.5, lam=0.0)(np.arange(2.0)).tolist()
+    [0.5, 0.25]
     """
 
     base: StepSize

@@ -17,6 +17,8 @@ class VarianceReduced(Stateful):
     One fresh draw serves T_k Q and T_k B; l_j = alpha_j for j = 1 .. K, its own 1/(1 + (1 - g) j); N_m = first 4^m.
     Measured and acting: B, the table of the last whole epoch. A budget that cuts the last epoch wastes what was drawn
     in it. `steps` K null: ceil(10/(1 - g)), a practical choice; the theorem's K and N_m are larger.
+
+    Raises SettingError for values that are not admissible.
     """
 
     first: int = 50

@@ -20,6 +20,8 @@ class Zap(Stateful):
     keeps some weight on A_0: with shift = 1 the first A is A_1 alone, of rank one unless sampling is synchronous, where
     start = shift = 1 will do and A is never singular. With linear features nothing guarantees that A can be inverted:
     `ridge` moves each A_k by -ridge I. The state has n^2 numbers, and a step is a linear solve.
+
+    Raises SettingError for values that are not admissible.
     """
 
     rho: float = 0.85

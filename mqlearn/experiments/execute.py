@@ -121,13 +121,11 @@ def perform_missing(
 ) -> list[Any]:
     """The runs of cells of one `Cell.samples_key`: claimed, and run unless they are finished by now. Not tracked.
 
-    again: run them even so.
+    again: run them even so. The store was looked into when the cells were planned, and is not again: that would import
+    MLflow into every process, which takes longer than most cells.
     """
     with claimed([cell for cell, _ in some]):
-        done = {
-            cell.digest: None if again else finished(folder, cell.digest, tracker(cell.settings))
-            for cell, folder in some
-        }
+        done = {cell.digest: None if again else finished(folder, cell.digest, UNTRACKED) for cell, folder in some}
         left = [(cell, folder) for cell, folder in some if done[cell.digest] is None]
         made = perform_together(left, UNTRACKED, quiet=quiet, progress=progress) if left else []
         done |= {run.digest: run for run in made}

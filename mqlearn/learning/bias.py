@@ -13,7 +13,7 @@ from mqlearn.learning.chains import Chain, Samples
 from mqlearn.learning.initial import Initial
 from mqlearn.learning.learners import Linear, start
 from mqlearn.learning.sampling import Replay
-from mqlearn.problems.features import Features
+from mqlearn.problems.feature_rows import Features
 from mqlearn.problems.mdp import FiniteMDP, bellman
 
 _BLOCK = 4096  # iterations whose samples are held at a time

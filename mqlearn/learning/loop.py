@@ -35,7 +35,14 @@ def run(mdp: Environment, rule: AnyRule, **settings: Any) -> Result:
     uniform values.   metrics: name -> function of (tables (n, S, A), mdp) that returns (n,).   progress: True for a bar
     (tqdm), or a function called with (k, mean q_error) at every checkpoint, and with a model on long ways between them
     with the error of the last one.
+    mdp: a FiniteMDP, or a Simulator.   rule: what learns.   n_seeds: independent repeats, of the seed `seed`.
     Raises SettingError for a value that is not admissible.
+
+    >>> result = mq.run(mq.frozen_lake("4x4"), mq.MomentumQ(m=2), iterations=1000, n_seeds=20)
+    >>> result.curves["q_error"].shape == (20, len(result.iteration))
+    True
+    >>> bool(result.curves["q_error"][:, -1].max() < 0.1 * result.curves["q_error"][0, 0])
+    True
     """
     return run_together(mdp, [rule], **settings)[0]
 
@@ -47,6 +54,10 @@ def run_together(mdp: Environment, rules: Iterable[AnyRule], **settings: Any) ->
     Under a non-adaptive behaviour and without a projection, their samples are drawn once for all, which saves time.
     `step_size` replaces that of every rule, None leaves each its own; `progress` receives the error of the first.
     Raises SettingError for a value that is not admissible.
+
+    >>> both = mq.run_together(mq.two_state(), [mq.QLearning(), mq.SpeedyQ()], iterations=100, n_seeds=5)
+    >>> [result.q.shape for result in both]
+    [(5, 2, 2), (5, 2, 2)]
     """
     wanted = checked_rules(rules)
     if not wanted:

@@ -35,6 +35,13 @@ class Evaluation:
     longer side of a grid map and at least 100; it holds for the exact `expected_return` of every run too.   draws:
     "fresh" numbers at every checkpoint, or "fixed", the same ones, so that a lucky start stays lucky; in both cases
     common to all rules.   Equal best actions are chosen uniformly, anew at every visit.
+
+    Raises SettingError for values that are not admissible.
+
+    >>> ten = mq.Evaluation(episodes=10, start="start", draws="fresh")
+    >>> result = mq.run(mq.frozen_lake("4x4"), mq.QLearning(), iterations=20, n_seeds=2, evaluation=ten)
+    >>> [name for name in result.curves if name.startswith("return")]
+    ['return_start']
     """
 
     episodes: int | None = None

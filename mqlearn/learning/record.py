@@ -1,8 +1,9 @@
 """What a run leaves: the curves of its seeds, and the last finite parameters of each."""
 
+import importlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -12,6 +13,7 @@ from mqlearn.problems.mdp import FiniteMDP, table_of_pairs
 
 _ERROR_TABLES, _ERROR_TABLES_LARGE = 20, 5
 _FIRST = ("q_error", "expected_return")  # what every run promises
+_PLOTS = "mqlearn.analysis.figures.quick"  # by name, at the first picture: a run needs nothing of the room that draws
 _LARGE = 10_000  # pairs: beyond, fewer error tables are kept
 
 
@@ -67,9 +69,10 @@ class Result:
         """A pandas table with a row for each seed and checkpoint: seed, iteration and a column for each metric."""
         return table_of_curves(self.iteration, self.curves)
 
-    if TYPE_CHECKING:  # bound when mqlearn is imported: drawing is not for learning to know
-
-        def plot(self, metric: str | None = None) -> Any: ...
+    def plot(self, metric: str | None = None) -> Any:
+        """A Matplotlib figure: mean and 95 % interval of a metric, by default the first, against the iteration."""
+        drawn_by = importlib.import_module(_PLOTS)
+        return drawn_by.plot(self.iteration, self.curves, metric)
 
     @property
     def status(self) -> str:

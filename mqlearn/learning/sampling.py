@@ -22,7 +22,14 @@ _Kind = TypeVar("_Kind")
 
 @dataclass(frozen=True)
 class Synchronous:
-    """Every iteration draws an independent successor of every pair (generative model; the paper's Algorithm 1)."""
+    """Every iteration draws an independent successor of every pair (generative model; the paper's Algorithm 1).
+
+    It has no settings, and counts a sample a pair and iteration.
+
+    >>> result = mq.run(mq.two_state(), mq.QLearning(), iterations=10, n_seeds=2, sampling=mq.Synchronous())
+    >>> result.samples[-1].item()  # three pairs
+    30
+    """
 
     name: ClassVar[str] = "synchronous"
     adaptive: ClassVar[bool] = False

@@ -25,7 +25,7 @@ from mqlearn.learning.sampling import Sampling, Synchronous
 from mqlearn.learning.simulation import check as check_simulation
 from mqlearn.learning.stateful.check import check, check_on
 from mqlearn.problems.environments.simulator import Simulator
-from mqlearn.problems.features import Features
+from mqlearn.problems.feature_rows import Features
 from mqlearn.problems.mdp import FiniteMDP
 
 Environment = FiniteMDP | Simulator

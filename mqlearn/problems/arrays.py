@@ -26,11 +26,16 @@ def from_arrays(
     R: mean rewards (S, A), or rewards (S, A, S) of each successor.   terminal (S,) bool: states where an episode ends;
     their rows are 0 or stay, and they have no reward. None: no state.   admissible (S, A) bool; None: the pairs whose
     row of P is not all zeros.   start: a state, or a distribution (S,); None: uniform over the states that are not
-    terminal. Probabilities of 0 are dropped.
+    terminal. discount: in (0, 1).   name: for people. Probabilities of 0 are dropped.
 
     A row whose sum is off 1 by more than 1e-10, and at most 1e-6, is divided by it; that is in the model's `notes`, of
     which its runs warn. Raises SettingError for a larger error, and for what FiniteMDP refuses. Other libraries order
     P as (action, state, successor): give P.transpose(1, 0, 2).
+
+    >>> P = np.array([[[0.5, 0.5], [0.0, 1.0]], [[0.0, 1.0], [0.0, 0.0]]])  # the second action of state 1: inadmissible
+    >>> mdp = mq.from_arrays(P, np.array([[5.0, 10.0], [-1.0, 0.0]]), discount=0.5, start=0)
+    >>> mq.optimal(mdp).v.round(6).tolist()
+    [9.0, -2.0]
     """
     P, R = _numbers("P", P), _numbers("R", R)
     _check_axes(P, R)

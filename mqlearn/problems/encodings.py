@@ -13,7 +13,7 @@ import numpy as np
 from mqlearn.checks import finite_number, whole
 from mqlearn.errors import SettingError
 from mqlearn.problems.environments.simulator import Simulator
-from mqlearn.problems.features import Features, check_norm, grid_sides
+from mqlearn.problems.feature_rows import Features, check_norm, grid_sides
 from mqlearn.problems.mdp import FiniteMDP
 
 if TYPE_CHECKING:
@@ -86,7 +86,12 @@ def tile_coding(
 
     Grid t is displaced by t (1, 3, 5, ...) mod `tilings` parts of a tile, and has one tile more a side for it
     (Sutton and Barto 2018, section 9.5.4). low, high: of a Box observation, see `BoxMap`; by default the
-    bounds of the space, for CartPole -/+ (2.4, 3, 0.21, 3.5). Raises SettingError.
+    bounds of the space, for CartPole -/+ (2.4, 3, 0.21, 3.5).
+    mdp: a model with a map, or an environment with a Box observation.   norm: unit, max or none, see `Features`. Raises
+    SettingError.
+
+    >>> mq.tile_coding(mq.frozen_lake("4x4"), tilings=2, tiles=2)
+    Features('tile_coding', d = 72, 44 pairs, 2 active, norm unit)
     """
     tilings, tiles = whole("features.tilings", tilings, 1), whole("features.tiles", tiles, 1)
 
@@ -121,8 +126,12 @@ def rbf(
 ) -> "Features | BoxMap":
     """Gaussians exp(-|z - c|^2 / (2 s^2)) around `centres` points a side, from edge to edge.
 
-    s is `width` times the distance of neighbouring centres. low, high: as in `tile_coding`. Raises
+    s is `width` times the distance of neighbouring centres. low, high: as in `tile_coding`.
+    mdp: a model with a map, or an environment with a Box observation.   norm: unit, max or none, see `Features`. Raises
     SettingError.
+
+    >>> mq.rbf(mq.frozen_lake("4x4"), centres=3).n_features
+    36
     """
     centres = whole("features.centres", centres, 2)
     number = finite_number(width)
@@ -156,7 +165,12 @@ def fourier(
 ) -> "Features | BoxMap":
     """Fourier basis cos(pi c'z), c in {0..order}^k (Konidaris, Osentoski and Thomas 2011).
 
-    low, high: as in `tile_coding`. Raises SettingError.
+    low, high: as in `tile_coding`.
+    mdp: a model with a map, or an environment with a Box observation.   norm: unit, max or none, see `Features`. Raises
+    SettingError.
+
+    >>> mq.fourier(mq.frozen_lake("4x4"), order=2).n_features
+    36
     """
     order = whole("features.order", order, 0)
 

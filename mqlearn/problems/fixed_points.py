@@ -16,7 +16,7 @@ import numpy as np
 
 from mqlearn.checks import are_distributions, finite_number, whole
 from mqlearn.errors import SettingError
-from mqlearn.problems.features import Features, null_space
+from mqlearn.problems.feature_rows import Features, null_space
 from mqlearn.problems.mdp import FiniteMDP, bellman, greedy, state_values, table_of_pairs
 from mqlearn.problems.solvers import ConvergenceError, _chain, _factor, optimal
 

@@ -36,6 +36,10 @@ class FiniteMDP:
     notes: what a run on the model warns of, such as probabilities that were normalised.
 
     Raises SettingError, which names the array and the first entry at fault.
+
+    >>> mdp = mq.two_state()
+    >>> mdp.n_states, mdp.n_actions, mdp.pairs.tolist()
+    (2, 2, [[0, 0], [0, 1], [1, 0]])
     """
 
     successors: np.ndarray

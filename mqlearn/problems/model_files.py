@@ -28,8 +28,8 @@ _KNOWN = (*_DENSE, *_LISTED, *_OPTIONAL)
 def from_file(path: str, content: str | None = None, *, discount: float | None = None) -> FiniteMDP:
     """The model in a .npz or .json file.
 
-    content: SHA-256 of the file, as a run records it, so that a rerun refuses a file that has changed.   discount: must
-    be that of the file, if it has one. Raises SettingError, which names the file and the row at fault.
+    path: of the file.   content: its SHA-256, as a run records it, so that a rerun refuses a file that has changed.
+    discount: must be that of the file, if it has one. Raises SettingError, which names the file and the row at fault.
     """
     found = sha256(path)
     if content is not None and found != content:

@@ -18,7 +18,7 @@ import numpy as np
 
 from mqlearn.algorithms import MomentumQ, MomentumQLinear, Rule, Stateful
 from mqlearn.algorithms.step_sizes import Constant, Harmonic, InverseSqrt
-from mqlearn.problems.features import Features
+from mqlearn.problems.feature_rows import Features, null_space
 from mqlearn.problems.fixed_points import FixedPoint
 from mqlearn.problems.mdp import FiniteMDP, bellman, greedy
 from mqlearn.theory.mixing import Mixing
@@ -64,8 +64,6 @@ def monotone(mdp: FiniteMDP, features: Features, mu: np.ndarray, root: FixedPoin
     Over the directions in which samples move theta: in the others nothing is ever learned.
     """
     from scipy import sparse
-
-    from mqlearn.problems.features import null_space
 
     if not root.exists or features.n_features > _LARGEST:
         return None

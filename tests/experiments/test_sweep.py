@@ -166,7 +166,8 @@ def test_joblib_with_one_job_runs_the_cells_in_the_sweep_itself(place):
 def test_a_failing_job_stops_no_other_and_is_told_with_its_command(place):
     text = place.sweep("algorithm.kind=none,raise", "algorithm.i=1,2,3", code=1)
     assert "6 cells, 3 done, 0 skipped (finished before), 3 failed" in text
-    failed = re.findall(r"failed: \d .*: ArithmeticError: trap (\d)\n  alone: mqlearn (.*)", text)
+    told = r"failed: \d .*: raised ArithmeticError: trap (\d) more \(.*traps\.py, line \d+\)\n  alone: mqlearn (.*)"
+    failed = re.findall(told, text)
     assert [number for number, _ in failed] == ["1", "2", "3"]
     assert "algorithm.kind=raise" in failed[0][1] and "--config-dir conf" in failed[0][1]
     records = [runs.load(path.parent) for path in place.outputs.rglob("summary.json")]

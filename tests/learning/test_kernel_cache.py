@@ -145,6 +145,31 @@ def test_four_processes_at_once(package, capfd):
     assert not sys.modules["caller"].called.stats.cache_misses
 
 
+COUNT = """
+import numba.core.compiler as compiler
+done, compile_extra = [], compiler.compile_extra
+compiler.compile_extra = lambda *given, **named: done.append(given) or compile_extra(*given, **named)
+"""
+
+
+def test_of_processes_at_once_one_compiles(package):
+    environment = os.environ | {"PYTHONPATH": str(package)}
+    command = [sys.executable, "-c", f"{COUNT}{RUN}; print(len(done))", "4"]
+    started = [subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) for _ in range(3)]
+    printed = [process.communicate(timeout=240)[0].split() for process in started]
+    assert [value for value, _ in printed] == ["9.0"] * 3
+    assert sum(int(number) for _, number in printed) == 2  # the function and the one that it calls
+
+
+def test_a_compilation_that_fails_lets_the_next_one_begin(package):
+    call()
+    called = sys.modules["caller"].called
+    with pytest.raises(Exception, match="unicode_type"):
+        called("text")
+    with jit._alone(called._cache.lock_path) as waited:
+        assert not waited
+
+
 def test_generated_code_is_stamped_with_what_it_stands_on(tmp_path):
     """A module that is written at run time: its cache is where we want it, and stale when its `depends` changes."""
     source = tmp_path / "made" / "rule.py"

@@ -20,7 +20,8 @@ from mqlearn.experiments.settings import instantiate
 from mqlearn.paths import CONF
 from mqlearn.problems.encodings import BoxMap, fourier, rbf, tile_coding
 from mqlearn.problems.environments import cliff_walking, frozen_lake, frozen_lake_blocks, taxi
-from mqlearn.problems.features import Features, aggregation, from_function, from_matrix, null_space, one_hot, tabular
+from mqlearn.problems.feature_rows import Features, null_space
+from mqlearn.problems.features import aggregation, from_function, from_matrix, one_hot, tabular
 
 FOLDER = CONF / "features"
 slow_machine = settings(deadline=None)

@@ -13,7 +13,8 @@ from twins import success_within
 from mqlearn.errors import SettingError
 from mqlearn.problems.encodings import fourier, tile_coding
 from mqlearn.problems.environments import frozen_lake, frozen_lake_blocks
-from mqlearn.problems.features import Features, aggregation, from_matrix, one_hot
+from mqlearn.problems.feature_rows import Features
+from mqlearn.problems.features import aggregation, from_matrix, one_hot
 from mqlearn.problems.fixed_points import mean_gradient, stationary_distribution, theta_star
 from mqlearn.problems.mdp import FiniteMDP, greedy
 from mqlearn.problems.solvers import optimal

@@ -1,8 +1,8 @@
 """Checks of one run: the speed and the shape of its curve, and the bound of Theorem 3."""
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -23,32 +23,7 @@ def rates(spec: Mapping[str, Any], places: Sequence[Mapping[str, str]], look: Lo
     log(1 - 2 alpha delta) an iteration, of Theorem 1. Holds if the interval of the slope lies below it (faster), or
     contains it and is narrower than `resolution` times its size. The intervals of one check hold together (Bonferroni).
     """
-    checks = []
-    level = 1 - LEVEL / (len(places) * len(spec["of"]))
-    for said, seen in looked_at(spec, places, look):
-        metric, iteration, curves, window = _curves(spec, seen)
-        if not window:
-            checks.append(_without_window(said, seen, metric))
-            continue
-        power = spec.get("power", 1)
-        if spec["exponent"] == "contraction":
-            exponent = math.log1p(-2 * seen.cell.settings["step_size"]["alpha"] * contraction_of(seen.cell))
-            # The slope on k by that on log of exp(k / T), which is what `rate` knows.
-            end = seen.cell.settings["iterations"]
-            found = _rate(np.exp(iteration / end), curves, tuple(math.exp(k / end) for k in window), level)
-            found = found._replace(value=found.value / end, low=found.low / end, high=found.high / end)
-            unit = "log E error^2 an iteration"
-        else:
-            exponent, found = float(spec["exponent"]), _rate(iteration, curves, window, level)
-            unit = f"log mean {metric}^{power} on log k"
-        outcome = rate_outcome(found.low, found.high, exponent, spec.get("resolution", 0.5))
-        evidence = {
-            "slope": found.value, "low": found.low, "high": found.high, "level": level,
-            "exponent": exponent, "unit": unit, "window": list(window), "n_finite": found.n_finite,
-            "metric": metric, "digests": [seen.run.digest],
-        }  # fmt: skip
-        checks.append(ClaimCheck(said, outcome, evidence, bool(spec.get("aside"))))
-    return checks
+    return _judged(spec, places, look, _speed)
 
 
 def shapes(spec: Mapping[str, Any], places: Sequence[Mapping[str, str]], look: Look) -> list[ClaimCheck]:
@@ -58,21 +33,7 @@ def shapes(spec: Mapping[str, Any], places: Sequence[Mapping[str, str]], look: L
     on k leaves less, in the interval over resampled seeds of the logarithm of the ratio of the residual sums; fails if
     the line on log k does. The intervals of one check hold together (Bonferroni).
     """
-    checks = []
-    level = 1 - LEVEL / (len(places) * len(spec["of"]))
-    for said, seen in looked_at(spec, places, look):
-        metric, iteration, curves, window = _curves(spec, seen)
-        if not window:
-            checks.append(_without_window(said, seen, metric))
-            continue
-        found = survival.exponential_against_power(iteration, curves, window, level)
-        outcome = HOLDS if found.low > 0 else FAILS if found.high < 0 else OPEN
-        evidence = {
-            "log_residual_ratio": found.value, "low": found.low, "high": found.high, "level": level,
-            "window": list(window), "n_finite": found.n_finite, "metric": metric, "digests": [seen.run.digest],
-        }  # fmt: skip
-        checks.append(ClaimCheck(said, outcome, evidence, bool(spec.get("aside"))))
-    return checks
+    return _judged(spec, places, look, _shape)
 
 
 def transient(iteration: np.ndarray, mean: np.ndarray) -> tuple[float, ...]:
@@ -89,6 +50,63 @@ def transient(iteration: np.ndarray, mean: np.ndarray) -> tuple[float, ...]:
     return (float(iteration[first]), float(iteration[last - 1])) if last - first >= FEWEST else ()
 
 
+class _OnWindow(NamedTuple):
+    """curves (n_seeds, C) of error^power at `iteration` (C,), and the window in iterations, empty if there is none."""
+
+    metric: str
+    iteration: np.ndarray
+    curves: np.ndarray
+    window: tuple[float, ...]
+
+
+# Outcome, estimate at a level, its name, and what else is evidence.
+_Judge = Callable[[Mapping[str, Any], Seen, _OnWindow, float], tuple[str, Estimate, str, dict[str, Any]]]
+
+
+def _judged(
+    spec: Mapping[str, Any], places: Sequence[Mapping[str, str]], look: Look, judge: _Judge
+) -> list[ClaimCheck]:
+    """A check of each run on its window; open where it has none."""
+    checks = []
+    level = 1 - LEVEL / (len(places) * len(spec["of"]))
+    for said, seen in looked_at(spec, places, look):
+        on = _on_window(spec, seen)
+        if not on.window:
+            checks.append(_without_window(said, seen, on.metric))
+            continue
+        outcome, found, name, more = judge(spec, seen, on, level)
+        evidence = {
+            name: found.value, "low": found.low, "high": found.high, "level": level, **more,
+            "window": list(on.window), "n_finite": found.n_finite, "metric": on.metric, "digests": [seen.run.digest],
+        }  # fmt: skip
+        checks.append(ClaimCheck(said, outcome, evidence, bool(spec.get("aside"))))
+    return checks
+
+
+def _speed(
+    spec: Mapping[str, Any], seen: Seen, on: _OnWindow, level: float
+) -> tuple[str, Estimate, str, dict[str, Any]]:
+    if spec["exponent"] == "contraction":
+        exponent = math.log1p(-2 * seen.cell.settings["step_size"]["alpha"] * contraction_of(seen.cell))
+        # The slope on k by that on log of exp(k / T), which is what `rate` knows.
+        end = seen.cell.settings["iterations"]
+        found = _rate(np.exp(on.iteration / end), on.curves, tuple(math.exp(k / end) for k in on.window), level)
+        found = found._replace(value=found.value / end, low=found.low / end, high=found.high / end)
+        unit = "log E error^2 an iteration"
+    else:
+        exponent, found = float(spec["exponent"]), _rate(on.iteration, on.curves, on.window, level)
+        unit = f"log mean {on.metric}^{spec.get('power', 1)} on log k"
+    outcome = rate_outcome(found.low, found.high, exponent, spec.get("resolution", 0.5))
+    return outcome, found, "slope", {"exponent": exponent, "unit": unit}
+
+
+def _shape(
+    spec: Mapping[str, Any], seen: Seen, on: _OnWindow, level: float
+) -> tuple[str, Estimate, str, dict[str, Any]]:
+    found = survival.exponential_against_power(on.iteration, on.curves, on.window, level)
+    return HOLDS if found.low > 0 else FAILS if found.high < 0 else OPEN, found, "log_residual_ratio", {}
+
+
 def _without_window(said: dict[str, str], seen: Seen, metric: str) -> ClaimCheck:
     why = f"fewer than {FEWEST} checkpoints between half of the initial value and {ABOVE_FLOOR:g} times the floor"
     n_finite = int(np.isfinite(seen.run.curves[metric]).all(axis=1).sum())
@@ -96,15 +114,15 @@ def _without_window(said: dict[str, str], seen: Seen, metric: str) -> ClaimCheck
     return ClaimCheck(said, OPEN, evidence)
 
 
-def _curves(spec: Mapping[str, Any], seen: Seen) -> tuple[str, np.ndarray, np.ndarray, tuple[float, ...]]:
-    """Metric, iterations, curves of error^power (n_seeds, C), and the window in iterations, empty if there is none."""
+def _on_window(spec: Mapping[str, Any], seen: Seen) -> _OnWindow:
     metric = metric_of(Question(metric=spec.get("metric")), seen.run)
     iteration, curves = seen.run.curves["iteration"], seen.run.curves[metric] ** spec.get("power", 1)
     if spec["window"] == "transient":
         finite = curves[np.isfinite(curves).all(axis=1)]
-        return metric, iteration, curves, transient(iteration, finite.mean(axis=0)) if len(finite) else ()
+        window = transient(iteration, finite.mean(axis=0)) if len(finite) else ()
+        return _OnWindow(metric, iteration, curves, window)
     end = seen.cell.settings["iterations"]
-    return metric, iteration, curves, tuple(share * end for share in spec["window"])
+    return _OnWindow(metric, iteration, curves, tuple(share * end for share in spec["window"]))
 
 
 def _rate(iteration: np.ndarray, curves: np.ndarray, window: Sequence[float], level: float) -> Estimate:

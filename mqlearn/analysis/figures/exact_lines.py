@@ -7,7 +7,7 @@ import numpy as np
 
 from mqlearn.learning.findings import fixed_point
 from mqlearn.learning.sampling import Synchronous, stationary
-from mqlearn.problems.features import Features
+from mqlearn.problems.feature_rows import Features
 from mqlearn.problems.fixed_points import mean_gradient
 from mqlearn.problems.mdp import FiniteMDP
 from mqlearn.problems.solvers import _chain, optimal

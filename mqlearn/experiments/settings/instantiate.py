@@ -148,7 +148,7 @@ def _expected(group: str) -> Any:
     from mqlearn.learning.sampling import Sampling
     from mqlearn.problems.encodings import BoxMap
     from mqlearn.problems.environments.simulator import Simulator
-    from mqlearn.problems.features import Features
+    from mqlearn.problems.feature_rows import Features
     from mqlearn.problems.mdp import FiniteMDP
 
     return {

@@ -6,7 +6,7 @@ from typing import Any
 
 from mqlearn.algorithms import Rule, Stateful
 from mqlearn.errors import SettingError, nearest
-from mqlearn.experiments.settings import instantiate
+from mqlearn.experiments.settings import instantiate, targets
 from mqlearn.experiments.settings import plugins as user_modules
 
 NAME = "own"
@@ -42,13 +42,11 @@ def resolved(node: dict[str, Any], rule: Rule | Stateful, discount: float) -> di
 
 def described(step_size: Any, rule: str) -> dict[str, Any]:
     """The node of a step size; of ours as conf/step_size has it. Raises SettingError if it is no dataclass."""
-    import mqlearn
-
     kind = type(step_size)
     if not dataclasses.is_dataclass(kind):
         expected = f"must be chosen: settings cannot describe the {kind.__name__} that {rule} has of its own"
         raise SettingError("step_size", NAME, expected)
-    ours = getattr(mqlearn, kind.__name__, None) is kind
+    ours = targets.location("step_size", f"{kind.__module__}.{kind.__name__}") is not None
     label = re.sub("(?<=[a-z])(?=[A-Z])", "_", kind.__name__).lower()
     fields = {field.name: getattr(step_size, field.name) for field in dataclasses.fields(kind)}
     return {

@@ -5,7 +5,7 @@ import numpy as np
 from mqlearn.learning.chains import Chain, Samples
 from mqlearn.learning.initial import Initial, initial_values
 from mqlearn.learning.learners.learner import FourNumbersLearner
-from mqlearn.learning.learners.sources import FromSamples, OnChain
+from mqlearn.learning.sources import FromSamples, OnChain
 from mqlearn.problems.mdp import table_of_pairs
 
 

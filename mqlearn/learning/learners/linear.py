@@ -10,7 +10,7 @@ from mqlearn.errors import SettingError
 from mqlearn.learning.chains import Chain, Samples
 from mqlearn.learning.initial import Initial, initial_values
 from mqlearn.learning.learners.learner import FourNumbersLearner
-from mqlearn.learning.learners.sources import FromSamples, OnChain
+from mqlearn.learning.sources import FromSamples, OnChain
 
 
 @dataclass(frozen=True)
@@ -20,6 +20,8 @@ class Linear:
     previous_gradient: "stored", g_{k-1} of the old sample and parameter, as printed, or "same_sample", g at
     theta_{k-1} on the current sample.   first_gradient: g_{-1} is "same" as g_0, or "zero".   projection: radius of
     the ball that theta is kept in (Assumption 3), None for none; it costs O(d) an iteration.
+
+    Raises SettingError for values that are not admissible.
     """
 
     previous_gradient: str = "stored"

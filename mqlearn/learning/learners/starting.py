@@ -16,7 +16,7 @@ from mqlearn.learning.learners.synchronous import SynchronousTable
 from mqlearn.learning.recorded import Recorded, RecordedSamples
 from mqlearn.learning.sampling import Sampling, Synchronous
 from mqlearn.learning.stateful.learners import ChainStateful, SharedStateful, SynchronousStateful
-from mqlearn.problems.features import Features
+from mqlearn.problems.feature_rows import Features
 from mqlearn.problems.mdp import FiniteMDP
 
 

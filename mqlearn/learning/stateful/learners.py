@@ -8,9 +8,10 @@ from typing import Any, Self
 import numpy as np
 
 from mqlearn.algorithms.stateful import Stateful
-from mqlearn.learning.chains import Chain, Samples, copied, drop_lanes
+from mqlearn.learning.chains import Chain, Samples
 from mqlearn.learning.draw_tables import digits_of_words, outcome_tables
 from mqlearn.learning.initial import Initial, initial_values
+from mqlearn.learning.sources import FromSamples, OnChain
 from mqlearn.learning.stateful.expressions import Layout
 from mqlearn.learning.stateful.module import Compiled, compiled_step
 from mqlearn.learning.stateful.plain import Pairs, Sweep, Transition
@@ -226,24 +227,17 @@ class _OneTransition(_StatefulLearner):
         return y, r
 
 
-class ChainStateful(_OneTransition):
+class ChainStateful(OnChain, _OneTransition):
     """From chains of its own: tables or linear features."""
 
     def __init__(
         self, rule: Stateful, chain: Chain, features: Any, initial: Initial, radius: float | None = None
     ) -> None:
-        super().__init__(rule, chain.mdp, features, chain.lanes, int(chain.seed), initial)
+        _OneTransition.__init__(self, rule, chain.mdp, features, chain.lanes, int(chain.seed), initial)
         self.chain = chain
         self.radius = radius
         self.greedy = chain.tables.behaviour == _kernels().EPSILON_GREEDY
         self.compiled = self._compiled("greedy chain" if self.greedy else "chain")
-
-    @property
-    def lanes(self) -> np.ndarray:
-        return self.chain.lanes
-
-    def chain_state(self) -> tuple[np.ndarray, np.ndarray]:
-        return self.chain.states, self.chain.visits
 
     def advance(self, k: int, n: int, weights: np.ndarray) -> None:
         kernels, c = _kernels(), self.chain
@@ -278,36 +272,23 @@ class ChainStateful(_OneTransition):
         return np.array(pairs, np.uint64)
 
     def copy(self) -> Self:
-        other = copy.copy(self)
-        other.chain = copied(self.chain)
+        other = super().copy()
         self._copy_state(other)
         return other
 
     def keep(self, mask: np.ndarray) -> None:
-        drop_lanes(self.chain, mask)
+        super().keep(mask)
         self._keep_state(mask)
 
 
-class SharedStateful(_OneTransition):
+class SharedStateful(FromSamples, _OneTransition):
     """From samples that other learners share: tables or linear features, under a non-adaptive behaviour."""
 
     def __init__(self, rule: Stateful, samples: Samples, features: Any, initial: Initial) -> None:
-        super().__init__(rule, samples.chain.mdp, features, samples.chain.lanes, int(samples.chain.seed), initial)
-        self.samples = samples
-        self.places = np.arange(len(samples.chain.lanes))  # of its lanes among those of the samples
+        FromSamples.__init__(self, samples)
+        chain = samples.chain
+        _OneTransition.__init__(self, rule, chain.mdp, features, chain.lanes, int(chain.seed), initial)
         self.compiled = self._compiled("samples")
-
-    @property
-    def lanes(self) -> np.ndarray:
-        return self.chain.lanes[self.places]
-
-    @property
-    def chain(self) -> Chain:
-        """Of all lanes of the samples, where the last block ends."""
-        return self.samples.chain
-
-    def chain_state(self) -> tuple[np.ndarray, np.ndarray]:
-        return self.samples.chain_state(self.k, self.places)
 
     def advance(self, k: int, n: int, weights: np.ndarray) -> None:
         drawn = self.samples.block(k, n, self.places)
@@ -319,13 +300,12 @@ class SharedStateful(_OneTransition):
         self._learn(k, self.lanes, drawn, self._numbers(weights[:n]))
 
     def copy(self) -> Self:
-        """A copy that learns from the same samples: the two must stay within one block."""
-        other = copy.copy(self)
+        other = super().copy()
         self._copy_state(other)
         return other
 
     def keep(self, mask: np.ndarray) -> None:
-        self.places = self.places[mask]
+        super().keep(mask)
         self._keep_state(mask)
 
 

@@ -20,6 +20,10 @@ def two_state(*, discount: float = 0.95) -> FiniteMDP:
     State 0: action 0 pays 5 and leads to 0 or 1 with probability .5 each, action 1 pays 10 and leads to 1.
     State 1 is absorbing, and its action 0 pays -1 each step. It starts in 0.
     V(0) = (5 - 5.5 g) / ((1 - .5 g)(1 - g)) where action 0 is the better one, V(1) = -1 / (1 - g).
+    discount: in (0, 1). Raises SettingError for a value that is not admissible.
+
+    >>> mq.optimal(mq.two_state(discount=0.5)).v.round(6).tolist()
+    [9.0, -2.0]
     """
 
     def outcomes(x: int, u: int) -> Outcomes:
@@ -36,6 +40,7 @@ def forest(n: int = 3, r1: float = 4.0, r2: float = 2.0, p: float = 0.1, *, disc
     Action 0 waits: to age 0 with probability p, else one step older (at most n-1); it pays r1 at age n-1, else 0.
     Action 1 cuts: to age 0; it pays 0 at age 0, r2 at age n-1, else 1. It starts at age 0.
     n=3, g=.9: V = 26.244, 29.484, 33.484.
+    discount: in (0, 1). Raises SettingError for a value that is not admissible.
     """
     n, p = whole("env.n", n, 2, why=_BOTH_ENDS), share("env.p", p)
     r1, r2 = finite("env.r1", r1), finite("env.r2", r2)
@@ -66,6 +71,7 @@ def river_swim(n: int = 6, *, dialect: str = "osband", discount: float = 0.95) -
     not it stays. It starts in 0. V(0) = 4.6693001607, V(5) = 9.4731556288.
     strehl (Strehl, Littman 2008): .3, .6, .1; in state 0 .3, .7, 0; in state n-1 0, .3, .7; rewards 5 and 10000. It
     starts in 1 or 2 with probability .5 each. V(0) = 20459.7715473982.
+    dialect: osband or strehl.   discount: in (0, 1). Raises SettingError for a value that is not admissible.
     """
     dialect = choice("env.dialect", dialect, tuple(_RIVERS))
     first, inside, last, small, large, starts = _RIVERS[dialect]
@@ -89,6 +95,7 @@ def chain_walk(n: int = 50, *, discount: float = 0.9) -> FiniteMDP:
     .1, the opposite one with .2. Arriving at n-10 pays +1, also by staying there, arriving at 10 pays -1. It starts in
     n-1. V(0) = .701874794, V(10) = -.3411939452, V(49) = .8478009927. The two actions of state 40 differ by less than
     1e-12: they count as tied.
+    discount: in (0, 1). Raises SettingError for a value that is not admissible.
     """
     n = whole("env.n", n, 21, why=" (the states 10 and n-10 lie apart)")
     paid = {n - 10: 1.0, 10: -1.0}
@@ -106,6 +113,10 @@ def chain_walk_walls(n: int = 4, *, discount: float = 0.9) -> FiniteMDP:
     Action 0 left, action 1 right: the intended step with probability .9, the opposite one with .1; off the end means
     stay. Leaving 0, 1, 2, 3 pays 0, 1, 1, 0. It starts in 0. V = 8.1, 9.1, 9.1, 8.1.
     Defined for n=4 only: the version with 50 states of Lagoudakis and Parr pays elsewhere.
+    discount: in (0, 1). Raises SettingError for a value that is not admissible.
+
+    >>> mq.optimal(mq.chain_walk_walls()).v.round(6).tolist()
+    [8.1, 9.1, 9.1, 8.1]
     """
     if whole("env.n", n, 1) != 4:
         raise SettingError("env.n", n, "must be 4: this chain is defined for four states only")
@@ -123,6 +134,7 @@ def strens_chain(slip: float = 0.2, *, discount: float = 0.95) -> FiniteMDP:
     Action 0 forward: to min(x+1, 4), paying 10 in state 4, else 0. Action 1 back: to 0, paying 2 from every state. With
     probability slip the move and the reward are those of the other action. It starts in 0.
     slip=.2: V = 61.3794816, 64.8912896, 69.5120896, 75.5920896, 83.5920896.
+    discount: in (0, 1). Raises SettingError for a value that is not admissible.
     """
     slip = share("env.slip", slip)
 
@@ -140,6 +152,7 @@ def azar_linear(n: int = 50, *, discount: float = 0.995) -> FiniteMDP:
     States 0 and n-1 are terminal. Action 0 leads to the states y < x, action 1 to the states y > x, with probability
     proportional to 1 / |x - y|. Arriving at 0 or n-1 pays +1, once, elsewhere -1. The first state is uniform over the
     others. n=50: V(1) = V(48) = 1, V(24) = V(25) = -4.375370956.
+    discount: in (0, 1). Raises SettingError for a value that is not admissible.
     """
     n = whole("env.n", n, 3, why=" (there is a state between the terminal ones)")
 
@@ -160,6 +173,7 @@ def combination_lock(n: int = 50, *, discount: float = 0.995) -> FiniteMDP:
     probability proportional to 1 / (k - y); in state 0 it stays. It starts in 0.
     n=50: V(0) = .3584633431, V(48) = 1. Long locks are degenerate: V* > 0 in the 81 states before
     the goal only (n=2500: from 2418), else 0.
+    discount: in (0, 1). Raises SettingError for a value that is not admissible.
     """
     n = whole("env.n", n, 2, why=" (there is a state before the goal)")
 

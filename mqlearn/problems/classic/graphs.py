@@ -22,6 +22,7 @@ def six_state(*, discount: float = 0.8) -> FiniteMDP:
     step goes there with probability .8, and with .2 to a uniformly drawn one of these nodes, the target included. The
     reward is that of the target: +100 for 1-5, 4-5, 5-5, -100 for 3-4, 0 for other targets that are the node itself,
     -5 otherwise. The first state is uniform. max Q* = 495.9317454937; the best targets are 4, 5, 3, 1, 5, 5.
+    discount: in (0, 1). Raises SettingError for a value that is not admissible.
     """
 
     def outcomes(x: int, u: int) -> Outcomes:
@@ -42,6 +43,7 @@ def lower_bound(*, discount: float = 0.9) -> FiniteMDP:
     model depends on the discount, which must be above 1/4: `with_discount` does not change p.
     V = 0, 3 / (4 (1 - g)), 3 / (4 (1 - g)), 1 / (1 - g). The tie in state 1 is by construction: what is learned there
     is an overestimate and nothing else.
+    Raises SettingError for a discount that is not in (1/4, 1).
     """
     if check_discount(discount) <= 0.25:
         raise SettingError("discount", discount, "must be above 1/4 for lower_bound: p = (4g - 1) / (3g) is positive")

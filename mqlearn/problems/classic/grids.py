@@ -18,6 +18,7 @@ def recurring_cliff(*, discount: float = 0.9) -> FiniteMDP:
     Actions up, right, down, left: the intended move with probability .9, each other one with .1/3. Absorbing, and paid
     in every step: state 5 (top right) +20; columns 1 to 4 of the rows 0, 2, 4 pay -32, -16, -8. Every other state pays
     -1 a step. It starts in 0 (top left). V(30) = 31.7389194279, V(0) = 12.4995510732, V(5) = 200.
+    discount: in (0, 1). Raises SettingError for a value that is not admissible.
     """
     paid = {5: 20.0}
     paid |= {6 * row + column: cost for row, cost in ((0, -32.0), (2, -16.0), (4, -8.0)) for column in range(1, 5)}
@@ -37,6 +38,7 @@ def noisy_grid(*, discount: float = 0.95) -> FiniteMDP:
     every action pays 5 and ends in a tenth, terminal state, 9. Every other step pays -12 or +10 with probability .5
     each, whatever its successor: the mean, -1, leaves no noise (`reward=mean`).
     V by rows: 2.5625 3.75 5 / 1.434375 2.5625 3.75 / .36265625 1.434375 2.5625.
+    discount: in (0, 1). Raises SettingError for a value that is not admissible.
     """
 
     def outcomes(x: int, u: int) -> Outcomes:
@@ -57,6 +59,7 @@ def deep_sea(n: int = 10, *, randomise_actions: bool = False, map_seed: int = 0,
     with j > i are never reached, and errors leave them out.
     randomise_actions: left and right change places in some states, drawn with map_seed; V* is the same.
     n=10: V(0) = g^9 - .001 (1 - g^10) / (1 - g) = .9039554549845.
+    discount: in (0, 1). Raises SettingError for a value that is not admissible.
     """
     n, map_seed = whole("env.n", n, 1), whole("env.map_seed", map_seed, 0)
     randomise_actions = switch("env.randomise_actions", randomise_actions)

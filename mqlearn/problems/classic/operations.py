@@ -18,6 +18,7 @@ def inventory(*, discount: float = 0.9) -> FiniteMDP:
     Stock x = 0..3, an order of u <= 3 - x units; a demand of 0, 1, 2 units with probability .25, .5, .25; the next
     stock is max(x + u - demand, 0). The reward R(x, u) is the mean profit over the demand. It starts without stock.
     V = 17.5318096136, 21.7212535344, 25.4441564562, 27.5318096136.
+    discount: in (0, 1). Raises SettingError for a value that is not admissible.
     """
 
     def outcomes(x: int, u: int) -> Outcomes:
@@ -34,6 +35,7 @@ def queue(n: int = 21, *, discount: float = 0.95) -> FiniteMDP:
     One of three things happens in a step: an arrival with probability .3 (lost when full), the end of a service with
     s(u) (nothing when empty), or nothing. Action 0 is slow, s = .3; action 1 is fast, s = .6, and costs 1. The reward
     is -(x + cost), x the state left. It starts empty. V(0) = -23.9341103758; slow is best only when empty.
+    discount: in (0, 1). Raises SettingError for a value that is not admissible.
     """
     n = whole("env.n", n, 2, why=" (empty and full differ)")
 
@@ -49,6 +51,7 @@ def machine(n: int = 8, *, discount: float = 0.95) -> FiniteMDP:
 
     Action 0 keeps it: it pays -x, and wear grows by 1 (at most n-1) with probability .3. Action 1 replaces it: it pays
     -8 and leads to 0. It starts new. V(0) = -26.6619130807; replacing is best from wear 2.
+    discount: in (0, 1). Raises SettingError for a value that is not admissible.
     """
     n = whole("env.n", n, 2, why=" (new and worn differ)")
 
@@ -67,6 +70,7 @@ def gambler(n: int = 100, p: float = 0.4, *, discount: float = 0.999999) -> Fini
     it; arriving at n pays 1. It starts in the middle, n // 2. A stake of 0 would change no value and is left out.
     Within 1e-6: V(25) = .16, V(50) = .4, V(75) = .64. Optimal actions tie in 36 states, and nearly tie in most others:
     compare values here, never policies.
+    discount: in (0, 1). Raises SettingError for a value that is not admissible.
     """
     n, p = whole("env.n", n, 2, why=" (there is a capital between 0 and n)"), share("env.p", p)
 

@@ -32,6 +32,11 @@ def garnet(
     stick (Bhatnagar et al. 2009): probabilities are the gaps between n_successors - 1 sorted uniform numbers; R(x, u)
     is standard normal.
     The same map_seed gives the same arrays. n_rewarding belongs to the dialect uniform alone.
+    n_states, n_actions: S and A.   dialect: uniform, normalised or stick.   discount: in (0, 1). Raises SettingError
+    for a value that is not admissible.
+
+    >>> mq.garnet(5, 2, 3, map_seed=1).successors.shape
+    (5, 2, 3)
     """
     dialect = choice("env.dialect", dialect, _DIALECTS)
     n_states, n_actions = whole("env.n_states", n_states, 1), whole("env.n_actions", n_actions, 1)
@@ -67,6 +72,8 @@ def garnet_fixed(n_states: int = 20, n_actions: int = 3, n_successors: int = 3, 
     Successor j = 0..b-1 of (x, u) is (7x + 11u + 5j^2 + 1) mod S, or the next state (mod S) that is not taken yet;
     its weight is 1 + ((3x + 5u + 7j) mod 4), normalised; R(x, u) = ((x^2 + 3u) mod 11) / 10.
     S=20, A=3, b=3, g=.9: V(0) = 8.4672913367.
+    n_states, n_actions, n_successors: S, A and b.   discount: in (0, 1). Raises SettingError for a value that is not
+    admissible.
     """
     n_states, n_actions = whole("env.n_states", n_states, 1), whole("env.n_actions", n_actions, 1)
     b = _successors(n_successors, n_states)

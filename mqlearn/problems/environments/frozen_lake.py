@@ -41,7 +41,15 @@ def frozen_lake(
     """FrozenLake on the map "4x4" or "8x8", on rows as `map_rows` reads them, or on those of a text file (.txt).
 
     rewards: for entering a goal, a hole, ice (start tiles are ice). The first state is uniform over the
-    start tiles. Raises SettingError, also for a map on which no start tile leads to a goal.
+    start tiles.   discount: in (0, 1).   slippery: whether moves can slip at all.   success_rate: probability of the
+    intended move; the two beside it share the rest. Raises SettingError, also for a map on which no start tile leads
+    to a goal.
+
+    >>> lake = mq.frozen_lake("4x4", discount=0.9)
+    >>> lake.n_states, lake.n_actions, round(float(mq.optimal(lake).v[0]), 4)
+    (16, 4, 0.0689)
+    >>> mq.frozen_lake(["SFFG"], slippery=False).terminal.tolist()
+    [False, False, False, True]
     """
     rows = map_rows(map)
     label = map if isinstance(map, str) and map in MAPS else _describe(rows, "map")
@@ -61,8 +69,9 @@ def frozen_lake_random(
 ) -> FiniteMDP:
     """FrozenLake on the map that Gymnasium's generate_random_map(size, frozen, map_seed) returns.
 
-    frozen: share of ice. Gymnasium draws maps until one can be crossed, for ever if need be; here at most
-    `max_tries`, for at most 5 seconds. Raises SettingError when none of them can be crossed.
+    frozen: share of ice.   discount, slippery, success_rate, rewards: as in `frozen_lake`. Gymnasium draws maps until
+    one can be crossed, for ever if need be; here at most `max_tries`, for at most 5 seconds. Raises SettingError when
+    none of them can be crossed.
     """
     rows = random_map(size, frozen, map_seed, max_tries=max_tries)
     label = f"random {size}x{size} frozen={frozen:g} map_seed={map_seed}"
@@ -78,7 +87,14 @@ def frozen_lake_blocks(
     success_rate: float = 0.8,
     rewards: Sequence[float] = (1, 0, 0),
 ) -> FiniteMDP:
-    """FrozenLake on a map of which every tile becomes a block of `repeat` x `repeat` tiles (16: 128x128)."""
+    """FrozenLake on a map of which every tile becomes a block of `repeat` x `repeat` tiles (16: 128x128).
+
+    base: the map before, as `frozen_lake` takes it.   discount, slippery, success_rate, rewards: as there. Raises
+    SettingError.
+
+    >>> mq.frozen_lake_blocks(2, "4x4").n_states
+    64
+    """
     repeat = whole("env.repeat", repeat, 1, _LARGEST)
     small = map_rows(base, "env.base")
     if repeat * max(len(small), len(small[0])) > _LARGEST:

@@ -1,0 +1,1 @@
+"""What scripts/benchmark.py measures: a file a subject, a function a name of its command line."""

@@ -1,0 +1,172 @@
+"""One sample an iteration: tables, features, and simulators."""
+
+import math
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+import mqlearn as mq
+from mqlearn.learning.simulation import SimulatedLearner
+
+from .measuring import Row, fastest
+from .starting import SEEDS, restart, start
+from .yardstick import Yardstick, chain_arguments, same
+
+
+def asynchronous_table(c: Yardstick) -> Iterator[Row]:
+    mdp, rule, iterations = mq.frozen_lake("8x8", discount=0.9), mq.MomentumQ(m=2), 50_000
+    weights = rule.weights(0, iterations)
+    fresh, ours, theirs = (start(mdp, mq.Markovian(start="uniform"), None) for _ in range(3))
+
+    def in_c() -> None:
+        restart(theirs, fresh)
+        chain = theirs.chain
+        model, _alive = chain_arguments(chain)
+        c.call(
+            "asynchronous_table", theirs.q, theirs.last, len(mdp.pairs), model, chain.states,
+            chain.visits, theirs.counts, weights, mdp.discount, iterations, len(SEEDS), chain.seed, chain.streams.moves,
+        )  # fmt: skip
+
+    def compiled() -> None:
+        restart(ours, fresh)
+        ours.advance(0, iterations, weights)
+
+    yield from _steps("asynchronous_table", c, compiled, in_c, lambda: _gymnasium(mdp, weights, False), iterations)
+    if not c.missing:
+        same("asynchronous_table", (ours.q, theirs.q), (ours.counts, theirs.counts), *_chains(ours, theirs))
+
+
+def asynchronous_one_hot(c: Yardstick) -> Iterator[Row]:
+    mdp, iterations = mq.frozen_lake("8x8", discount=0.9), 50_000
+    weights = mq.MomentumQLinear(beta=0.8, lam=1 - 1e-6).with_step_size(mq.Constant(0.1)).weights(0, iterations)
+    features = mq.one_hot(mdp)
+    fresh, ours, theirs = (start(mdp, mq.Markovian(start="uniform"), features) for _ in range(3))
+
+    def in_c() -> None:
+        restart(theirs, fresh)
+        chain = theirs.chain
+        model, _alive = chain_arguments(chain)
+        c.call(
+            "one_hot_momentum", theirs.theta, theirs.v, theirs.sums, theirs.last, len(mdp.pairs), features.n_features,
+            model, features.active, chain.states, chain.visits, weights, mdp.discount,
+            iterations, len(SEEDS), chain.seed, chain.streams.moves,
+        )  # fmt: skip
+
+    def compiled() -> None:
+        restart(ours, fresh)
+        ours.advance(0, iterations, weights)
+
+    yield from _steps("asynchronous_one_hot", c, compiled, in_c, lambda: _gymnasium(mdp, weights, True), iterations)
+    if not c.missing:
+        same("asynchronous_one_hot", (ours.theta, theirs.theta), (ours.sums, theirs.sums), *_chains(ours, theirs))
+
+
+def _chains(ours: Any, theirs: Any) -> list[tuple[np.ndarray, np.ndarray]]:
+    return [(ours.chain.states, theirs.chain.states), (ours.chain.visits, theirs.chain.visits)]
+
+
+def _steps(
+    name: str,
+    c: Yardstick,
+    compiled: Callable[[], None],
+    in_c: Callable[[], None],
+    gymnasium: Callable[[], int],
+    iterations: int,
+) -> Iterator[Row]:
+    contenders: dict[str, Callable[[], Any]] = {"ours": compiled, "gymnasium": gymnasium}
+    if not c.missing:
+        contenders["c"] = in_c
+    seconds = fastest(contenders)
+    each, slow = seconds["ours"] / (iterations * len(SEEDS)) * 1e9, seconds["gymnasium"] / gymnasium() * 1e9
+    if c.missing:
+        yield Row(name, None, "", c.missing, None, 1.3)
+    else:
+        yield Row(name, each, "ns an iteration", "time of C", seconds["ours"] / seconds["c"], 1.3)
+    yield Row(name, each, "ns an iteration", "speed of a loop over Gymnasium's step()", slow / each, 500, faster=True)
+
+
+def _gymnasium(mdp: mq.FiniteMDP, weights: np.ndarray, one_hot_features: bool) -> int:
+    """The same rule for one seed on Gymnasium's environment, in Python with NumPy; returns the iterations."""
+    import gymnasium
+
+    env = gymnasium.make("FrozenLake-v1", map_name="8x8", max_episode_steps=10**9)
+    n, n_actions, discount = 5_000, mdp.n_actions, mdp.discount
+    actions = np.random.default_rng(0).integers(n_actions, size=n).tolist()
+    q = np.zeros((mdp.n_states, n_actions))
+    q_prev, total = q.copy(), q.copy()
+    last, last_difference = (0, 0), 0.0
+    x, _ = env.reset(seed=0)
+    for (now, prev, s, t), u in zip(weights[:n].tolist(), actions, strict=True):
+        y, reward, terminated, _, _ = env.step(u)
+        pair, ahead = (x, u), 0.0 if terminated else q[y].max()
+        if one_hot_features:
+            difference = q[pair] - float(reward) - discount * ahead
+            v = -(prev + t) * (q - q_prev)
+            v[last] -= t * last_difference
+            v[pair] -= s * difference
+            q_prev, q = q, q + v
+            total += q
+            last_difference = difference
+        else:
+            target = (s + t) * float(reward) + discount * (s * ahead + t * (0.0 if terminated else q_prev[y].max()))
+            value, value_prev = q[pair], q_prev[pair]
+            q_prev[last] = q[last]
+            q_prev[pair] = value
+            q[pair] = now * value + prev * value_prev + target
+        last = pair
+        x = env.reset()[0] if terminated else y
+    return n
+
+
+def linear_momentum(_: Yardstick) -> Iterator[Row]:
+    mdp, iterations, few = mq.frozen_lake_blocks(16, success_rate=0.8, discount=0.99), 200_000, 2_000
+    features = mq.aggregation(mdp, tile=4)
+    weights = mq.MomentumQLinear(beta=0.8, lam=1 - 2.5e-7).with_step_size(mq.Constant(0.1)).weights(0, iterations)
+    sampling = mq.Markovian(start="uniform")
+    lazy = start(mdp, sampling, features, n=2)
+    dense = start(mdp, sampling, features, mq.Linear(projection=math.inf), n=2)
+    ours, theirs = lazy.copy(), dense.copy()
+
+    def in_few_features() -> None:
+        restart(ours, lazy)
+        ours.advance(0, iterations, weights)
+
+    def in_all() -> None:
+        restart(theirs, dense)
+        theirs.advance(0, few, weights[:few])
+
+    seconds = fastest({"ours": in_few_features, "theirs": in_all}, turns=5)
+    each, other = seconds["ours"] / (2 * iterations) * 1e9, seconds["theirs"] / (2 * few) * 1e9
+    restart(ours, lazy)
+    ours.advance(0, few, weights[:few])
+    if not np.allclose(ours.theta, theirs.theta, rtol=1e-12, atol=0):
+        raise SystemExit("linear_momentum: the two forms differ")
+    against = f"speed of the dense update of {features.n_features} parameters"
+    yield Row("linear_momentum", each, "ns an iteration", against, other / each, 40, faster=True)
+
+
+def box_step(_: Yardstick) -> Iterator[Row]:
+    env, iterations = mq.simulator("CartPole-v1", discount=0.99), 20_000
+    features = mq.tile_coding(env)
+    weights = mq.MomentumQLinear(beta=0.8, lam=1 - 2.5e-7).with_step_size(mq.Constant(0.1)).weights(0, iterations)
+
+    def ours(behaviour: str) -> None:
+        sampling = mq.Markovian(behaviour=behaviour)
+        SimulatedLearner(env, sampling, features, mq.Linear(), SEEDS[:1], 0, 0.0).advance(0, iterations, weights)
+
+    def bare() -> None:
+        walk = env.make()
+        walk.action_space.seed(0)
+        walk.reset(seed=0)
+        for _ in range(iterations):
+            _, _, terminated, truncated, _ = walk.step(walk.action_space.sample())
+            if terminated or truncated:
+                walk.reset()
+
+    behaviours = ("epsilon_greedy", "uniform")
+    seconds = fastest({"bare": bare, **{name: partial(ours, name) for name in behaviours}})
+    for name in behaviours:
+        each, ratio = seconds[name] / iterations * 1e6, seconds[name] / seconds["bare"]
+        yield Row(f"box_step_{name}", each, "us an iteration", "time of a bare loop over Gymnasium's step()", ratio, 2)
