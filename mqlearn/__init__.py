@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     )
     from mqlearn.algorithms.step_sizes import Constant, Harmonic, InverseSqrt, Matched, Polynomial, RescaledLinear
     from mqlearn.analysis.library import compare, load
+    from mqlearn.cli.library import bench
     from mqlearn.errors import SettingError
     from mqlearn.learning.learners import Linear
     from mqlearn.learning.loop import Result, run, run_together
@@ -128,6 +129,7 @@ __all__ = [
     "aggregation",
     "averaged",
     "azar_linear",
+    "bench",
     "chain_walk",
     "chain_walk_walls",
     "cliff_walking",
@@ -182,6 +184,7 @@ _PLACES = {
         ),
         "algorithms.step_sizes": "Constant Harmonic InverseSqrt Matched Polynomial RescaledLinear",
         "analysis.library": "compare load",
+        "cli.library": "bench",
         "errors": "SettingError",
         "learning.learners": "Linear",
         "learning.loop": "Result run run_together",

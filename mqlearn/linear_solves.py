@@ -15,12 +15,13 @@ def solve(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     >>> mq.solve(np.array([[2.0, 0.0], [1.0, 1.0]]), np.array([4.0, 5.0])).tolist()
     [2.0, 3.0]
     """
-    n = b.shape[0]
+    n = np.uint64(b.shape[0])  # places that cannot be negative, which compiled code would ask at each of them
     left = a.copy()
     x = b.copy()
     for i in range(n):
+        below = i + np.uint64(1)
         pivot = i
-        for row in range(i + 1, n):
+        for row in range(below, n):
             if abs(left[row, i]) > abs(left[pivot, i]):
                 pivot = row
         if pivot != i:
@@ -30,13 +31,13 @@ def solve(a: np.ndarray, b: np.ndarray) -> np.ndarray:
         if left[i, i] == 0.0:
             x[:] = np.nan
             return x
-        for row in range(i + 1, n):
+        for row in range(below, n):
             factor = left[row, i] / left[i, i]
             if factor != 0.0:
-                for j in range(i + 1, n):
+                for j in range(below, n):
                     left[row, j] -= factor * left[i, j]
                 x[row] -= factor * x[i]
-    for i in range(n - 1, -1, -1):
+    for i in range(b.shape[0] - 1, -1, -1):
         x[i] /= left[i, i]
         for row in range(i):
             x[row] -= left[row, i] * x[i]

@@ -12,7 +12,7 @@ from mqlearn.problems import classic
 
 FINDER = doctest.DocTestFinder(recurse=False)
 RUNNER = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS)
-STORED = ("compare", "load")  # their examples need finished runs
+STORED = ("bench", "compare", "load")  # their examples need finished runs or results
 WITH_EXAMPLES = [name for name in mq.__all__ if ">>>" in (getattr(mq, name).__doc__ or "") and name not in STORED]
 ALSO = {"run_together": mq.run}  # whose settings are explained there
 

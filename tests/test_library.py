@@ -53,6 +53,9 @@ def test_a_picture_shows_mean_and_interval_and_is_shown_by_a_notebook(result):
     assert axes.get_ylabel().startswith("error") and axes.get_yscale() == "log"
     assert "3 seeds" in axes.get_title("left")
     assert figure._repr_png_().startswith(b"\x89PNG")
+    (by_samples,) = result.plot(axis="samples").axes
+    np.testing.assert_array_equal(by_samples.lines[0].get_xdata(), result.samples)
+    assert by_samples.get_xlabel() == "samples"
     assert result.plot("expected_return").axes[0].get_yscale() == "linear"
     with pytest.raises(SettingError, match=r"metric='q_eror': must be one of .*did you mean 'q_error'"):
         result.plot("q_eror")

@@ -62,6 +62,8 @@ def test_wheel_holds_the_package_and_its_configuration(wheel):
     conf = {Path("mqlearn", path.relative_to(ROOT)) for path in (ROOT / "conf").rglob("*.yaml")}
     assert Path("mqlearn/conf/config.yaml") in conf
     assert {name for name in names if name.is_relative_to("mqlearn/conf")} == conf
+    stored = ROOT / "outputs" / "paper" / "bench_classic.npz"
+    assert (Path("mqlearn/bench/bench_classic.npz") in names) == stored.is_file()
     information = f"mqlearn-{PROJECT['project']['version']}.dist-info"
     assert {name.parts[0] for name in names} == {"mqlearn", information}
     assert Path(information, "licenses", "LICENSE") in names

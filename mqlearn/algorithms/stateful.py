@@ -53,7 +53,8 @@ class Stateful:
     """Base of rules with state of their own. A new one defines `init` and `step`; see the module's text.
 
     step_size: alpha_k, what `numbers` hands on by default.   draws_own: whether `step` reads `s.uniform`.
-    compiled: False runs `step` as Python, for what Numba does not know.   modes: the sampling modes that it has.
+    compiled: False runs `step` as Python, for what Numba does not know; the same bits, or to 1e-12 where a step has
+    powers, exp, sums and the like.   modes: the sampling modes that it has.
     acts: whether an epsilon-greedy behaviour may follow `acting`.   discount: of the problem, as a run has set it, for
     `init` and `numbers`.   batch, averaged: see `mqlearn.minibatch` and `mqlearn.averaged`.
 

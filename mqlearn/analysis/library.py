@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from mqlearn.checks import choice
 from mqlearn.errors import SettingError
 from mqlearn.learning.record import table_of_curves
 from mqlearn.paths import outputs_folder
@@ -29,11 +30,16 @@ class LoadedRun(runs.Run):
         """A pandas table with a row for each seed and checkpoint: seed, iteration and a column for each metric."""
         return table_of_curves(self.curves["iteration"], self._metrics)
 
-    def plot(self, metric: str | None = None) -> Any:
-        """A Matplotlib figure: mean and 95 % interval of a metric, by default the first, against the iteration."""
+    def plot(self, metric: str | None = None, axis: str = "iterations") -> Any:
+        """A Matplotlib figure: mean and 95 % interval of a metric, by default the first, against iterations or samples.
+
+        Raises SettingError.
+        """
+        from mqlearn.analysis import axis as axes
         from mqlearn.analysis.figures import quick
 
-        return quick.plot(self.curves["iteration"], self._metrics, metric, title=self.name)
+        choice("axis", axis, axes.KINDS)
+        return quick.plot({axis: axes.positions(self, axis)}, self._metrics, metric, axis, title=self.name)
 
     @property
     def _metrics(self) -> dict[str, np.ndarray]:
@@ -69,19 +75,22 @@ def compare(
     """The verdicts on all pairs of rules among some runs, as `mqlearn compare --json` gives them.
 
     against: one rule that all others are compared with.   allow_mixed: pairs across problems too.   question: summary,
-    metric, at, epsilon, diverged, level, interval, as on the command line. Raises SettingError.
+    metric, axis, at, epsilon, diverged, level, interval, as on the command line. Raises SettingError.
 
     >>> mq.compare(mq.load("figure1"), at=1000)  # doctest: +SKIP
     """
     from mqlearn.analysis.comparison import comparison, selection
     from mqlearn.analysis.comparison.labels import entries
-    from mqlearn.analysis.comparison.pairing import answers, pairs
+    from mqlearn.analysis.comparison.pairing import answers, on_axis, pairs
     from mqlearn.analysis.comparison.seed_values import Question
 
     try:
         asked = Question(**question)
     except TypeError as error:
         raise SettingError("compare", ", ".join(question), f"unknown or ill-typed question ({error})") from None
-    made = entries(selection.standing(list(some), asked.summary).runs, asked.summary)
+    stand = selection.standing(list(some), asked.summary).runs
+    if "axis" not in question:
+        asked, _ = on_axis(asked, stand)
+    made = entries(stand, asked.summary)
     verdicts = answers(pairs(made, against, mixed=allow_mixed), asked)
     return runs.plain([comparison.row(verdict) for verdict in verdicts], finite=True)

@@ -181,8 +181,13 @@ def _test(claim: Claim, need: Needs, cells: Mapping[tuple[str, ...], Any], done:
         cell = cells[tuple(need.lists[ordered, label])]
         return claim_checks.Seen(done[cell.digest], cell, label)
 
-    tests = {"rate": single_runs.rates, "shape": single_runs.shapes, "bound": single_runs.bounds}
-    tests["predicted"] = predicted.predictions
+    tests = {
+        "rate": single_runs.rates,
+        "shape": single_runs.shapes,
+        "bound": single_runs.bounds,
+        "floor": single_runs.floors,
+        "predicted": predicted.predictions,
+    }
     checks: list[Any] = []
     pairs: list[Any] = []
     for spec in claim.spec["checks"]:

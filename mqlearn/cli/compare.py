@@ -17,7 +17,7 @@ from mqlearn.paths import outputs_folder
 _FILES = ("--json", "--csv", "--latex")
 _OWN = (
     "against", "at", "epsilon", "summary", "metric", "diverged", "level", "interval", "tuned", "tuning_seed",
-    "calibrate", "allow_mixed",
+    "calibrate", "allow_mixed", "axis",
 )  # fmt: skip
 
 
@@ -35,55 +35,60 @@ class Request:
 
 def compare(arguments: Sequence[str]) -> int:
     """`mqlearn compare`: 0, or 1 if calibration finds that the tests are wrong too often."""
-    from mqlearn.analysis.comparison import comparison, selection, tables
+    from mqlearn.analysis.comparison import comparison, exports, run_tables, selection, tables
     from mqlearn.analysis.comparison.columns import terminal_width
     from mqlearn.analysis.comparison.labels import entries, planned
-    from mqlearn.analysis.comparison.pairing import answers, pairs
+    from mqlearn.analysis.comparison.pairing import answers, on_axis, pairs
     from mqlearn.storage import tracking
 
     request, width = read(arguments), terminal_width()
     question = question_of(request.own)
     outputs = outputs_folder()
-    found = selection.find(outputs, request.names or None, tracking.named(request.tracking, outputs))
+    store = tracking.named(request.tracking, outputs)
+    found = selection.find(outputs, request.names or None, store)
     if not found.runs:
         problem = "\n".join([f"there is no finished run in {outputs / 'runs'} or in the store", *found.notes])
         raise SettingError("selection", " ".join(arguments), problem)
     chosen = selection.select(found.runs, request.overrides, (*_OWN, "experiment.name"))
     curves = planned(request.names[0], request.config_dir) if len(request.names) == 1 else {}
-    notes = list(found.notes)
+    notes, lead = list(found.notes), ""
     if request.own.get("tuned"):
         from mqlearn.analysis.comparison import tuned
 
-        everything = selection.find(outputs).runs
-        answer = tuned.tuned(chosen, everything, question, request.own, request.config_dir)
+        everything = selection.find(outputs, None, store).runs
+        if "axis" not in request.own:
+            question, lead = on_axis(question, chosen)
+        answer = tuned.tuned(chosen, everything, question, request.own, request.config_dir, width)
         verdicts, notes, heads = answer.verdicts, [*notes, *answer.notes], answer.heads
     else:
         plan = selection.of_the_plan(chosen, plain(request.names, request.overrides, request.config_dir))
         stand = selection.standing(plan.runs, question.summary)
         notes += [*plan.notes, *stand.notes]
+        if "axis" not in request.own:
+            question, lead = on_axis(question, stand.runs)
         made = entries(stand.runs, question.summary, curves)
         if request.own.get("calibrate"):
-            return _calibrate(made, question, request)
+            return _calibrate(made, question, request, lead, width)
         wanted = pairs(made, request.own.get("against"), mixed=bool(request.own.get("allow_mixed")))
-        verdicts, heads = answers(wanted, question), tables.runs(made, question, width)
+        verdicts, heads = answers(wanted, question), run_tables.runs(made, question, width)
     rows = [comparison.row(verdict) for verdict in verdicts]
     texts = {
         "--json": lambda: _json(rows),
-        "--csv": lambda: tables.csv(rows),
-        "--latex": lambda: tables.latex(verdicts),
+        "--csv": lambda: exports.csv(rows),
+        "--latex": lambda: exports.latex(verdicts),
     }
     write(request.files, texts)
-    print(tables.terminal(verdicts, question, heads=heads, notes=notes, width=width))
+    print(tables.terminal(verdicts, question, heads=heads, notes=notes, lead=lead, width=width))
     return 0
 
 
 def plain(names: Sequence[str], overrides: Sequence[str], config_dir: str | None) -> dict[str, Any]:
-    """Seed and extent of the runs that a question without selections of these is about; empty if there is no yaml."""
+    """What the runs have that a question is about, by its yaml, but for what is selected; empty if there is no yaml."""
     from mqlearn.analysis.comparison.labels import plain_settings
 
     selected = {text.lstrip("+").partition("=")[0] for text in overrides}
     known = plain_settings(names[0], config_dir) if len(names) == 1 else {}
-    return {} if selected & {*known, "digest"} else known
+    return {} if "digest" in selected else {key: value for key, value in known.items() if key not in selected}
 
 
 # --- the command line ---------------------------------------------------------------------------------------------
@@ -126,7 +131,7 @@ def question_of(own: dict[str, Any]) -> Any:
     """The `Question` of settings. Raises SettingError."""
     from mqlearn.analysis.comparison.seed_values import Question
 
-    names = ("summary", "metric", "at", "epsilon", "diverged", "level", "interval")
+    names = ("summary", "metric", "at", "epsilon", "diverged", "level", "interval", "axis")
     return Question(**{name: own[name] for name in names if name in own})
 
 
@@ -155,13 +160,13 @@ def _json(rows: Sequence[dict[str, Any]]) -> str:
     return json.dumps(plain(list(rows), finite=True), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def _calibrate(made: Sequence[Any], question: Any, request: Request) -> int:
-    from mqlearn.analysis.comparison import calibration, tables
+def _calibrate(made: Sequence[Any], question: Any, request: Request, lead: str, width: int | None) -> int:
+    from mqlearn.analysis.comparison import calibration, exports
 
     results = [calibration.calibrate(entry, question) for entry in made]
     rows = [calibration.row(result, question) for result in results]
-    write(request.files, {"--json": lambda: _json(rows), "--csv": lambda: tables.csv(rows)})
-    print(calibration.text(results, question))
+    write(request.files, {"--json": lambda: _json(rows), "--csv": lambda: exports.csv(rows)})
+    print("\n".join([*[lead] * bool(lead), calibration.text(results, question, width)]))
     wrong = [result for result in results if not result.sound]
     if wrong:
         sys.stderr.write("mqlearn: the tests say yes too often where there is no difference\n")

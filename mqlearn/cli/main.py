@@ -64,7 +64,9 @@ def main(argv: list[str] | None = None) -> None:
 
 def _help(verb: str) -> str:
     groups = ""
-    for folder in sorted(path for path in CONF.iterdir() if path.is_dir() and path.name not in ("hydra", "claim")):
+    for folder in sorted(
+        path for path in CONF.iterdir() if path.is_dir() and path.name not in ("hydra", "claim", "suite")
+    ):
         options = sorted(path.stem for path in folder.glob("*.yaml"))
         groups += f"  {folder.name:11} {' | '.join(options)}\n"
     lines = (CONF / "config.yaml").read_text(encoding="utf-8").split("\n\n")
@@ -73,7 +75,8 @@ def _help(verb: str) -> str:
     )
     text = VERBS[verb].usage.replace("{groups}", groups).replace("{settings}", settings)
     claims = ", ".join(sorted(path.stem for path in (CONF / "claim").glob("*.yaml")))
-    return text.replace("{figures}", ", ".join(_figures())).replace("{claims}", claims)
+    suites = ", ".join(sorted(path.stem for path in (CONF / "suite").glob("*.yaml")))
+    return text.replace("{figures}", ", ".join(_figures())).replace("{claims}", claims).replace("{suites}", suites)
 
 
 def _complete(arguments: list[str]) -> int:

@@ -7,12 +7,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from mqlearn.analysis import axis as axes
 from mqlearn.analysis.comparison import labels, pairing, selection
 from mqlearn.analysis.comparison.labels import Entry
 from mqlearn.analysis.report import page, verdicts
 from mqlearn.analysis.report.subjects import Subject, subjects
+from mqlearn.checks import choice
 from mqlearn.cli import compare
-from mqlearn.cli.arguments import CONFIG_DIR, parse, take_plugins
+from mqlearn.cli.arguments import CONFIG_DIR, parse, take, take_plugins
 from mqlearn.errors import SettingError
 from mqlearn.experiments import execute
 from mqlearn.experiments.plan import Plan, plan
@@ -32,6 +34,9 @@ def report(arguments: Sequence[str]) -> int:
     """`mqlearn report`: returns 0. Raises SettingError if no run matches, or a file cannot be read or written."""
     options = parse(arguments, values=CONFIG_DIR, written=("--output",), read=("--verdicts",))
     take_plugins(options)
+    axis = take(options, "axis")
+    if axis is not None:
+        choice("axis", axis, axes.KINDS)
     files, config_dir, overrides = options.files, options.config_dir, options.overrides
     tracked = [text for text in overrides if text.startswith(("tracking=", "tracking."))]
     name = next(
@@ -58,11 +63,14 @@ def report(arguments: Sequence[str]) -> int:
     if not planned:  # m=2 before m=10
         blocks = list(dict.fromkeys(entry.block for entry in entries))
         entries.sort(key=lambda entry: (blocks.index(entry.block), _natural(entry.label)))
-    reason = ""
-    if answers is None:
-        answers, reason = verdicts_of(entries)
-    told = [part for flag in _FILES if flag in files for part in (flag, str(files[flag]))]
     made = subjects(entries)
+    planned_as = _plan(name, made, config_dir) if planned else None
+    asked = axis or (planned_as.spec.get("axis") if planned_as else None)
+    shown_on, reason = asked or axes.usual(selection.by_problem(stand.runs)), ""
+    if answers is None:
+        answers, reason = verdicts_of(entries, asked)
+    told = [part for flag in _FILES if flag in files for part in (flag, str(files[flag]))]
+    told += [f"axis={axis}"] * (axis is not None)
     text = page.build(
         name,
         made,
@@ -72,7 +80,8 @@ def report(arguments: Sequence[str]) -> int:
         reason=reason,
         failed=_failed(outputs, name),
         notes=(*found.notes, *plan_runs.notes, *stand.notes),
-        plan=_plan(name, made, config_dir) if planned else None,
+        plan=planned_as,
+        axis=shown_on,
     )
     deliver("--output", output, text)
     print(output)
@@ -81,16 +90,19 @@ def report(arguments: Sequence[str]) -> int:
     return 0
 
 
-def verdicts_of(entries: Sequence[Entry]) -> tuple[list[dict[str, Any]], str]:
+def verdicts_of(entries: Sequence[Entry], axis: str | None = None) -> tuple[list[dict[str, Any]], str]:
     """Every pair within its block by the last error, as plain data, or only those with the best and the baseline, and
-    why; or none, and why."""
+    why; or none, and why. axis: None is the usual one of these runs."""
     from mqlearn.analysis.comparison import comparison
 
     try:
-        question, reason = compare.question_of({}), ""
+        question, reason = compare.question_of({} if axis is None else {"axis": axis}), ""
+        if axis is None:
+            question, reason = pairing.on_axis(question, [entry.run for entry in entries])
         wanted = pairing.pairs(entries)
         if len(wanted) > _MANY:
-            wanted, reason = pairing.with_best_and_baseline(entries, question)
+            wanted, why = pairing.with_best_and_baseline(entries, question)
+            reason = "\n".join([*[reason] * bool(reason), why])
         answers = pairing.answers(wanted, question)
         return [runs.plain(comparison.row(one), finite=True) for one in answers], reason
     except SettingError as error:

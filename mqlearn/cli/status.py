@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from mqlearn.analysis.comparison.columns import aligned, terminal_width, wrapped
 from mqlearn.cli.arguments import only, parse, take_plugins
 from mqlearn.errors import SettingError, nearest
 from mqlearn.experiments import execute
@@ -18,6 +19,9 @@ from mqlearn.storage import runs
 from mqlearn.storage.store import TrackingError, experiments, recorded
 
 _ORDER = ("planned", "done", "running", "failed", "killed", "missing", "damaged", "diverged", "not_uploaded")
+# What a narrow terminal leaves out, first to last.
+_DROP = ("not uploaded", "diverged", "damaged", "killed", "running")
+_MOST = 60  # lines on the cells of one experiment
 
 
 def status(arguments: Sequence[str]) -> int:
@@ -46,7 +50,7 @@ def status(arguments: Sequence[str]) -> int:
     if target == Path("-"):
         print(text)
     else:
-        print("\n".join(map(_text, reports)) or "no sweep has been planned here")
+        print(_text(reports, terminal_width()) if reports else "no sweep has been planned here")
         if target is not None:
             deliver("--json", target, text + "\n")
     return 1 if any(report["failed"] for report in reports) else 0
@@ -118,17 +122,43 @@ def _plans(outputs: Path) -> list[dict[str, Any]]:
     return sorted(plans, key=lambda plan: plan["started"])
 
 
-def _text(report: dict[str, Any]) -> str:
-    lines = [f"{report['experiment']}: " + ", ".join(f"{report[key]} {key.replace('_', ' ')}" for key in _ORDER)]
+def _overview(reports: Sequence[dict[str, Any]], width: int | None) -> list[str]:
+    """The counts of all experiments, as a sentence; of several, the sums first and then a table."""
+    counts = Counter({key: sum(report[key] for report in reports) for key in _ORDER})
+    name = reports[0]["experiment"] if len(reports) == 1 else f"{len(reports)} experiments"
+    lines = wrapped(f"{name}: " + ", ".join(f"{counts[key]} {_words(key)}" for key in _ORDER), width)
+    if len(reports) == 1:
+        return lines
+    table = [["experiment", *map(_words, _ORDER)]]
+    table += [[report["experiment"], *(str(report[key]) for key in _ORDER)] for report in reports]
+    rows, left = aligned(table, width, _DROP, ("experiment",))
+    told = f"Left out to fit {width} columns: {', '.join(left)}; --json has all." if left else ""
+    return [*lines, "", *rows, *(wrapped(told, width) if told else [])]
+
+
+def _words(key: str) -> str:
+    return key.replace("_", " ")
+
+
+def _text(reports: Sequence[dict[str, Any]], width: int | None) -> str:
+    """The counts, then what is not done or has diverged, experiment by experiment."""
+    lines = _overview(reports, width)
+    for report in reports:
+        troubles = _troubles(report, width)
+        lines += ["", f"{report['experiment']}:"] * (bool(troubles) and len(reports) > 1) + troubles
+    return "\n".join(lines)
+
+
+def _troubles(report: dict[str, Any], width: int | None) -> list[str]:
+    lines: list[str] = []
     names = journal.told_apart([(row["name"], row["cell"]) for row in report["cells"]])
     for row, name in zip(report["cells"], names, strict=True):
         if row["status"] in ("running", "missing", "failed", "killed", "damaged"):
-            lines.append(f"  {row['status']}: {name}" + (f": {row['error']}" if row["error"] else ""))
+            lines += wrapped(f"{row['status']}: {name}" + (f": {row['error']}" if row["error"] else ""), width, "  ")
             if row["command"] and row["status"] in ("failed", "killed", "damaged"):
-                lines.append(f"    alone: {row['command']}")
+                lines.append(f"    alone: {row['command']}")  # whole, to be copied
         elif row["diverged"]:
-            lines.append(f"  diverged: {name}: {row['diverged'][:100]}")
-    limit = 60
-    if len(lines) > limit:
-        lines[limit:] = [f"  and {len(lines) - limit} more lines: mqlearn status --json FILE has all"]
-    return "\n".join(lines)
+            lines += wrapped(f"diverged: {name}: {row['diverged'][:100]}", width, "  ")
+    if len(lines) > _MOST:
+        lines[_MOST:] = [f"  and {len(lines) - _MOST} more lines: mqlearn status --json FILE has all"]
+    return lines

@@ -37,7 +37,8 @@ Hydra's: --cfg job prints the composed settings, --info what was found where; hy
     ),
     "figure": Verb(
         "run what is missing for a figure, then draw it",
-        """mqlearn figure NAME [--check] [band=ci95|std] [existing=skip|rerun|error] [overrides]
+        """mqlearn figure NAME [--check] [band=ci95|std] [figure.axis=iterations|samples]
+  [existing=skip|rerun|error] [overrides]
 
   mqlearn figure figure1                  runs what is missing, then draws outputs/figures/figure1.{png,pdf,svg}
   mqlearn figure figure1 discount=0.99    a variant, with a file name of its own
@@ -52,19 +53,38 @@ Figures: {figures}""",
 
   mqlearn compare experiment.name=figure1                        every pair within a block
   mqlearn compare experiment.name=figure1 against=Q-learning     every rule against one; at=1e4: at iteration 10000
+  mqlearn compare experiment.name=family axis=samples at=1e6     each rule at its last checkpoint up to 10^6 samples
   mqlearn compare experiment.name=figure1 summary=time epsilon=0.01 env=frozen_lake_4x4
   mqlearn compare algorithm=momentum_q,q_learning discount=0.99  a selection over all experiments
 
 Reads the finished runs in outputs/runs and those that the store alone has (tracking.uri=URI, or tracking=none: not). A
 block shares model, discount, reward, Q_0, features and sampling.
-Settings: against=LABEL  at=K (last)  epsilon=E  summary=error|area|time|return  metric=NAME  level=0.05
+Settings: against=LABEL  axis=iterations|samples (samples where rules take different numbers of them an iteration)
+  at=N (on the axis; last)  epsilon=E  summary=error|area|time|return  metric=NAME  level=0.05
   diverged=worst|censored|excluded (how diverged seeds enter)  interval=bca|percentile|t
   allow_mixed=true (pairs across blocks)  calibrate=true (each run against itself: how often the tests are wrong)
   tuned=true [tuning_seed=S] (the best of equally many settings of each algorithm, on seeds that did not choose it)""",
     ),
+    "bench": Verb(
+        "where a rule stands among all others, on a suite of problems",
+        """mqlearn bench [SUITE] [algorithm=a,b] [plugins=[my_rules]] [existing=skip|rerun] [--json|--csv|--latex FILE]
+
+  mqlearn bench                                          the leaderboard of the suite classic, all rules
+  mqlearn bench classic plugins=[my_rules] algorithm=my_rule        your own rule among them: runs yours alone
+  mqlearn bench paper algorithm=root_sa,speedy_q         these two, and tuned Q-learning
+  mqlearn bench classic --figure board.png --html board.html        the figure, and a page with a curve for each cell
+
+Runs what is missing, each rule with the default of its source and with the best of five settings (`tuning:` in its
+yaml, else offsets and scales of its step size), chosen on seeds that do not report. Kept in outputs/bench, one file a
+problem; results that come with mqlearn are not run again. --json FILE has everything (- is the standard output).
+Settings: n_workers (processes), tracking; --config-dir DIR adds your own suites, DIR/suite/NAME.yaml, and rules,
+DIR/algorithm/NAME.yaml. --store makes these results the committed ones, outputs/paper.
+Suites: {suites}""",
+    ),
     "report": Verb(
         "one HTML page on the runs of an experiment, to hand on",
-        """mqlearn report experiment.name=NAME [overrides that select] [--output FILE.html] [--verdicts FILE]
+        """mqlearn report experiment.name=NAME [overrides that select] [axis=iterations|samples] [--output FILE.html]
+  [--verdicts FILE]
 
   mqlearn report experiment.name=figure1 --output figure1.html
   mqlearn report experiment.name=figure1 env=frozen_lake_4x4 algorithm=q_learning,momentum_q

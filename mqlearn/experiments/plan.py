@@ -14,8 +14,9 @@ from mqlearn.experiments.settings.cell import Cell, build
 from mqlearn.paths import CONF
 from mqlearn.storage.store import shown
 
-# Folders of choices; claims are read by `mqlearn claims` alone.
-GROUPS = tuple(sorted(path.name for path in CONF.iterdir() if path.is_dir() and path.name not in ("claim", "hydra")))
+# Folders of choices; claims are read by `mqlearn claims` alone, suites by `mqlearn bench`.
+_NO_GROUPS = ("claim", "hydra", "suite")
+GROUPS = tuple(sorted(path.name for path in CONF.iterdir() if path.is_dir() and path.name not in _NO_GROUPS))
 # Overrides of these never change a number, so they do not make a variant of a figure.
 _UNSCIENTIFIC = ("n_workers", "tracking", "experiment", "hydra", "plugins", "existing")
 
@@ -141,8 +142,13 @@ def _check_effect(override: str, spec: dict[str, Any]) -> None:
 def expand(spec: dict[str, Any], base: Sequence[str]) -> list[tuple[str, str, list[str]]]:
     """(panel, label, overrides) of each cell of an experiment yaml's `figure` node; `base` leads to the yaml."""
     grid, curves = spec.get("grid") or {"": []}, spec["curves"]
-    places = [(panel, label) for panel in grid for label in curves]
-    # A curve is a list of overrides, or such a list for each panel.
+    # A curve is a list of overrides, or such a list for each panel that it stands in.
+    own = {label: list(one) if isinstance(one, dict) else list(grid) for label, one in curves.items()}
+    for label, panels in own.items():
+        if unknown := [panel for panel in panels if panel not in grid]:
+            expected = f"{label}: must be one of the panels, {', '.join(grid)}{nearest(str(unknown[0]), list(grid))}"
+            raise SettingError("figure.curves", unknown[0], expected)
+    places = [(panel, label) for panel in grid for label in curves if panel in own[label]]
     of = {(p, c): curves[c][p] if isinstance(curves[c], dict) else curves[c] for p, c in places}
     return [(p, c, _last_choices([*base, *grid[p], *of[p, c]])) for p, c in places]
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from mqlearn.algorithms.stateful import Stateful
 from mqlearn.learning.advice import foreseen, without_effect
 from mqlearn.learning.findings import fixed_point
 from mqlearn.learning.learners import can_share, shared_samples, start, with_state
@@ -16,6 +17,7 @@ from mqlearn.learning.record import Recorder
 from mqlearn.learning.sampling import Synchronous
 from mqlearn.learning.setup import AnyRule, Setup
 from mqlearn.learning.simulation import SimulatedLearner
+from mqlearn.learning.stateful.simulated import SimulatedStateful
 from mqlearn.problems.environments.simulator import Simulator
 from mqlearn.problems.mdp import FiniteMDP
 from mqlearn.problems.solvers import optimal
@@ -87,9 +89,8 @@ def _parts(setup: Setup, rules: Sequence[AnyRule], workers: int) -> list[Part]:
     """The seeds in parts, in each a learner for every rule, and the samples that the rules share."""
     mdp, sampling, features, linear, seed = setup.mdp, setup.sampling, setup.features, setup.linear, setup.seed
     if isinstance(mdp, Simulator):
-        simulated = (mdp, sampling, features, linear)
         return [
-            Part(None, {i: SimulatedLearner(*simulated, some, seed, setup.theta0) for i in range(len(rules))})
+            Part(None, {number: _simulated(setup, mdp, some, rule) for number, rule in enumerate(rules)})
             for some in _deal(setup, workers, _SAMPLED_SEEDS)
         ]
     # Of one table alone the kernel that draws as it learns is quicker.
@@ -101,6 +102,12 @@ def _parts(setup: Setup, rules: Sequence[AnyRule], workers: int) -> list[Part]:
         common = (mdp, sampling, features, linear, seed, setup.initial, mean, some, samples)
         parts.append(Part(samples, {number: start(*common, rule) for number, rule in enumerate(rules)}))
     return parts
+
+
+def _simulated(setup: Setup, simulator: Simulator, lanes: np.ndarray, rule: AnyRule) -> SimulatedLearner:
+    """A learner of some seeds on a simulator."""
+    settings = (simulator, setup.sampling, setup.features, setup.linear, lanes, setup.seed, setup.theta0)
+    return SimulatedStateful(rule, *settings) if isinstance(rule, Stateful) else SimulatedLearner(*settings)
 
 
 def _workers(setup: Setup) -> int:

@@ -12,7 +12,15 @@ from mqlearn.learning.assembly import Assembly, assembled
 from mqlearn.learning.findings import horizon, seen
 from mqlearn.learning.lockstep import advance, learners_of
 from mqlearn.learning.record import Result
-from mqlearn.learning.setup import AnyRule, Environment, Setup, checked_rules, keywords_of, validated
+from mqlearn.learning.setup import (
+    AnyRule,
+    Environment,
+    Setup,
+    checked_rules,
+    keywords_of,
+    samples_an_iteration,
+    validated,
+)
 from mqlearn.problems.mdp import FiniteMDP
 
 # Raised by hand whenever the same settings give other numbers; part of every digest.
@@ -104,6 +112,5 @@ def _result(setup: Setup, made: Assembly, number: int, rule: AnyRule) -> Result:
         facts |= horizon(rule, setup.mdp, setup.sampling, setup.iterations, warnings)
     if "q_error" in recorder.curves:
         warnings += grown(recorder.curves["q_error"])
-    each = rule.samples_per_iteration * rule.batch  # transitions that an iteration learns from, at each pair
-    each *= len(setup.mdp.pairs) if setup.synchronous and isinstance(setup.mdp, FiniteMDP) else 1
+    each = samples_an_iteration(rule, setup.mdp, setup.sampling)
     return recorder.result(each, left, course.seconds, facts, tuple(warnings), setup.reward)

@@ -32,14 +32,14 @@ class Result:
 
     iteration: (C,) int64 checkpoints, the last is `iterations`.   samples: (C,) int64 transitions that a seed has
     learned from until then: a synchronous iteration is one for each pair, one that is replayed counts once more.
-    curves: metric -> (n_seeds, C), NaN after a seed
-    has diverged and where a metric was not measured.   q: (n_seeds, S, A) last finite tables, None without a model.
-    theta, theta_average: (n_seeds, d) with features, else None.   error_iteration, error_tables: up to 20 checkpoints
-    (5 for large tables) and the seed-mean of |Q_k - Q*| there (E, S, A).   mean_path: of the first seed, the mean of
-    the iterates at each checkpoint (C, S, A), None unless the rule is averaged, and for large tables.   visits: (S, A)
-    of all chains, None for synchronous sampling.   diverged: seed index -> first iteration k at which a parameter was
-    not finite or beyond 1e100.   seconds: of the learning loop, without metrics; drawing samples that rules share
-    counts for each of them.
+    curves: metric -> (n_seeds, C), NaN after a seed has diverged and where a metric was not measured.
+    q: (n_seeds, S, A) last finite tables, None without a model.   acting: (n_seeds, S, A) the tables of which the
+    greedy actions are taken, None where those are `q`.   theta, theta_average: (n_seeds, d) with features, else None.
+    theta_acting: (n_seeds, d) as `acting`.   error_iteration, error_tables: up to 20 checkpoints (5 for large tables)
+    and the seed-mean of |Q_k - Q*| there (E, S, A).   mean_path: (C, S, A) of the first seed, the mean of the iterates
+    at each checkpoint, None unless the rule is averaged, and for large tables.   visits: (S, A) of all chains, None for
+    synchronous sampling.   diverged: seed index -> first iteration k at which a parameter was not finite or beyond
+    1e100.   seconds: of the learning loop, without metrics; drawing samples that rules share counts for each of them.
     facts: what else the summary records.   warnings: for people.   reward: as resolved.
     """
 
@@ -47,8 +47,10 @@ class Result:
     samples: np.ndarray
     curves: dict[str, np.ndarray]
     q: np.ndarray | None
+    acting: np.ndarray | None
     theta: np.ndarray | None
     theta_average: np.ndarray | None
+    theta_acting: np.ndarray | None
     error_iteration: np.ndarray
     error_tables: np.ndarray | None
     mean_path: np.ndarray | None
@@ -69,10 +71,13 @@ class Result:
         """A pandas table with a row for each seed and checkpoint: seed, iteration and a column for each metric."""
         return table_of_curves(self.iteration, self.curves)
 
-    def plot(self, metric: str | None = None) -> Any:
-        """A Matplotlib figure: mean and 95 % interval of a metric, by default the first, against the iteration."""
+    def plot(self, metric: str | None = None, axis: str = "iterations") -> Any:
+        """A Matplotlib figure: mean and 95 % interval of a metric, by default the first, against iterations or samples.
+
+        Raises SettingError for a metric or an axis that there is not.
+        """
         drawn_by = importlib.import_module(_PLOTS)
-        return drawn_by.plot(self.iteration, self.curves, metric)
+        return drawn_by.plot({"iterations": self.iteration, "samples": self.samples}, self.curves, metric, axis)
 
     @property
     def status(self) -> str:
@@ -155,15 +160,20 @@ class Recorder:
                 every[learner.lanes] = _part(learner, name)
             return every
 
+        measured = gather("tables") if self.optimal_q is not None else None
+        theta = gather("theta")
+        acting = None if measured is None or theta is not None else gather("acting_tables")
         seen = [part[1].sum(axis=0) for part in (gone.chain_state for gone in self.ended) if part is not None]
         seen += [part[1].sum(axis=0) for part in (learner.chain_state() for learner in learners) if part is not None]
         return Result(
             iteration=self.iteration,
             samples=self.iteration * samples_each,
             curves={name: self.curves[name] for name in sorted(self.curves, key=lambda one: one not in _FIRST)},
-            q=gather("tables") if self.optimal_q is not None else None,
-            theta=gather("theta"),
+            q=measured,
+            acting=_unless_equal(acting, measured),
+            theta=theta,
             theta_average=gather("average"),
+            theta_acting=_unless_equal(gather("theta_acting"), theta),
             error_iteration=self.iteration[self.error_columns],
             error_tables=np.stack(self.error_tables) if self.error_tables else None,
             mean_path=np.stack(self.mean_path) if len(self.mean_path) == len(self.iteration) else None,
@@ -177,4 +187,11 @@ class Recorder:
 
 
 def _part(learner: Any, name: str) -> Any:
-    return learner.tables() if name == "tables" else getattr(learner, name, None)
+    part = getattr(learner, name, None)
+    return part() if callable(part) else part
+
+
+def _unless_equal(acting: np.ndarray | None, measured: np.ndarray | None) -> np.ndarray | None:
+    """What acts, None where it is what is measured: that is stored once."""
+    same = acting is None or (measured is not None and np.array_equal(acting, measured))
+    return None if same else acting

@@ -222,6 +222,12 @@ def default_episodes(mdp: Any, sampling: Any) -> int:
     return 0 if isinstance(sampling, Synchronous) else _EPISODES
 
 
+def samples_an_iteration(rule: AnyRule, mdp: Any, sampling: Any) -> int:
+    """Transitions that one iteration of a seed learns from; a transition that is replayed again counts once more."""
+    pairs = len(mdp.pairs) if isinstance(sampling, Synchronous) and isinstance(mdp, FiniteMDP) else 1
+    return rule.samples_per_iteration * rule.batch * pairs
+
+
 def resolve_evaluation(evaluation: Evaluation | None, episodes: int) -> Evaluation:
     """The evaluation with its default number of episodes."""
     evaluation = Evaluation() if evaluation is None else evaluation

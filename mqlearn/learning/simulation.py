@@ -94,9 +94,8 @@ class SimulatedLearner:
             first, last, span = sampling.exploration
             epsilon = first + (last - first) * np.minimum(1.0, np.arange(k, k + n) / span)
             actions = np.where(explore < epsilon * 2.0**32, actions, -1)
-        plan = kernels.momentum_plan(weights, self.same_sample, n if self.radius == np.inf else 1) if n else _NO_PLAN
         transitions = np.empty((n, walk.width))
-        learn = self._kernel(i, plan, transitions, walk.place, "ties")
+        learn = self._learning(i, k, weights, transitions)
         greedy = learn(0, 0, k)
         for j, (u, word) in enumerate(zip(actions.tolist(), drawn.tolist(), strict=True)):
             u = greedy if u < 0 else u
@@ -110,6 +109,15 @@ class SimulatedLearner:
                 greedy = learn(j, j + 1, k + j + 1)
         if not adaptive:
             learn(0, n, k + n)
+
+    def _learning(self, i: int, k: int, weights: np.ndarray, transitions: np.ndarray) -> Callable[[int, int, int], int]:
+        """(first, stop, k) -> the greedy action where walk number i now is, after iterations first .. stop - 1 of the
+        block that begins at iteration k, from their transitions."""
+        from mqlearn.learning import kernels
+
+        n = len(weights)
+        plan = kernels.momentum_plan(weights, self.same_sample, n if self.radius == np.inf else 1) if n else _NO_PLAN
+        return self._kernel(i, plan, transitions, self.walks[i].place, "ties")
 
     def _kernel(
         self, i: int, plan: np.ndarray, transitions: np.ndarray, place: np.ndarray, stream: str, at: int | None = None

@@ -14,7 +14,7 @@ from mqlearn.storage.runs import AXES, Run
 
 Numbers = Mapping[str, np.ndarray]
 Place = Callable[[str, tuple[int, ...]], tuple[str, int | None]]  # of an entry: what it is called, and its iteration
-_OF_SEEDS = ("q", "theta", "theta_average")  # tables whose first axis is the seed
+_OF_SEEDS = ("q", "acting", "theta", "theta_average", "theta_acting")  # tables whose first axis is the seed
 # Arrays of a run that are solved for from its tables, by an elimination whose order is no part of the numerics version:
 # an earlier version may have other last bits. The second is the optimal value minus the first.
 SOLVED = ("curve policy_value", "curve value_gap")

@@ -1,8 +1,9 @@
 """Run folders: written whole, loaded lazily, and found again by digest.
 
 A run folder holds `config.yaml` (resolved settings), `curves.npz` (`iteration` and `samples` (C,) int64 and each
-metric (n_seeds, C)), `tables.npz` (`q` (n_seeds, S, A), `error_iteration` (K,), `error_tables` (K, S, A)) and
-`summary.json`, where null stands for what is not finite. A failed run has no arrays. The summary holds the SHA-256 of
+metric (n_seeds, C)), `tables.npz` (`q` (n_seeds, S, A), `error_iteration` (K,), `error_tables` (K, S, A), and
+`acting`, as `q`, of rules that act on another table than the one that is measured) and `summary.json`, where null
+stands for what is not finite. A failed run has no arrays. The summary holds the SHA-256 of
 each of the other files (`files`) and of itself without this entry (`checksum`): a run is finished if it is whole. A
 folder of a version that had no checksums is whole if it can be read.
 """
@@ -33,7 +34,9 @@ from mqlearn.storage.summary import aggregate
 
 CONFIG, CURVES, TABLES, SUMMARY = FILES = ("config.yaml", "curves.npz", "tables.npz", "summary.json")
 AXES = shapes.AXES
-TABLE_NAMES = ("q", "theta", "theta_average", "error_iteration", "error_tables", "mean_path", "visits")
+TABLE_NAMES = (
+    "q", "acting", "theta", "theta_average", "theta_acting", "error_iteration", "error_tables", "mean_path", "visits",
+)  # fmt: skip
 DONE = ("finished", "diverged")
 
 

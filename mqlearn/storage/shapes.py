@@ -14,8 +14,16 @@ _NEEDED = ("env", "algorithm", "step_size", "sampling", "features", "discount", 
 _STATES = ("finished", "diverged", "failed", "killed")
 _DEEPEST = 20
 _TABLES = {
-    "q": 3, "theta": 2, "theta_average": 2, "error_iteration": 1, "error_tables": 3, "mean_path": 3, "visits": 2,
-}  # fmt: skip
+    "q": 3,
+    "acting": 3,
+    "theta": 2,
+    "theta_average": 2,
+    "theta_acting": 2,
+    "error_iteration": 1,
+    "error_tables": 3,
+    "mean_path": 3,
+    "visits": 2,
+}
 
 
 def _text(value: Any) -> bool:

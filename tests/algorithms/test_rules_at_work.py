@@ -1,5 +1,6 @@
 """What makes each rule with state of its own worth having, measured on runs; and what it must not be trusted with."""
 
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -96,6 +97,37 @@ def test_the_floor_is_that_of_the_model():
 def test_matrix_gains_reach_the_least_covariance(rule):
     """Within 10 per cent; the standard error of 400 seeds is some 3 per cent."""
     assert scaled_rms(at_optimum(rule), 5000, 400) == pytest.approx(FLOOR, rel=0.1)
+
+
+@dataclass(frozen=True)
+class QLearning(mq.Stateful):
+    """Q-learning with a state, so that it can start at Q*."""
+
+    def init(self, q0):
+        return {"q": q0}
+
+    def step(self, z, s, c):
+        s.move(z.q, s.target(z.q), c.alpha)
+
+
+def scaled_rms_of_the_average(rule, iterations: int, n_seeds: int) -> float:
+    """`scaled_rms` of the mean of the iterates."""
+    curves = run(GARNET, mq.averaged(rule), iterations=iterations, n_seeds=n_seeds).curves
+    return float(np.sqrt(iterations * np.mean(curves["q_error_l2_average"][:, -1] ** 2) / len(X)))
+
+
+def test_averaging_reaches_the_least_covariance():
+    """Of steps k^-.6, with which the last iterate is far above it."""
+    rule = at_optimum(QLearning()).with_step_size(mq.Polynomial(0.6))
+    assert scaled_rms(rule, 20_000, 150) > 2 * FLOOR
+    assert scaled_rms_of_the_average(rule, 20_000, 150) == pytest.approx(FLOOR, rel=0.1)
+
+
+def test_averaging_a_rule_of_1_over_k_doubles_its_variance():
+    """The mean of errors like W(k)/k has the variance 2/k times that of W(1)."""
+    rule = at_optimum(mq.MoVI())
+    alone, mean = scaled_rms(rule, 5000), scaled_rms_of_the_average(rule, 5000, 300)
+    assert mean == pytest.approx(np.sqrt(2) * alone, rel=0.1)
 
 
 def test_variance_reduction_is_near_the_least_covariance_from_anywhere():

@@ -5,11 +5,13 @@ import json
 import re
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 import yaml
 
+import mqlearn as mq
 from mqlearn.analysis.claims import checks as claim_checks
 from mqlearn.analysis.claims import pairs as claim_pairs
 from mqlearn.analysis.claims import single_runs
@@ -25,7 +27,7 @@ from mqlearn.experiments.settings.cell import build
 from mqlearn.learning.sampling import stationary
 from mqlearn.problems.fixed_points import mean_gradient, theta_star
 from mqlearn.storage.runs import Run
-from mqlearn.theory import bounds
+from mqlearn.theory import asymptotic, bounds
 
 NAMES = claims.known()
 
@@ -273,6 +275,21 @@ def test_no_difference_is_open_and_a_margin_is_part_of_the_question(pair):
 
 def test_the_expected_side_may_be_the_other_one(pair):
     assert pair({"A": 2.0}, {"A": 1.0}, expect="b_better")[0].outcome == HOLDS
+
+
+@pytest.mark.parametrize(("scale", "expected"), [(1.0, HOLDS), (1.1, OPEN), (1.3, FAILS)])
+def test_a_floor_is_held_against_errors_of_a_known_covariance(scale, expected):
+    """Errors drawn from the floor itself, 2000 seeds, times `scale`."""
+    mdp, end = mq.garnet_fixed(5, 2, 3, discount=0.9), 10_000
+    least = asymptotic.floor(mdp)
+    errors = np.random.default_rng(1).multivariate_normal(np.zeros(len(least.sigma)), least.sigma / end, size=2000)
+    norms = scale * np.linalg.norm(errors, axis=1, keepdims=True)
+    run: Any = SimpleNamespace(curves={"q_error_l2": norms}, digest="d")
+    cell: Any = SimpleNamespace(mdp=mdp, settings={"reward": "mean", "iterations": end})
+    (check,) = single_runs.floors({"of": ["rule"], "within": 1.1}, [{}], lambda place, label: Seen(run, cell, label))
+    assert check.outcome == expected
+    assert check.evidence["ratio_to_floor"] == pytest.approx(scale, rel=0.05)
+    assert check.evidence["low"] < check.evidence["ratio_to_floor"] < check.evidence["high"]
 
 
 OWN = {

@@ -78,7 +78,7 @@ assert not {"matplotlib.pyplot", "tkinter"} & sys.modules.keys(), "pyplot or a w
 """
 
 
-def test_bytes_are_the_same_in_other_processes_whatever_the_environment(tmp_path):  # PL-01, PL-03
+def test_bytes_are_the_same_in_other_processes_whatever_the_environment(tmp_path):
     rc = tmp_path / "matplotlibrc"
     rc.write_text("lines.linewidth: 9\nfont.family: monospace\nsvg.fonttype: none\nsavefig.bbox: tight\n")
     interactive = {"MPLBACKEND": "tkagg", "DISPLAY": ":99", "PYTHONHASHSEED": "1", "TZ": "Asia/Tokyo"}
@@ -137,7 +137,7 @@ def test_other_files_have_no_provenance(tmp_path, name):
         ("ci95", [1], ["one seed", "no band", "at least two seeds"]),
     ],
 )
-def test_the_legend_names_the_band(band, seeds, words):  # ST-01, ST-06
+def test_the_legend_names_the_band(band, seeds, words):
     figure = error_curves.draw([Panel("map", [curve(f"rule {n}", n_seeds=n) for n in seeds])], band=band)
     assert all(word in texts(figure) for word in words)
     assert len(figure.axes[0].collections) == sum(n > 1 for n in seeds)
@@ -149,8 +149,8 @@ def test_diverged_seeds_are_marked_counted_and_leave_the_mean_of_the_others():
     values[3, 20:] = np.nan
     values[9, 25:] = np.nan
     values[9, 20:25] = 1e300
-    steps = {3: int(whole.iteration[20]), 9: int(whole.iteration[25])}
-    broken = Curve("MomentumQ", whole.iteration, values, steps, "momentum_q")
+    steps = {3: int(whole.position[20]), 9: int(whole.position[25])}
+    broken = Curve("MomentumQ", whole.position, values, steps, "momentum_q")
     figure = error_curves.draw([Panel("4×4", [broken, curve()]), Panel("8×8", [whole])])
     words = texts(figure)
     assert "MomentumQ †" in words and "Q-learning †" not in words
@@ -159,23 +159,23 @@ def test_diverged_seeds_are_marked_counted_and_leave_the_mean_of_the_others():
     crosses = [list(x) for mark, x, _ in lines(axes) if mark == "x"]
     assert crosses == [sorted(steps.values())]
     assert axes.get_ylim()[1] < 10  # the blow-up of one seed does not squash the other curves
-    drawn = next(y for mark, x, y in lines(axes) if mark == "None" and np.size(x) == np.size(whole.iteration) - 1)
+    drawn = next(y for mark, x, y in lines(axes) if mark == "None" and np.size(x) == np.size(whole.position) - 1)
     keep = [i for i in range(20) if i not in (3, 9)]
     np.testing.assert_allclose(drawn[-10:], values[keep][:, -10:].mean(axis=0), rtol=1e-12)
 
 
 def test_what_has_no_place_on_a_logarithmic_axis_is_drawn_and_named(tmp_path):
     base = curve()
-    zero = Curve("to zero", base.iteration, np.where(base.iteration > 100, 0.0, base.values))
-    gone = Curve("never finite", base.iteration, base.values * np.nan)
+    zero = Curve("to zero", base.position, np.where(base.position > 100, 0.0, base.values))
+    gone = Curve("never finite", base.position, base.values * np.nan)
     lost = Curve(
         "all lost",
-        base.iteration,
-        np.where(base.iteration > 50, np.nan, base.values),
+        base.position,
+        np.where(base.position > 50, np.nan, base.values),
         dict.fromkeys(range(20), 51),
     )
-    huge = Curve("huge", base.iteration, base.values * np.linspace(1, 1e307, 20)[:, None])
-    same = Curve("same seeds", base.iteration, np.repeat(base.values[:1], 3, axis=0))
+    huge = Curve("huge", base.position, base.values * np.linspace(1, 1e307, 20)[:, None])
+    same = Curve("same seeds", base.position, np.repeat(base.values[:1], 3, axis=0))
     figure = error_curves.draw([Panel("map", [base, zero, gone, lost, huge, same])], band="std")
     words = texts(figure)
     assert "zero from there on" in words
@@ -238,8 +238,8 @@ def test_many_runs_are_rows_of_a_map_of_colours_best_first(metric):
     curves = [curve(f"rule {i}", start=1 + i) for i in range(60)]
     lost = Curve(
         "lost",
-        curves[0].iteration,
-        np.where(curves[0].iteration > 10, np.nan, curves[0].values),
+        curves[0].position,
+        np.where(curves[0].position > 10, np.nan, curves[0].values),
         dict.fromkeys(range(20), 11),
     )
     figure = heat_map.draw([Panel("map", [*curves, lost])], metric=metric)
@@ -353,7 +353,7 @@ def test_names_that_are_given_twice_hide_nothing():
 
 
 def test_wrong_shapes_and_bands_are_one_clear_message():
-    with pytest.raises(SettingError, match="n_seeds, iterations"):
+    with pytest.raises(SettingError, match="n_seeds, checkpoints"):
         Curve("rule", np.arange(3), np.ones((2, 4)))
     with pytest.raises(SettingError, match="did you mean 'std'"):
         error_curves.draw([Panel("map", [curve()])], band="sdt")  # type: ignore[arg-type]  # on purpose

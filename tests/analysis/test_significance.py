@@ -48,7 +48,7 @@ def test_ties_count_as_reached_whatever_their_rounding():
 @pytest.mark.parametrize(("paired", "n", "least"), [
     (False, 3, 0.1), (False, 4, 0.0286), (True, 3, 0.25), (True, 5, 0.0625), (True, 6, 0.03125), (True, 1, 1.0),
 ])  # fmt: skip
-def test_the_smallest_p_is_that_of_complete_separation(paired, n, least):  # ST-03
+def test_the_smallest_p_is_that_of_complete_separation(paired, n, least):
     a, b = np.arange(n) * 1e-3, 5 + np.arange(n) * 1e-4
     test = sign_flip(a - b) if paired else permutation(a, b)
     assert test.p == test.smallest == smallest_p(n, paired=paired) == pytest.approx(least, abs=4e-5)
@@ -164,7 +164,7 @@ def test_few_seeds_get_the_t_interval_and_many_the_bootstrap():
 
 def test_one_seed_has_no_interval_equal_seeds_a_point_and_diverged_ones_do_not_count():
     one = bootstrap_interval(np.array([2.0]))
-    assert one.value == 2 and math.isnan(one.low) and one.n_finite == 1  # ST-06
+    assert one.value == 2 and math.isnan(one.low) and one.n_finite == 1
     assert bootstrap_interval(np.full(5, 0.1))[:3] == pytest.approx((0.1, 0.1, 0.1))
     x = np.random.default_rng(1).random((8, 2))
     x[[2, 5], 1] = np.nan, np.inf

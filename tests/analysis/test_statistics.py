@@ -42,7 +42,7 @@ def test_the_interval_covers_the_mean_in_95_of_100_samples():
     assert np.mean((low <= 0) & (high >= 0)) == pytest.approx(0.95, abs=0.006)
 
 
-def test_one_seed_has_a_mean_and_no_interval():  # ST-06
+def test_one_seed_has_a_mean_and_no_interval():
     mean, low, high, finite = mean_interval(np.array([[1.0, 2.0]]))
     assert mean.tolist() == [1.0, 2.0]
     assert np.isnan(low).all() and np.isnan(high).all()

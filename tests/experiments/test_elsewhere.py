@@ -14,6 +14,9 @@ def test_every_verb_finds_runs_below_hydras_own_folder_and_from_the_address_of_t
     elsewhere = tmp_path / "elsewhere"
     done = mqlearn("run", "-m", *ASKED, "algorithm=q_learning,nesa", f"hydra.sweep.dir={elsewhere}")
     assert done.code == 0 and not (outputs / "runs").exists()
+    tuning = [*ASKED[:2], "seed=1000", "n_seeds=3", "experiment.name=tuning", "hydra/launcher=basic"]
+    done = mqlearn("run", "-m", *tuning, "algorithm=q_learning,nesa", f"hydra.sweep.dir={elsewhere}")
+    assert done.code == 0, done.err
     here = mqlearn("compare", "experiment.name=shared")
     assert here.code == 0 and "nesa" in here.out
 
@@ -22,7 +25,9 @@ def test_every_verb_finds_runs_below_hydras_own_folder_and_from_the_address_of_t
     uri = f"tracking.uri={stored}"
     there = mqlearn("compare", "experiment.name=shared", uri)
     assert (there.code, there.out) == (0, here.out)
-    assert "2 done" in mqlearn("status", uri).out
+    assert "2 experiments: 0 planned, 4 done" in mqlearn("status", uri).out
+    tuned = mqlearn("compare", "experiment.name=tuning", "tuned=true", uri)
+    assert tuned.code == 0 and "verdicts on seed=0 alone" in tuned.out  # which another experiment has
     page = mqlearn("report", "experiment.name=shared", uri, "tracking=mlflow")
     assert page.code == 0 and Path(page.out.splitlines()[0]).is_file()
     misspelt = mqlearn("compare", "experiment.name=sharde", uri)

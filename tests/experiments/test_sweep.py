@@ -90,7 +90,8 @@ class Place:
         with pytest.MonkeyPatch.context() as patch, streams[0], streams[1], pytest.raises(SystemExit) as end:
             patch.chdir(self.folder)
             patch.setenv("MQLEARN_OUTPUTS", str(self.outputs))
-            patch.delenv("MLFLOW_TRACKING_URI", raising=False)
+            for variable in ("MLFLOW_TRACKING_URI", "COLUMNS"):
+                patch.delenv(variable, raising=False)
             main(list(arguments))
         assert end.value.code == code, printed.getvalue()
         return printed.getvalue()

@@ -4,13 +4,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from stateful_rules import UNCOMPILED
+from stateful_rules import UNCOMPILED, Many
 from test_stateful import LAKE, MODES
 
 import mqlearn as mq
 from mqlearn.algorithms.four_numbers import FourNumbersLinear
 from mqlearn.algorithms.rule import changed
 from mqlearn.experiments.settings import cell, compose
+from mqlearn.learning.stateful.source import inexact
 
 PLAIN, DOUBLE, MEMORY, _, RESIDUAL, *_ = UNCOMPILED
 USUAL = {"iterations": 120, "n_seeds": 3, "seed": 5, "n_workers": 1, "n_checkpoints": 5, "step_size": mq.Harmonic(3)}
@@ -108,3 +109,36 @@ def test_options_are_settings_of_every_algorithm(work):
     assert other.run_arguments["rule"].batch == 4 and other.run_arguments["rule"].averaged
     with pytest.raises(mq.SettingError, match=r"algorithm\.batch=0: must be a whole number of draws, at least 1"):
         built("algorithm.batch=0")
+
+
+def test_whether_a_step_is_compiled_is_part_of_a_digest_where_it_changes_a_number(work):
+    def built(*overrides: str) -> cell.Cell:
+        return cell.build(compose.compose([*overrides, "iterations=10", "tracking=none"]))
+
+    for name, differs in (("zap", False), ("movi", False), ("pid", False), ("adam", False), ("double_q", True)):
+        compiled, plain = built(f"algorithm={name}"), built(f"algorithm={name}", "algorithm.compiled=false")
+        assert not plain.run_arguments["rule"].compiled
+        assert (plain.digest != compiled.digest) == differs, name  # double Q may have n^-exponent
+        assert built(f"algorithm={name}", "algorithm.compiled=true").digest == compiled.digest
+        assert cell.rebuild(plain.settings).digest == plain.digest
+    with pytest.raises(mq.SettingError, match=r"algorithm\.compiled=False: is a setting of rules with state"):
+        built("algorithm.compiled=false")
+
+
+def power(x):
+    return x**0.5
+
+
+class Powers(type(PLAIN)):
+    def step(self, z, s, c):
+        s.move(z.q, s.target(z.q), power(c.alpha))
+
+
+class Sums(type(PLAIN)):
+    def estimate(self, z):
+        return z.q - z.q.sum()
+
+
+@pytest.mark.parametrize(("rule", "expected"), [(PLAIN, False), (Many(), False), (Powers(), True), (Sums(), True)])
+def test_powers_and_sums_are_what_a_compiled_step_rounds_in_its_own_way(rule, expected):
+    assert inexact(rule) == expected

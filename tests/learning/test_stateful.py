@@ -166,17 +166,33 @@ def test_a_state_beyond_memory_is_refused_with_the_figure():
         mq.run(lake, mq.Zap(), iterations=1, n_seeds=20)
 
 
-def test_a_simulator_has_no_rules_with_state():
-    world = mq.simulator("CartPole-v1", discount=0.9)
-    features = mq.tile_coding(world, tilings=2, tiles=3)
-    for rule, said in ((PLAIN, "without a model"), (mq.minibatch(mq.QLearning(), 2), "algorithm.batch=2")):
-        with pytest.raises(mq.SettingError, match=said):
-            mq.run(world, rule, iterations=1, sampling=mq.Markovian(), features=features)
+def test_a_projection_is_that_of_the_four_numbers():
+    settings = MODES["linear"] | {"linear": mq.Linear(projection=0.1), "theta0": (0, 0.1)}
+    expected, found = run(mq.QLearning(), **settings), run(PLAIN, **settings)
+    np.testing.assert_allclose(found.theta, expected.theta, rtol=0, atol=1e-12)
+    free = run(PLAIN, **settings | {"linear": mq.Linear()})
+    assert np.linalg.norm(found.theta, axis=1).max() <= 0.1 * (1 + 1e-12) < np.linalg.norm(free.theta, axis=1).min()
+
+
+class Sliced(Plain):
+    """A rule whose estimate is a part of a larger array."""
+
+    compiled = False
+
+    def init(self, q0):
+        return {"q": np.stack([q0, q0])}
+
+    def step(self, z, s, c):
+        s.move(z.q[0], s.target(z.q[0]), c.alpha)
+
+    def estimate(self, z):
+        return z.q[0]
 
 
 @pytest.mark.parametrize(
     ("rule", "settings", "said"),
     [
+        (Sliced(), MODES["linear"] | {"linear": mq.Linear(projection=1.0)}, "linear.projection=1.0: cannot be had"),
         (
             type("Only", (Plain,), {"modes": ("synchronous", "linear")})(),
             MODES["markovian"],

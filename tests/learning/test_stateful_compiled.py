@@ -20,9 +20,9 @@ from mqlearn.learning.stateful.check import check
 FEW = [
     (Many(), "synchronous"),
     (Memory(), "markovian"),
-    (Double(), "epsilon-greedy"),
+    (Gain(), "epsilon-greedy"),
     (Residual(), "linear"),
-    (Gain(), "linear, epsilon-greedy"),
+    (Double(), "linear, epsilon-greedy"),
 ]
 IDS = [f"{type(rule).__name__}, {mode}" for rule, mode in FEW]
 NAMES = [type(rule).__name__ for rule in RULES]
@@ -41,6 +41,13 @@ def test_compiled_is_plain(rule, mode):
     compiled = same(rule, changed(rule, compiled=False), mode)
     more = run(rule, **MODES[mode] | PAST | {"n_seeds": 5, "n_workers": 2, "n_checkpoints": 30})
     np.testing.assert_array_equal(compiled.q, more.q[:3])
+
+
+def test_a_projection_of_a_compiled_rule_is_that_of_the_plain_one():
+    settings = {"linear": mq.Linear(projection=0.1)}
+    found = same(Double(), changed(Double(), compiled=False), "linear, epsilon-greedy", **settings)
+    free = run(Double(), **MODES["linear, epsilon-greedy"] | PAST)
+    assert np.linalg.norm(found.theta, axis=1).max() <= 0.1 * (1 + 1e-12) < np.linalg.norm(free.theta, axis=1).min()
 
 
 @pytest.mark.integration

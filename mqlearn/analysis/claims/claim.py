@@ -22,6 +22,7 @@ _CHECKS = {
     "shape": ("of", "quantity", "metric", "power", "window"),
     "bound": ("of", "quantity", "delta", "corrected"),
     "predicted": ("of", "quantity", "norm", "tolerance"),
+    "floor": ("of", "quantity", "within"),
 }
 _NEEDED = {
     "pairs": ("a", "b"),
@@ -29,6 +30,7 @@ _NEEDED = {
     "shape": ("of", "window"),
     "bound": ("of", "delta"),
     "predicted": ("of", "tolerance"),
+    "floor": ("of", "within"),
 }
 
 

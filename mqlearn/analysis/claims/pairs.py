@@ -11,7 +11,7 @@ import numpy as np
 from mqlearn.analysis.claims.checks import FAILS, HOLDS, LEVEL, OPEN, ClaimCheck, Look, Seen, quantity
 from mqlearn.analysis.comparison import comparison
 from mqlearn.analysis.comparison.labels import Entry
-from mqlearn.analysis.comparison.seed_values import Question, common_checkpoint, metric_of
+from mqlearn.analysis.comparison.seed_values import Question, horizon, metric_of
 from mqlearn.analysis.statistics.intervals import generator
 from mqlearn.errors import SettingError, nearest
 from mqlearn.storage.runs import AXES, Run
@@ -79,7 +79,7 @@ def _wanted(
     said = {**here, **quantity(spec), "rule": a_label}
     said |= {} if rival == ITSELF else {"rival": _rival_words(rival)}
     # The checkpoint that is looked at, as the tables of runs name it: of 1000 iterations it may be 955.
-    said |= {"measured by": metric, "k": str(common_checkpoint(question, metric, first, second))}
+    said |= {"measured by": metric, "k": str(horizon(question, metric, first, second))}
     return Wanted(
         said,
         Entry(measured(first, metric, measure), a_label, _words(here | a_in)),

@@ -1,4 +1,4 @@
-"""Checks of one run: the speed and the shape of its curve, and the bound of Theorem 3."""
+"""Checks of one run: the speed and the shape of its curve, the bound of Theorem 3, the floor of all rules."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -9,7 +9,7 @@ import numpy as np
 from mqlearn.analysis.claims.checks import FAILS, HOLDS, LEVEL, OPEN, ClaimCheck, Look, Seen, looked_at
 from mqlearn.analysis.comparison.seed_values import Question, metric_of
 from mqlearn.analysis.statistics import survival
-from mqlearn.analysis.statistics.intervals import Estimate
+from mqlearn.analysis.statistics.intervals import Estimate, bootstrap_interval
 from mqlearn.errors import SettingError
 
 ABOVE_FLOOR = 10.0  # times the size of the neighbourhood: there the transient ends
@@ -180,4 +180,31 @@ def bounds(spec: Mapping[str, Any], places: Sequence[Mapping[str, str]], look: L
             "metric": "q_error", "digests": [seen.run.digest],
         }  # fmt: skip
         checks.append(ClaimCheck(said, HOLDS if share <= spec["delta"] else FAILS, evidence))
+    return checks
+
+
+def floors(spec: Mapping[str, Any], places: Sequence[Mapping[str, str]], look: Look) -> list[ClaimCheck]:
+    """The root mean square error at T, over seeds and pairs, over that of the least covariance in the limit.
+
+    sqrt(T) times the error is compared with the exact floor of `theory.asymptotic`, for synchronous sampling and rules
+    of one sample a pair and iteration. Holds if the interval of the ratio lies below `within`, fails if it lies above;
+    the intervals of one check hold together (Bonferroni).
+    """
+    from mqlearn.theory.asymptotic import floor
+
+    checks = []
+    level = 1 - LEVEL / (len(places) * len(spec["of"]))
+    for said, seen in looked_at(spec, places, look):
+        least = floor(seen.cell.mdp, seen.cell.settings["reward"])
+        squares = seen.run.curves["q_error_l2"][:, -1] ** 2
+        found = bootstrap_interval(squares, level=level)
+        scale = seen.cell.settings["iterations"] / (len(least.pairs) * least.floor_rms_sqrt_k**2)
+        ratio, low, high = (math.sqrt(scale * max(end, 0.0)) for end in (found.value, found.low, found.high))
+        outcome = HOLDS if high < spec["within"] else FAILS if low > spec["within"] else OPEN
+        evidence = {
+            "ratio_to_floor": ratio, "low": low, "high": high, "level": level, "within": spec["within"],
+            "floor_rms_sqrt_k": least.floor_rms_sqrt_k, "tied_states": least.tied_states,
+            "n_finite": found.n_finite, "metric": "q_error_l2", "digests": [seen.run.digest],
+        }  # fmt: skip
+        checks.append(ClaimCheck(said, outcome, evidence, bool(spec.get("aside"))))
     return checks

@@ -99,8 +99,10 @@ def place(one: ClaimAnswer) -> str:
     return f"{'ours, on ' if one.claim.spec.get('ours') else ''}{one.claim.spec['place']}"
 
 
-_KINDS = {"slope": "rate", "log_residual_ratio": "shape", "bound_at_T": "bound", "reason": "none",
-          "measured_over_predicted": "predicted"}  # fmt: skip
+_KINDS = {
+    "slope": "rate", "log_residual_ratio": "shape", "bound_at_T": "bound", "ratio_to_floor": "floor", "reason": "none",
+    "measured_over_predicted": "predicted",
+}  # fmt: skip
 
 
 def _kind(check: ClaimCheck) -> str:
@@ -128,6 +130,11 @@ def _numbers(kind: str, own: Sequence[dict[str, Any]]) -> str:
         )
         ratio = _range([e["measured_over_predicted"] for e in own])
         return f"measured/predicted {ratio} (intervals within {ends}); times the floor: {times}"
+    if kind == "floor":
+        ends = _range([e[end] for e in own for end in ("low", "high")])
+        return (
+            f"rms error {_range([e['ratio_to_floor'] for e in own])} times that of the floor (intervals within {ends})"
+        )
     if kind == "none":
         return own[0]["reason"]
     p = f"Holm's p {_range([e['p_corrected'] for e in own])}"
@@ -184,8 +191,10 @@ METHOD = (
     f"over all pairs of the claim; level {LEVEL:g}; seeds_needed: for a power of 0.8, if the difference is as "
     "observed. The sign-flip test supposes differences that are symmetric about 0 if nothing differs; medians are told "
     "beside the means. slopes: percentile bootstrap over seeds, all slopes of a check together at 95 % (Bonferroni). "
-    "shapes: log of the residual sum of squares of log error on log k, over that on k, interval likewise. A window "
-    "named transient goes from half of the initial value to 10 times the mean over the second half of the run. "
+    "floors: root mean square error over seeds and pairs, times sqrt(T), over that of the least covariance, which is "
+    "exact; bootstrap over seeds, likewise. shapes: log of the residual sum of squares of log error on log k, over "
+    "that on k, interval likewise. A window named transient goes from half of the initial value to 10 times the mean "
+    "over the second half of the run. "
     "predicted: normal interval over seeds of the error at the last iteration over the asymptotic one. "
     "digests: the first 16 digits of those of the runs"
 )

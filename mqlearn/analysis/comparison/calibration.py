@@ -5,8 +5,10 @@ from typing import Any
 
 import numpy as np
 
+from mqlearn.analysis import axis as axes
+from mqlearn.analysis.comparison.columns import aligned, wrapped
 from mqlearn.analysis.comparison.labels import Entry
-from mqlearn.analysis.comparison.seed_values import Question, common_checkpoint, gone_by, metric_of, summarise
+from mqlearn.analysis.comparison.seed_values import Question, gone_by, horizon, metric_of, summarise
 from mqlearn.analysis.statistics import significance
 from mqlearn.analysis.statistics.intervals import generator
 
@@ -20,7 +22,7 @@ class Calibration:
 
     yes_paired, yes_unpaired: splits of `trials` in which a test at `level` says that the halves differ, which is
     always false.   planted: speed-up s -> (paired, unpaired) share of splits in which one half, given the errors that
-    it has at iteration s k already at k, is found to be better.   sound: the false answers are no more than chance
+    it has at s k already at k, is found to be better.   sound: the false answers are no more than chance
     allows (binomial, 1 in 1000).
     """
 
@@ -43,11 +45,11 @@ def calibrate(entry: Entry, question: Question, trials: int = TRIALS) -> Calibra
 
     run = entry.run
     metric = metric_of(question, run)
-    at = common_checkpoint(question, metric, run)
-    finite = ~gone_by(run, at)
-    iteration = run.curves["iteration"]
-    measured = np.isfinite(run.curves[metric][finite]).all(axis=0) & (iteration <= at)
-    iteration, curves = iteration[measured].astype(np.float64), run.curves[metric][finite][:, measured]
+    at = horizon(question, metric, run)
+    finite = ~gone_by(run, at, question.axis)
+    position = axes.positions(run, question.axis)
+    measured = np.isfinite(run.curves[metric][finite]).all(axis=0) & (position <= at)
+    position, curves = position[measured].astype(np.float64), run.curves[metric][finite][:, measured]
     half = len(curves) // 2
     random = generator("calibration", run.digest, trials)
     splits = [random.permutation(len(curves)) for _ in range(trials)]
@@ -63,12 +65,12 @@ def calibrate(entry: Entry, question: Question, trials: int = TRIALS) -> Calibra
             yes[1] += unpaired.p <= question.level
         return yes[0], yes[1]
 
-    values = summarise(question, iteration, curves, at) if len(curves) else np.empty(0)
+    values = summarise(question, position, curves, at) if len(curves) else np.empty(0)
     paired, unpaired = found(values, values)
     planted = {}
     for speed_up in SPEED_UPS:
-        earlier = iteration / speed_up
-        behind = np.array([np.interp(earlier, iteration, curve) for curve in curves]).reshape(curves.shape)
+        earlier = position / speed_up
+        behind = np.array([np.interp(earlier, position, curve) for curve in curves]).reshape(curves.shape)
         fast, slow = (summarise(question, earlier, one, at) if len(curves) else values for one in (curves, behind))
         planted[speed_up] = tuple(count / trials for count in found(fast, slow))
     sound = all(stats.binom.sf(yes - 1, trials, question.level) > 0.001 for yes in (paired, unpaired))
@@ -83,37 +85,46 @@ def row(result: Calibration, question: Question) -> dict[str, Any]:
     label = plain.pop("label")
     verdict = "impossible" if _impossible(result) else "no_difference" if result.sound else "a_better"
     group = plain.pop("group")
-    return {"a": label, "b": label, "group": group, "summary": question.summary, "verdict": verdict, **plain}
+    asked = {"summary": question.summary, "axis": question.axis}
+    return {"a": label, "b": label, "group": group, **asked, "verdict": verdict, **plain}
 
 
-def text(results: list[Calibration], question: Question) -> str:
-    """The rates as a table."""
-    lines = [
+def text(results: list[Calibration], question: Question, width: int | None = None) -> str:
+    """The rates as tables that fit `width`; what they say comes first."""
+    yes = [sum(r.yes_paired for r in results), sum(r.yes_unpaired for r in results)]
+    verdict = "sound" if all(result.sound for result in results) else "NOT SOUND"
+    told = [
+        f"false in all: {yes[0]} / {yes[1]} of {sum(r.trials for r in results)}; {verdict}",
         f"The tests on what is known: each run split into halves by seed, {TRIALS} times; {question.summary}, level "
         f"{question.level:g}, no correction.",
         "false: splits in which the halves are said to differ, paired / unpaired test; 1.1x, ...: share of splits in "
         "which a half is found that arrives so much earlier.",
     ]
-    header = ["run", "halves", "false", "rate", *(f"{s:g}x" for s in SPEED_UPS)]
+    lines = [line for one in told for line in wrapped(one, width)]
+    left: list[str] = []
     for group in dict.fromkeys(result.group for result in results):
         own = [result for result in results if result.group == group]
-        table = [header]
-        for r in own:
-            cells = [r.label, f"{r.half} | {r.half}", f"{r.yes_paired} / {r.yes_unpaired} of {r.trials}"]
-            cells.append(f"{r.yes_paired / r.trials:.3f} / {r.yes_unpaired / r.trials:.3f}")
-            cells += [f"{p:.2f} / {u:.2f}" for p, u in r.planted.values()]
-            table.append([*cells[:4], *cells[4:]])
-        widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-        at = sorted({(r.metric, r.at) for r in own})
-        lines += ["", f"[{group}]  {'; '.join(f'{metric} at k = {k}' for metric, k in at)}"]
-        lines += ["  " + "  ".join(c.ljust(w) for c, w in zip(cells, widths, strict=True)).rstrip() for cells in table]
+        at = sorted({(r.metric, axes.words(question.axis, r.at)) for r in own})
+        lines += ["", *wrapped(f"[{group}]  {'; '.join(f'{metric} at {k}' for metric, k in at)}", width)]
+        table, dropped = aligned([_HEAD, *map(_cells, own)], width, _DROP, ("run",))
+        lines += table
+        left += [name for name in dropped if name not in left]
         if any(_impossible(r) for r in own):
             lines.append("  * halves this small cannot say yes at all: every rate is 0 by force")
-    yes = [sum(r.yes_paired for r in results), sum(r.yes_unpaired for r in results)]
-    total = sum(r.trials for r in results)
-    verdict = "sound" if all(result.sound for result in results) else "NOT SOUND"
-    lines += ["", f"false in all: {yes[0]} / {yes[1]} of {total}; {verdict}"]
+    if left:
+        lines += wrapped(f"Left out to fit {width} columns: {', '.join(left)}; --csv and --json have all.", width)
     return "\n".join(lines)
+
+
+_HEAD = ["run", "halves", "false", "rate", *(f"{speed_up:g}x" for speed_up in SPEED_UPS)]
+# What a narrow terminal leaves out, first to last.
+_DROP = ("rate", "1.1x", "halves", "1.5x")
+
+
+def _cells(r: Calibration) -> list[str]:
+    counts = f"{r.yes_paired} / {r.yes_unpaired} of {r.trials}"
+    rates = f"{r.yes_paired / r.trials:.3f} / {r.yes_unpaired / r.trials:.3f}"
+    return [r.label, f"{r.half} | {r.half}", counts, rates, *(f"{p:.2f} / {u:.2f}" for p, u in r.planted.values())]
 
 
 def _impossible(result: Calibration) -> bool:

@@ -48,10 +48,12 @@ def aligned(
 
 
 def wrapped(text: str, width: int | None = None, indent: str = "") -> list[str]:
-    """A sentence in lines; those after the first are set in by two blanks."""
+    """A sentence in lines; those after the first are set in by two blanks. Paths and names are never broken."""
     if width is None:
         return [indent + text]
-    return textwrap.wrap(text, max(width, 40), initial_indent=indent, subsequent_indent=f"{indent}  ") or [""]
+    wrapper = textwrap.TextWrapper(max(width, 40), initial_indent=indent, subsequent_indent=f"{indent}  ")
+    wrapper.break_long_words = wrapper.break_on_hyphens = False
+    return wrapper.wrap(text) or [""]
 
 
 def _kept(row: Sequence[str], head: Sequence[str], left: Sequence[str]) -> list[str]:

@@ -11,11 +11,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from mqlearn.analysis import axis as axes
+from mqlearn.analysis.comparison.common_numbers import pairing
 from mqlearn.analysis.comparison.labels import Entry
 from mqlearn.analysis.comparison.seed_values import (
     Question,
     SeedValues,
-    common_checkpoint,
+    checkpoint,
+    horizon,
     is_deterministic,
     metric_of,
     seed_values,
@@ -28,19 +31,18 @@ from mqlearn.analysis.statistics.intervals import (
     difference_interval,
     method_for,
 )
-from mqlearn.experiments.settings import identity
-from mqlearn.storage.runs import Run
 
 
 class Side(NamedTuple):
     """One run of a pair. value: mean of what was tested, a Kaplan-Meier median for times; n_finite of n_seeds seeds
-    have not diverged."""
+    have not diverged; at: its own checkpoint, on the axis of the question."""
 
     label: str
     digest: str
     value: float
     n_finite: int
     n_seeds: int
+    at: int
 
 
 class Effect(NamedTuple):
@@ -108,7 +110,8 @@ def row(verdict: Verdict) -> dict[str, Any]:
     a, b, question = tested.a, tested.b, tested.question
     return {
         "a": a.label, "b": b.label, "group": tested.group, "summary": question.summary, "metric": tested.metric,
-        "at": tested.at, "epsilon": question.epsilon, "verdict": verdict.verdict, "reason": verdict.reason,
+        "axis": question.axis, "at": tested.at, "at_a": a.at, "at_b": b.at, "epsilon": question.epsilon,
+        "verdict": verdict.verdict, "reason": verdict.reason,
         "effect": effect.value, "effect_kind": effect.kind, "low": effect.low, "high": effect.high,
         "interval": effect.interval, "p": evidence.test.p, "p_corrected": verdict.p_corrected,
         "correction": verdict.correction, "p_smallest": evidence.test.smallest, "p_t": evidence.p_t,
@@ -125,13 +128,14 @@ def row(verdict: Verdict) -> dict[str, Any]:
 def ask(a: Entry, b: Entry, question: Question, *, resamples: int = significance.RESAMPLES) -> Pair:
     """Test one pair; `decide` then says what it means. Raises SettingError if the runs cannot answer the question."""
     metric = metric_of(question, a.run, b.run)
-    at = common_checkpoint(question, metric, a.run, b.run)
+    at = horizon(question, metric, a.run, b.run)
     paired, why = pairing(a.run, b.run)
     shared = min(run.settings["n_seeds"] for run in (a.run, b.run)) if paired else None
     of_a, of_b = seed_values(question, metric, at, a.run, b.run, shared)
     used = (of_a.used & of_b.used, of_a.used & of_b.used) if paired else (of_a.used, of_b.used)
     x, y = of_a.values[used[0]], of_b.values[used[1]]
-    notes = _notes(question, at, a, b, of_a, of_b)
+    own = [checkpoint(question, metric, at, run) for run in (a.run, b.run)]
+    notes = _notes(question, metric, at, own, (a, of_a), (b, of_b))
     if paired and question.summary != "time":
         # Rules that are one and the same differ by rounding: that is no difference.
         scale = max(float(np.abs(run.curves[metric][:, 0]).max()) for run in (a.run, b.run))
@@ -144,8 +148,8 @@ def ask(a: Entry, b: Entry, question: Question, *, resamples: int = significance
     finite = [int(values.finite.sum()) for values in (of_a, of_b)]
     centres = (of_a.centre, of_b.centre) if question.is_ratio else (_mean(x), _mean(y))
     sides = [
-        Side(entry.label, entry.run.digest, centre, n, len(values.finite))
-        for entry, centre, n, values in zip((a, b), centres, finite, (of_a, of_b), strict=True)
+        Side(entry.label, entry.run.digest, centre, n, len(values.finite), k)
+        for entry, centre, n, values, k in zip((a, b), centres, finite, (of_a, of_b), own, strict=True)
     ]
     return Pair(
         *sides,
@@ -257,78 +261,27 @@ def _interval_words(question: Question, paired: bool, n: int, m: int, determinis
     return f"{100 * level:g} % {name}, {unit}, not corrected{coverage_words(method, min(n, m), level)}"
 
 
-def pairing(a: Run, b: Run) -> tuple[bool, str]:
-    """Whether seed i of both runs met the same random numbers, and why, by their records."""
-    seeds, counts = [run.settings["seed"] for run in (a, b)], [run.settings["n_seeds"] for run in (a, b)]
-    if _streams(a) != _streams(b):
-        if _same_chain(a, b):
-            text = f"common random numbers (seed={seeds[0]}): the chain of a seed is the same in both"
-            what = "; replay draws from it" if "Replay" in (_target(a), _target(b)) else ""
-            return True, text + what + _common_seeds(counts)
-        if seeds[0] != seeds[1]:
-            return False, f"independent seeds (seed={seeds[0]} and seed={seeds[1]})"
-        if a.summary.get("numerics_version") != b.summary.get("numerics_version"):
-            return False, "not paired: other numerics versions"
-        return False, "not paired: other samples (the model or the sampling differs)"
-    text = f"common random numbers (seed={seeds[0]}, the same samples)"
-    if a.settings["sampling"].get("behaviour") == "epsilon_greedy":
-        text = f"common random numbers (seed={seeds[0]}): the uniform numbers are common, the trajectories are not"
-    return True, text + _common_seeds(counts)
-
-
-def _common_seeds(counts: Sequence[int]) -> str:
-    if counts[0] == counts[1]:
-        return ""
-    return f"; the first {min(counts)} seeds, which both have, of {counts[0]} and {counts[1]}"
-
-
-# What the chain of a seed depends on; how the samples are used (a buffer, a clock, rounds) is not among it.
-_CHAIN = ("behaviour", "start", "restart_probability", "time_limit")
-
-
-def _same_chain(a: Run, b: Run) -> bool:
-    """Whether every seed of both runs follows one trajectory, though the sampling of the runs differs.
-
-    It does not if the behaviour sees what is learned, or if a buffer is filled before iteration 0 or seldom.
-    """
-    for run in (a, b):
-        sampling = run.settings["sampling"]
-        own_pace = sampling.get("warm_up", 0) == 0 and sampling.get("draws", 1) == 1
-        if _target(run) not in ("Markovian", "Replay") or sampling.get("behaviour") == "epsilon_greedy" or not own_pace:
-            return False
-    return _streams(a, chain_only=True) == _streams(b, chain_only=True)
-
-
-def _streams(run: Run, *, chain_only: bool = False) -> str:
-    """What decides the random numbers of a seed, as a text; the sampling as its chain alone, if so asked."""
-    settings = run.settings
-    if chain_only:
-        settings = {**settings, "sampling": {name: settings["sampling"].get(name) for name in _CHAIN}}
-    return identity.streams_key(settings, run.summary.get("numerics_version"))
-
-
-def _target(run: Run) -> str:
-    return str(run.settings["sampling"].get("_target_")).rpartition(".")[2]
-
-
-def _notes(question: Question, at: int, a: Entry, b: Entry, x: SeedValues, y: SeedValues) -> list[str]:
+def _notes(question: Question, metric: str, at: int, own: Sequence[int], *sides: tuple[Entry, SeedValues]) -> list[str]:
+    """What must be said of a pair. own: the checkpoint of each side."""
     notes = []
-    if question.at is not None and at != question.at:
+    if question.axis == "iterations" and question.at is not None and at != question.at:
         notes.append(f"k = {at} is the last checkpoint up to {question.at} that both have")
-    for entry, values in ((a, x), (b, y)):
+    for (entry, values), k in zip(sides, own, strict=True):
         n, finite = len(values.finite), int(values.finite.sum())
+        if k != at:
+            notes.append(f"{entry.label}: its last checkpoint up to {at} samples is at {k}")
         if finite < n:
             how = {"worst": "counted as the worst value", "censored": "counted by their last finite value"}
             if question.summary == "time":
                 how = {"worst": "counted as never arriving", "censored": "censored there, and left out of the test"}
             treated = how.get(question.diverged, "left out")
             notes.append(f"{entry.label}: {finite} of {n} seeds finite, the others {treated}")
-        if values.times is not None:
-            arrived = int(values.times.observed.sum())
-            if arrived < n:
-                notes.append(
-                    f"{entry.label}: {arrived} of {n} seeds arrived by k = {at}; the others count at {at} in the ratio"
-                )
+        if values.times is not None and (arrived := int(values.times.observed.sum())) < n:
+            by = axes.words(question.axis, at)
+            notes.append(f"{entry.label}: {arrived} of {n} seeds arrived by {by}; the others count there in the ratio")
+        if entry.run.settings["algorithm"].get("averaged") and f"{metric}_average" in entry.run.curves:
+            notes.append(f"{entry.label}: {metric} is of its last iterate; {metric}_average is of the mean")
+    (a, _), (b, _) = sides
     versions = [entry.run.summary.get("numerics_version") for entry in (a, b)]
     if versions[0] != versions[1]:
         notes.append(f"numerics versions {versions[0]} and {versions[1]}")

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
-from mqlearn.analysis.comparison.selection import EXTENT, SILENT, shown
+from mqlearn.analysis.comparison.selection import EXTENT, PROBLEM, SILENT, shown, shown_of
 from mqlearn.errors import SettingError
 from mqlearn.experiments.settings import identity
 from mqlearn.experiments.settings.recipes import flat, text_of
@@ -60,15 +60,17 @@ def entries(found: Iterable[Run], summary: str = "error", curves: Mapping[str, C
 
 
 def plain_settings(name: str, config_dir: str | None = None) -> dict[str, Any]:
-    """Seed and extent as an experiment yaml has them, but for what its panels or curves set; empty without a yaml."""
+    """PROBLEM, seed and extent as an experiment yaml has them, but for what its panels or curves set; empty without."""
     from mqlearn.experiments.settings import compose
 
     if not _has_yaml(name, config_dir):
         return {}
     settings = compose.compose([f"experiment={name}"], config_dir)
     spec = settings.get("figure") or {}
-    own = json.dumps([spec.get("grid"), spec.get("curves")])
-    return {key: settings[key] for key in ("seed", *EXTENT) if f'"{key}=' not in own} if spec.get("curves") else {}
+    if not spec.get("curves"):
+        return {}
+    own = json.dumps([spec.get("grid"), spec["curves"]])
+    return {key: settings[key] for key in (*PROBLEM, "seed", *EXTENT) if f'"{key}=' not in own}
 
 
 def _has_yaml(name: str, config_dir: str | None) -> bool:
@@ -91,11 +93,11 @@ def planned(name: str, config_dir: str | None = None) -> dict[str, CurveName]:
     said = {
         panel: " ".join(o for o in own if o.startswith(rule)) for panel, own in (spec.get("grid") or {"": []}).items()
     }
-    panels = {words: panel for panel, words in said.items()}
     expanded = expand(spec, [f"experiment={name}"])
-    places = [(said[panel], label, one) for panel, label, one in expanded if panels[said[panel]] == panel]
+    first = {(said[panel], label): one for panel, label, one in reversed(expanded)}
+    places = [(*key, first[key]) for key in dict.fromkeys((said[panel], label) for panel, label, _ in expanded)]
     composed = map(_settled, compose.compose_all([one for _, _, one in places], config_dir))
-    several = len(panels) > 1
+    several = len(set(said.values())) > 1
     return {
         identity.rule_key(one): CurveName(plain_label(label), words if several else "")
         for one, (words, label, _) in zip(composed, places, strict=True)
@@ -189,7 +191,7 @@ def _block_texts(found: Sequence[Run], keys: Sequence[str]) -> dict[str, str]:
             if len({text_of(one.get(name)) for one in flats.values()}) > 1
         ]
         for key in alike:
-            texts[key] += "".join(f", {name}={shown(flats[key].get(name))}" for name in varied)
+            texts[key] += "".join(f", {name}={shown_of(name, flats[key].get(name))}" for name in varied)
     return texts
 
 
@@ -197,6 +199,9 @@ def _block_text(settings: dict[str, Any]) -> str:
     names = {
         group: settings[group].get("name", settings[group]["_target_"]) for group in ("env", "features", "sampling")
     }
+    if identity.public_name(settings["env"]["_target_"]) == "mqlearn.frozen_lake":
+        own = shown_of("env.map", settings["env"].get("map"))
+        names["env"] += "" if own in names["env"] else f" {own}"
     tabular = identity.is_tabular(settings)
     initial = f"Q_0 = {settings['q0']}" if tabular else f"theta_0 = {settings['theta0']}"
     sampling = settings["sampling"]

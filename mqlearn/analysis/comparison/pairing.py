@@ -2,8 +2,10 @@
 
 import itertools
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
+from mqlearn.analysis import axis as axes
 from mqlearn.errors import SettingError, nearest
 
 
@@ -11,7 +13,8 @@ def answers(wanted: Sequence[tuple[Any, Any]], question: Any) -> list[Any]:
     """The verdicts of some pairs of entries. Raises SettingError.
 
     Corrected together are the pairs of one block, so that runs of another block (a variant of a figure) do not change
-    the answer; pairs across blocks are a family of their own.
+    the answer; pairs across blocks are a family of their own. In samples a family is compared up to where its shortest
+    run ends, unless the question says where: rules of one length in iterations have different lengths there.
     """
     from mqlearn.analysis.comparison import comparison
 
@@ -21,9 +24,25 @@ def answers(wanted: Sequence[tuple[Any, Any]], question: Any) -> list[Any]:
     verdicts: dict[int, Any] = {}
     for members in families.values():
         resamples = comparison.resamples_for(len(members), question.level)
-        asked = [comparison.ask(*wanted[number], question, resamples=resamples) for number in members]
+        own = _up_to_the_shortest(question, [entry.run for number in members for entry in wanted[number]])
+        asked = [comparison.ask(*wanted[number], own, resamples=resamples) for number in members]
         verdicts |= zip(members, comparison.decide(asked, resamples=resamples), strict=True)
     return [verdicts[number] for number in range(len(wanted))]
+
+
+def on_axis(question: Any, found: Sequence[Any]) -> tuple[Any, str]:
+    """The question on the usual axis of the runs that it is about, and what must be said of that, if anything."""
+    from mqlearn.analysis.comparison.selection import by_problem
+
+    axis = axes.usual(by_problem(found, question.summary))
+    told = f"Counted in samples, since {axes.WHY} (axis=iterations asks by iterations)." if axis == "samples" else ""
+    return replace(question, axis=axis), told
+
+
+def _up_to_the_shortest(question: Any, some: Sequence[Any]) -> Any:
+    if question.axis != "samples" or question.at is not None:
+        return question
+    return replace(question, at=min(int(axes.positions(run, "samples")[-1]) for run in some))
 
 
 def with_best_and_baseline(made: Sequence[Any], question: Any) -> tuple[list[tuple[Any, Any]], str]:
@@ -39,7 +58,7 @@ def with_best_and_baseline(made: Sequence[Any], question: Any) -> tuple[list[tup
         members = list(group)
         runs = [entry.run for entry in members]
         metric = seed_values.metric_of(question, *runs)
-        at = seed_values.common_checkpoint(question, metric, *runs)
+        at = seed_values.horizon(question, metric, *runs)
         means = [seed_values.mean_of(question, metric, at, run) for run in runs]
         best = members[min(range(len(members)), key=means.__getitem__)]
         baseline = next((entry for entry in members if entry.rule == "q_learning"), members[0])

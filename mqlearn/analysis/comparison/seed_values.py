@@ -5,6 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from mqlearn.analysis import axis as axes
+from mqlearn.analysis.axis import Axis
 from mqlearn.analysis.statistics import survival
 from mqlearn.analysis.statistics.intervals import LEVEL, METHODS, Method
 from mqlearn.checks import choice
@@ -20,10 +22,12 @@ TREATMENTS = ("worst", "censored", "excluded")
 class Question:
     """What is asked of every pair.
 
-    summary: "error" at iteration `at`; "area", mean error over the iterations up to `at`; "time", first checkpoint with
-    an error of at most `epsilon`, up to `at`; "return" at `at`, where more is better.   metric: of the curve, None is
-    theta_error for linear features and q_error otherwise, for a return return_uniform, return_start or policy_value,
-    the first that both have.   at: None is the last iteration that both have.   level: of the tests, family-wise.
+    summary: "error" at `at`; "area", mean error up to `at`; "time", first checkpoint with an error of at most
+    `epsilon`, up to `at`; "return" at `at`, where more is better.   metric: of the curve, None is theta_error for
+    linear features and q_error otherwise, for a return return_uniform, return_start or policy_value, the first that
+    both have.   axis: iterations or samples, the unit of `at` and of times; areas are means along it.   at: None is as
+    far as all go that are compared. In iterations it is the last checkpoint up to there that both have, in samples the
+    last one up to there that each has.   level: of the tests, family-wise.
     interval: auto (t below 15 seeds, else bca), bca, percentile or t, at 1 - level, not corrected.   diverged: how a
     seed that has diverged by then enters; "worst": as the worst finite value of the pair, or the initial one if that is
     worse, a time as never arrived; "censored": as its last finite value, a time as censored there and left out of the
@@ -37,15 +41,16 @@ class Question:
     diverged: str = "worst"
     level: float = round(1 - LEVEL, 12)
     interval: Method = "auto"
+    axis: Axis = "iterations"
 
     def __post_init__(self) -> None:
-        choices = (("summary", SUMMARIES), ("diverged", TREATMENTS), ("interval", METHODS))
+        choices = (("summary", SUMMARIES), ("diverged", TREATMENTS), ("interval", METHODS), ("axis", axes.KINDS))
         for name, options in choices:
             choice(name, getattr(self, name), options)
         if not 0 < self.level < 1:
             raise SettingError("level", self.level, "must be a number strictly between 0 and 1")
         if self.at is not None and self.at < 0:
-            raise SettingError("at", self.at, "must be an iteration, at least 0")
+            raise SettingError("at", self.at, "must be a whole number, at least 0")
         if self.epsilon is not None and not 0 < self.epsilon < math.inf:
             raise SettingError("epsilon", self.epsilon, "must be a positive number")
         if self.summary != "time" and self.epsilon is not None:
@@ -98,19 +103,25 @@ def metric_of(question: Question, *compared: Run) -> str:
     return name
 
 
-def common_checkpoint(question: Question, metric: str, *compared: Run) -> int:
-    """The last iteration, at most `at`, at which all of them have measured; for times the horizon itself.
+def horizon(question: Question, metric: str, *compared: Run) -> int:
+    """Up to where runs are compared, on the axis of the question: `at`, or the end of the shortest run.
 
-    Raises SettingError if `at` is beyond the end of a run.
+    In iterations it is the last one up to there at which all of them have measured; of times and in samples the place
+    itself. Raises SettingError if `at` is beyond the end of a run, or before a run's first checkpoint.
     """
-    shortest = min(compared, key=lambda run: run.curves["iteration"][-1])
-    end = int(shortest.curves["iteration"][-1])
+    last = [int(axes.positions(run, question.axis)[-1]) for run in compared]
+    end, shortest = min(zip(last, compared, strict=True), key=lambda one: one[0])
     if question.at is not None and question.at > end:
-        raise SettingError("at", question.at, f"must be at most {end}, the last iteration of {shortest.name}")
+        expected = f"must be at most {end}, the last of the {question.axis} of {shortest.name}"
+        raise SettingError("at", question.at, expected)
     at = end if question.at is None else question.at
     if question.summary == "time":
         return at
-    common = set.intersection(*({*measured_at(run, metric).tolist()} for run in compared))
+    if question.axis == "samples":
+        for run in compared:
+            checkpoint(question, metric, at, run)
+        return at
+    common = set.intersection(*({*measured_at(run, metric, question.axis).tolist()} for run in compared))
     below = [k for k in common if k <= at]
     if not below:
         expected = f"is before the first checkpoint that the runs have in common, {min(common, default='none')}"
@@ -118,18 +129,29 @@ def common_checkpoint(question: Question, metric: str, *compared: Run) -> int:
     return max(below)
 
 
-def measured_at(run: Run, metric: str) -> np.ndarray:
-    """The iterations at which a metric was measured: some seed is finite there, or all have diverged by then."""
-    iteration, curve = run.curves["iteration"], run.curves[metric]
-    all_gone = np.array([gone_by(run, int(k)).all() for k in iteration])
-    return iteration[np.isfinite(curve).any(axis=0) | all_gone]
+def checkpoint(question: Question, metric: str, at: int, run: Run) -> int:
+    """The last checkpoint up to `at` at which a run has measured, on the axis; of times `at` itself.
+
+    Raises SettingError if there is none.
+    """
+    if question.summary == "time":
+        return at
+    measured = measured_at(run, metric, question.axis)
+    if not (measured <= at).any():
+        expected = f"is before the first checkpoint of {run.name}, {axes.words(question.axis, measured[0])}"
+        raise SettingError("at", at, expected)
+    return int(measured[measured <= at][-1])
 
 
-def gone_by(run: Run, at: int) -> np.ndarray:
-    """(n_seeds,): whether a seed has diverged by iteration `at`."""
-    gone = np.zeros(run.settings["n_seeds"], bool)
-    gone[[seed for seed, step in run.diverged.items() if step <= at]] = True
-    return gone
+def measured_at(run: Run, metric: str, axis: str = "iterations") -> np.ndarray:
+    """The checkpoints at which a metric was measured: some seed is finite there, or all have diverged by then."""
+    position = axes.positions(run, axis)
+    return position[np.isfinite(run.curves[metric]).any(axis=0) | (axes.ends(run, axis).max() <= position)]
+
+
+def gone_by(run: Run, at: int, axis: str = "iterations") -> np.ndarray:
+    """(n_seeds,): whether a seed has diverged by `at` on an axis."""
+    return axes.ends(run, axis) <= at
 
 
 def is_deterministic(run: Run, metric: str) -> bool:
@@ -141,22 +163,30 @@ def is_deterministic(run: Run, metric: str) -> bool:
     )
 
 
-def summarise(question: Question, iteration: np.ndarray, curves: np.ndarray, at: int) -> np.ndarray:
-    """(n,) from curves (n, C): the value at the last checkpoint up to `at`, the mean up to there, or the log time."""
-    upto = iteration <= at
+def summarise(question: Question, position: np.ndarray, curves: np.ndarray, at: int) -> np.ndarray:
+    """(n,) from curves (n, C): the value at the last checkpoint up to `at`, the mean up to there, or the log time.
+
+    position: (C,) the checkpoints on the axis of the question.
+    """
+    upto = position <= at
     if question.summary == "time":
-        return survival.log_times(survival.times_to(iteration[upto], curves[:, upto], question.epsilon or 0), at)
-    if question.summary == "area" and at > iteration[0]:
+        return survival.log_times(survival.times_to(position[upto], curves[:, upto], question.epsilon or 0), at)
+    if question.summary == "area" and at > position[0]:
         measured = upto & np.isfinite(curves).any(axis=0)
         if measured.sum() > 1:
-            return survival.area(iteration[measured], curves[:, measured])
+            return survival.area(position[measured], curves[:, measured])
     return curves[:, np.flatnonzero(upto)[-1]].astype(np.float64)
+
+
+def summary_of(question: Question, metric: str, at: int, run: Run) -> np.ndarray:
+    """(n_seeds,): `summarise` for a whole run, at its own last checkpoint up to `at`."""
+    own = checkpoint(question, metric, at, run)
+    return summarise(question, axes.positions(run, question.axis), run.curves[metric], own)
 
 
 def mean_of(question: Question, metric: str, at: int, run: Run) -> float:
     """The mean over the seeds of one run, less being better: turned for a return, infinite if a seed has diverged."""
-    values = summarise(question, run.curves["iteration"], run.curves[metric], at)
-    values = np.where(gone_by(run, at), math.nan, values)
+    values = np.where(gone_by(run, at, question.axis), math.nan, summary_of(question, metric, at, run))
     mean = float(values.mean()) if question.less_is_better else -float(values.mean())
     return mean if math.isfinite(mean) else math.inf
 
@@ -164,36 +194,42 @@ def mean_of(question: Question, metric: str, at: int, run: Run) -> float:
 def seed_values(
     question: Question, metric: str, at: int, a: Run, b: Run, n: int | None = None
 ) -> tuple[SeedValues, SeedValues]:
-    """The numbers of both runs up to iteration `at`, of the first n seeds, with diverged seeds treated as asked."""
-    curves = [(run.curves["iteration"], run.curves[metric][:n], gone_by(run, at)[:n]) for run in (a, b)]
+    """The numbers of both runs up to `at`, of the first n seeds, with diverged seeds treated as asked."""
+    courses = [
+        (axes.positions(run, question.axis), run.curves[metric][:n], gone_by(run, at, question.axis)[:n])
+        for run in (a, b)
+    ]
     if question.summary == "time":
-        x, y = (_times(question, *curve, at) for curve in curves)
+        x, y = (_times(question, *course, at) for course in courses)
         return x, y
-    found = [summarise(question, iteration, curve, at) for iteration, curve, _ in curves]
-    finite = [np.isfinite(values) & ~gone for values, (_, _, gone) in zip(found, curves, strict=True)]
+    own = [checkpoint(question, metric, at, run) for run in (a, b)]
+    found = [summarise(question, position, curve, k) for (position, curve, _), k in zip(courses, own, strict=True)]
+    finite = [np.isfinite(values) & ~gone for values, (_, _, gone) in zip(found, courses, strict=True)]
     pooled = np.concatenate([values[ok] for values, ok in zip(found, finite, strict=True)])
-    known = np.concatenate([pooled, *(curve[np.isfinite(curve[:, 0]), 0] for _, curve, _ in curves)])
+    known = np.concatenate([pooled, *(curve[np.isfinite(curve[:, 0]), 0] for _, curve, _ in courses)])
     worst = math.nan if not len(known) else known.max() if question.less_is_better else known.min()
     made = []
-    for (iteration, curve, _), values, ok in zip(curves, found, finite, strict=True):
+    for (position, curve, _), values, ok in zip(courses, found, finite, strict=True):
         treated = np.where(ok, values, np.nan)
         for seed in np.flatnonzero(~ok):
             if question.diverged == "worst":
                 treated[seed] = worst
             elif question.diverged == "censored":
-                last = np.flatnonzero(np.isfinite(curve[seed]) & (iteration <= at))
-                own = curve[seed : seed + 1]
-                treated[seed] = (
-                    summarise(question, iteration, own, int(iteration[last[-1]]))[0] if len(last) else np.nan
-                )
+                treated[seed] = _last_finite(question, position, curve[seed : seed + 1], at)
         used = np.isfinite(treated) & (len(pooled) > 0)  # never a test of nothing but stand-ins
         made.append(SeedValues(treated, ok, used, float(treated[used].mean()) if used.any() else math.nan))
     return made[0], made[1]
 
 
-def _times(question: Question, iteration: np.ndarray, curves: np.ndarray, gone: np.ndarray, at: int) -> SeedValues:
-    upto = iteration <= at
-    times = survival.times_to(iteration[upto], curves[:, upto], question.epsilon or 0)
+def _last_finite(question: Question, position: np.ndarray, curve: np.ndarray, at: int) -> float:
+    """What the curve (1, C) of a seed that diverged gives at its last finite checkpoint up to `at`."""
+    last = np.flatnonzero(np.isfinite(curve[0]) & (position <= at))
+    return float(summarise(question, position, curve, int(position[last[-1]]))[0]) if len(last) else math.nan
+
+
+def _times(question: Question, position: np.ndarray, curves: np.ndarray, gone: np.ndarray, at: int) -> SeedValues:
+    upto = position <= at
+    times = survival.times_to(position[upto], curves[:, upto], question.epsilon or 0)
     if question.diverged == "worst":
         times = survival.Times(np.where(gone, at, times.time), times.observed & ~gone)
         used = np.ones(len(gone), bool)

@@ -14,6 +14,9 @@ from mqlearn.errors import SettingError, nearest
 from mqlearn.experiments.settings import identity
 from mqlearn.experiments.settings.identity import canonical
 from mqlearn.experiments.settings.recipes import flat, text_of
+from mqlearn.learning.setup import resolve_reward
+from mqlearn.paths import expanded
+from mqlearn.problems.environments.frozen_lake import map_name, map_rows
 from mqlearn.storage import lookup, runs
 from mqlearn.storage.runs import Run
 from mqlearn.storage.store import shown as shown_store
@@ -21,6 +24,8 @@ from mqlearn.storage.store import shown as shown_store
 _GROUPS = ("env", "algorithm", "step_size", "sampling", "features", "evaluation")
 # What may differ between two runs of which one contains the other: more seeds, or a longer or finer curve.
 EXTENT = ("n_seeds", "iterations", "n_checkpoints", "checkpoints")
+# What a variant of a figure may change of its problem, beside what the figure's panels and curves set.
+PROBLEM = ("discount", "reward", "q0", "theta0")
 SILENT = identity.UNSCIENTIFIC
 
 
@@ -104,7 +109,8 @@ def select(found: Sequence[Run], overrides: Sequence[str], others: Sequence[str]
     Raises SettingError for a setting that no run has (the nearest is looked for in `others` too), and, if no run
     matches, with the nearest selections that exist.
     """
-    wanted = [(key, _alternatives(text)) for key, _, text in (o.lstrip("+").partition("=") for o in overrides)]
+    pairs = [(key, _alternatives(text)) for key, _, text in (o.lstrip("+").partition("=") for o in overrides)]
+    wanted = [(key, [_as_recorded(found, key, value) for value in values]) for key, values in pairs]
     both = [settings for run in found for settings in (run.settings, identity.resolved(run.settings))]
     known = {key for key in {*_GROUPS}.union(*map(flat, both)) if key.split(".")[0] not in SILENT} | {"digest"}
     for key, values in wanted:
@@ -122,7 +128,7 @@ def select(found: Sequence[Run], overrides: Sequence[str], others: Sequence[str]
     for count, run in matched:
         if count == best:
             words = " ".join(
-                f"{key}={shown(value_of(run.settings | {'digest': run.digest[:16]}, key))}" for key, _ in wanted
+                f"{key}={shown_of(key, value_of(run.settings | {'digest': run.digest[:16]}, key))}" for key, _ in wanted
             )
             close[words] += 1
             far[words] = sum(
@@ -138,21 +144,34 @@ def select(found: Sequence[Run], overrides: Sequence[str], others: Sequence[str]
 def of_the_plan(found: Sequence[Run], plain: Mapping[str, Any], summary: str = "error") -> Found:
     """The runs without the variants of an experiment yaml, which make another question.
 
-    plain: seed, length and seeds as the yaml has them. Where a block has runs with these, its runs with others do not
-    count, unless they are selected.
+    plain: what the yaml says of PROBLEM, seed, length and seeds. Where there are runs with its PROBLEM, and then where
+    a block has runs with the rest, those with others do not count, unless they are selected.
     """
-    wanted = {key: text_of(value) for key, value in plain.items()}
-
-    def is_plain(run: Run) -> bool:
-        return all(text_of(run.settings.get(key)) == text for key, text in wanted.items())
-
-    problems = {run: identity.problem_key(run.settings, summary) for run in found}
-    with_plain = {problems[run] for run in found if is_plain(run)}
-    kept = [run for run in found if is_plain(run) or problems[run] not in with_plain]
+    usual = {key: value for key, value in plain.items() if key in PROBLEM}
+    length = {key: value for key, value in plain.items() if key not in PROBLEM}
+    kept = [run for run in found if _has(run, usual)] or list(found)
+    problems = {run: identity.problem_key(run.settings, summary) for run in kept}
+    with_plain = {problems[run] for run in kept if _has(run, length)}
+    kept = [run for run in kept if _has(run, length) or problems[run] not in with_plain]
     left = len(found) - len(kept)
     words = ", ".join(f"{key}={shown(value)}" for key, value in plain.items())
     note = f"{left} run{'s' * (left != 1)} of variants left out: not {words} of the yaml (select by these)"
     return Found(tuple(kept), (note,) * bool(left))
+
+
+def _has(run: Run, wanted: Mapping[str, Any]) -> bool:
+    """Whether a run has these settings; a reward that is left open is what its sampling makes of it."""
+    synchronous = identity.public_name(run.settings["sampling"]["_target_"]) == "mqlearn.Synchronous"
+    known = {key: resolve_reward(value, synchronous) if key == "reward" else value for key, value in wanted.items()}
+    return all(text_of(run.settings.get(key)) == text_of(value) for key, value in known.items())
+
+
+def by_problem(found: Sequence[Run], summary: str = "error") -> list[list[Run]]:
+    """The runs in groups of those that may be compared."""
+    groups: dict[str, list[Run]] = {}
+    for run in found:
+        groups.setdefault(identity.problem_key(run.settings, summary), []).append(run)
+    return list(groups.values())
 
 
 def standing(found: Sequence[Run], summary: str = "error") -> Found:
@@ -203,6 +222,16 @@ def value_of(settings: dict[str, Any], key: str) -> Any:
     return value.get("name", value.get("_target_")) if isinstance(value, dict) else value
 
 
+def _as_recorded(found: Sequence[Run], key: str, value: Any) -> Any:
+    """A value as the record of a run has it: the rows of a map, the whole path of a model's file. Raises SettingError.
+
+    What some run has just so stays as it is.
+    """
+    if key not in ("env.map", "env.path") or any(_matches(run, key, [value]) for run in found):
+        return value
+    return list(map_rows(value)) if key == "env.map" else str(expanded(str(value)).resolve())
+
+
 def _matches(run: Run, key: str, values: Collection[Any]) -> bool:
     """Whether a setting has one of these values, as it was written or as it was meant (m=null is m=2)."""
     if key == "digest":
@@ -235,6 +264,12 @@ def _read(text: str) -> Any:
         return float(text) if re.fullmatch(r"[-+]?[0-9.]+e[-+]?[0-9]+", text, re.IGNORECASE) else yaml.safe_load(text)
     except (ValueError, yaml.YAMLError):
         return text
+
+
+def shown_of(key: str, value: Any) -> str:
+    """The value of a setting as a text: a map by its short name."""
+    rows = key == "env.map" and isinstance(value, list) and all(isinstance(row, str) for row in value)
+    return map_name(value) if rows and value else shown(value)
 
 
 def shown(value: Any) -> str:

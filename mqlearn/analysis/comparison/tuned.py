@@ -8,10 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from mqlearn.analysis import axis as axes
+from mqlearn.analysis.comparison.columns import aligned, wrapped
 from mqlearn.analysis.comparison.comparison import Verdict
 from mqlearn.analysis.comparison.labels import Entry, differences, entries
 from mqlearn.analysis.comparison.pairing import answers, pairs
-from mqlearn.analysis.comparison.seed_values import Question, common_checkpoint, gone_by, metric_of, summarise
+from mqlearn.analysis.comparison.seed_values import Question, gone_by, horizon, metric_of, summary_of
 from mqlearn.analysis.comparison.selection import EXTENT, SILENT, extent, standing
 from mqlearn.analysis.statistics.intervals import Estimate, bootstrap_interval
 from mqlearn.errors import SettingError
@@ -58,12 +60,13 @@ def tuned(
     question: Question,
     own: dict[str, Any],
     config_dir: str | None = None,
+    width: int | None = None,
 ) -> TuningAnswer:
     """Choose the setting of every algorithm in each block of `chosen`, then compare runs of `everything` with them.
 
     Only runs whose seeds are disjoint from those of the tuning report; streams of different `seed` are. Raises
     SettingError if no run reports, with the commands that make them, or if the tuning is not fair: vanilla
-    Q-learning is not among the rivals.
+    Q-learning is not among the rivals. width: of the terminal, None for no limit.
     """
     seed = own.get("tuning_seed")
     seed = _tuning_seed(chosen) if seed is None else seed
@@ -78,7 +81,7 @@ def tuned(
     for block, members in blocks.items():
         found, notes = tune(members, question, config_dir)
         answer.notes += notes
-        answer.heads[block] = _text(found, question, seed)
+        answer.heads[block] = _text(found, question, seed, width)
         key = identity.problem_key(members[0].settings, question.summary)
         others = [run for run in everything if run.settings["seed"] != seed]
         candidates = [run for run in others if identity.problem_key(run.settings, question.summary) == key]
@@ -150,7 +153,7 @@ def tune(members: Sequence[Run], question: Question, config_dir: str | None = No
     kept = {name: tried[:budget] for name, tried in by_algorithm.items()}
     everyone = [run for tried in kept.values() for run in tried]
     metric = metric_of(question, *everyone)
-    at = common_checkpoint(question, metric, *everyone)
+    at = horizon(question, metric, *everyone)
     found = []
     for name, tried in kept.items():
         settings = [_setting(run, tried, question, metric, at, n_seeds) for run in tried]
@@ -161,8 +164,8 @@ def tune(members: Sequence[Run], question: Question, config_dir: str | None = No
 
 
 def _setting(run: Run, tried: Sequence[Run], question: Question, metric: str, at: int, n_seeds: int) -> TriedSetting:
-    values = summarise(question, run.curves["iteration"], run.curves[metric], at)[:n_seeds]
-    lost = gone_by(run, at)[:n_seeds] | ~np.isfinite(values)
+    values = summary_of(question, metric, at, run)[:n_seeds]
+    lost = gone_by(run, at, question.axis)[:n_seeds] | ~np.isfinite(values)
     interval = bootstrap_interval(np.where(lost, np.nan, values), "mean", "t", 1 - question.level)
     worst = math.inf if question.less_is_better else -math.inf
     words = ", ".join(differences(run, tried, (*SILENT, *EXTENT)))
@@ -216,33 +219,38 @@ def _mean(values: np.ndarray) -> float:
     return float(np.mean(values)) if np.isfinite(values).all() else math.inf
 
 
-def _text(found: Sequence[Tuned], question: Question, seed: int) -> str:
+def _text(found: Sequence[Tuned], question: Question, seed: int, width: int | None = None) -> str:
+    """All settings that were tried, a table for each algorithm, that fit `width`."""
     first = found[0]
-    metric = metric_of(question, *(one.run for one in first.settings))
-    at = common_checkpoint(question, metric, *(one.run for tuned_one in found for one in tuned_one.settings))
-    n_seeds = len(first.best.values)
+    everyone = [one.run for tuned_one in found for one in tuned_one.settings]
+    metric = metric_of(question, *everyone)
+    at = axes.words(question.axis, horizon(question, metric, *everyone))
     shown = "geometric mean time" if question.is_ratio else f"mean of {question.summary} ({metric})"
-    lines = [
-        f"Tuning: seed={seed}, {n_seeds} seeds, {len(first.settings)} settings of each algorithm; {shown} at k = {at}, "
-        f"{100 * (1 - question.level):g} % t interval over seeds; * best, o could be best",
-    ]
-    width = max(len(setting.words) for one in found for setting in one.settings)
+    head = (
+        f"Tuning: seed={seed}, {len(first.best.values)} seeds, {len(first.settings)} settings of each algorithm; "
+        f"{shown} at {at}, {100 * (1 - question.level):g} % t interval over seeds; * best, o could be best"
+    )
+    lines = wrapped(head, width)
     for one in found:
         could = f"{len(one.maybe)} of {len(one.settings)} could be best"
-        lines.append(f"  {one.algorithm}: best {one.best.words or 'its only setting'}; {could}")
-        for setting in sorted(one.settings, key=lambda s: _sorting(s.words)):
-            mark = "*" if setting is one.best else "o" if setting in one.maybe else " "
-            lines.append(f"    {mark} {setting.words:{width}} {_interval(setting, question)}")
+        lines += wrapped(f"{one.algorithm}: best {one.best.words or 'its only setting'}; {could}", width, "  ")
+        rows = [_cells(setting, one, question) for setting in sorted(one.settings, key=lambda s: _sorting(s.words))]
+        table, left = aligned([_HEAD, *rows], width, ("interval",), ("setting", "finite seeds"))
+        told = [f"(left out to fit {width} columns: {', '.join(left)}; --csv and --json have it)"] * bool(left)
+        lines += [*table, *(line for text in told for line in wrapped(text, width, "  "))]
     return "\n".join(lines)
 
 
-def _interval(setting: TriedSetting, question: Question) -> str:
+_HEAD = ["", "setting", "mean", "interval", "finite seeds"]
+
+
+def _cells(setting: TriedSetting, one: Tuned, question: Question) -> list[str]:
+    mark = "*" if setting is one.best else "o" if setting in one.maybe else ""
     value, low, high, n = setting.interval
     convert = math.exp if question.is_ratio else float
-    text = f"{convert(value):.4g}" if n else "-"
-    if n and not math.isnan(low):
-        text += f" [{convert(low):.4g}, {convert(high):.4g}]"
-    return text if n == len(setting.values) else f"{text}  {n} of {len(setting.values)} seeds finite: not chosen"
+    interval = "none" if not n or math.isnan(low) else f"[{convert(low):.4g}, {convert(high):.4g}]"
+    seeds = f"{n} of {len(setting.values)}" + ("" if n == len(setting.values) else ": not chosen")
+    return [mark, setting.words or "(its only one)", f"{convert(value):.4g}" if n else "-", interval, seeds]
 
 
 def _sorting(words: str) -> list[Any]:

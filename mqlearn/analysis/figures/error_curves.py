@@ -1,13 +1,15 @@
-"""Error against iterations on logarithmic axes, one panel a map: the figure of the tabular rules."""
+"""Error against iterations or samples on logarithmic axes, one panel a map: the figure of the tabular rules."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mqlearn.analysis import axis as axes_of
 from mqlearn.analysis.figures import parts, style, theory_lines
 from mqlearn.analysis.statistics.intervals import Band, Interval, mean_interval
+from mqlearn.checks import choice
 from mqlearn.errors import SettingError
 from mqlearn.learning.metric_kinds import kind_of
 
@@ -19,19 +21,20 @@ if TYPE_CHECKING:
     from mqlearn.storage.runs import Run
 
 ROW_HEIGHT = 2.75  # inches
+SCALES = ("common", "own")  # of the panels
 
 
 @dataclass(frozen=True, eq=False)
 class Curve:
     """One rule on one map.
 
-    iteration (C,) increasing; values (n_seeds, C), NaN where absent or after divergence; diverged: seed ->
-    step. family: the algorithm (same family, same hue), by default the label; short: the name at the curve's
-    end; lines: what theory predicts of it.
+    position (C,) increasing, the checkpoints on the figure's axis; values (n_seeds, C), NaN where absent or after
+    divergence; diverged: seed -> where on the axis. family: the algorithm (same family, same hue), by default the
+    label; short: the name at the curve's end; lines: what theory predicts at the checkpoints.
     """
 
     label: str
-    iteration: np.ndarray
+    position: np.ndarray
     values: np.ndarray
     diverged: Mapping[int, int] = field(default_factory=dict)
     family: str = ""
@@ -39,9 +42,9 @@ class Curve:
     lines: Sequence[theory_lines.Line] = ()
 
     def __post_init__(self) -> None:
-        if self.values.ndim != 2 or self.values.shape[1] != len(self.iteration) or not self.values.size:
-            shape = f"values of shape {self.values.shape} at {len(self.iteration)} iterations"
-            raise SettingError("curves", f"{self.label}: {shape}", "an array (n_seeds, iterations)")
+        if self.values.ndim != 2 or self.values.shape[1] != len(self.position) or not self.values.size:
+            shape = f"values of shape {self.values.shape} at {len(self.position)} checkpoints"
+            raise SettingError("curves", f"{self.label}: {shape}", "an array (n_seeds, checkpoints)")
 
     @property
     def n_seeds(self) -> int:
@@ -71,11 +74,11 @@ def _check_unique(setting: str, names: Sequence[str]) -> None:
             raise SettingError(setting, name, "a name that is given once")
 
 
-def data(panels: Sequence[Panel], band: Band = "ci95") -> dict[str, np.ndarray]:
+def data(panels: Sequence[Panel], band: Band = "ci95", axis: str = "iterations") -> dict[str, np.ndarray]:
     """The numbers that `draw` shows, for digests and comparisons with a reference.
 
-    Keys are ``title | label | name`` with the names iteration (C,), band (3, C): mean, low, high, n_finite (C,), and
-    ``line NAME`` (C,) for each line of theory.
+    Keys are ``title | label | name`` with the names iteration (or samples) (C,), band (3, C): mean, low, high,
+    n_finite (C,), and ``line NAME`` (C,) for each line of theory.
     """
     _check_unique("panels", [panel.title for panel in panels])
     numbers: dict[str, np.ndarray] = {}
@@ -83,7 +86,7 @@ def data(panels: Sequence[Panel], band: Band = "ci95") -> dict[str, np.ndarray]:
         for curve in panel.curves:
             interval = mean_interval(curve.values, band)
             key = f"{panel.title} | {curve.label} | "
-            numbers[key + "iteration"] = np.asarray(curve.iteration)
+            numbers[key + axes_of.COLUMNS[axis]] = np.asarray(curve.position)
             numbers[key + "band"] = np.stack(interval[:3])
             numbers[key + "n_finite"] = interval.n_finite
             numbers |= {f"{key}line {line.name}": line.values for line in curve.lines if line.values.size}
@@ -94,12 +97,15 @@ def draw(
     panels: Sequence[Panel],
     *,
     band: Band = "ci95",
-    xlabel: str = "iteration $k$",
+    axis: str = "iterations",
     metric: str = "q_error",
+    scales: str = "common",
+    notes: Sequence[str] = (),
 ) -> "Figure":
-    """Mean over the seeds with a named band, one panel a map, all on one scale, with one legend.
+    """Mean over the seeds with a named band, one panel a map, with one legend.
 
-    metric: what the values are; it brings the label and the scale of its axis.
+    axis: on which the curves' positions lie.   metric: what the values are; it brings the label and the scale of its
+    axis.   scales: common to all panels, or own ones.   notes: sentences of the caption.
 
     Iteration 0, which has no place on a logarithmic axis, is the dotted line "start" (a tick of each curve at
     the left edge if they do not start from the same error). A mean is over the finite seeds; where a seed
@@ -118,18 +124,19 @@ def draw(
             style.check_text("curves", text)
         columns = min(len(panels), 2)
         figure, axes = parts.sheet(-(-len(panels) // columns), columns)
-        xlim, ylim = _limits(curves, intervals, kind.scale)
+        shared = choice("figure.scales", scales, SCALES) == "common"
         zero = False
         for i, (panel, one) in enumerate(zip(panels, axes.flat, strict=False)):
-            one.set(xscale="log", yscale=kind.scale, xlim=xlim, ylim=ylim, xlabel=xlabel)
+            xlim, ylim = _limits(curves if shared else panel.curves, intervals, kind.scale, axis)
+            one.set(xscale="log", yscale=kind.scale, xlim=xlim, ylim=ylim, xlabel=axes_of.LABELS[axis])
             one.set_title(f"({'abcdefgh'[i % 8]})  {panel.title}" if len(panels) > 1 else panel.title)
             zero |= _fill(one, panel, looks, intervals)
         for one in axes[:, 0]:
             one.set_ylabel(kind.axis)
         for one in axes.flat[len(panels) :]:
             one.set_visible(False)
-        notes, marked = divergence(panels)
-        notes += theory_lines.notes([line for curve in curves for line in curve.lines])
+        lost, marked = divergence(panels, axis)
+        notes = [*lost, *notes, *theory_lines.notes([line for curve in curves for line in curve.lines])]
         if zero:
             notes.append("A caret on the lower edge: zero from there on, or below the axis.")
         named = parts.band_name(band, [curve.n_seeds for curve in curves])
@@ -145,18 +152,19 @@ def draw(
 
 
 def _limits(
-    curves: Sequence[Curve], intervals: Mapping[int, Interval], scale: str
+    curves: Sequence[Curve], intervals: Mapping[int, Interval], scale: str, axis: str
 ) -> tuple[tuple[float, float], tuple[float, float]]:
-    """Limits of k and of the metric; curves with diverged seeds count only if there are no others.
+    """Limits of the axis and of the metric; curves with diverged seeds count only if there are no others.
 
     Of a linear scale, 0 included. Of a logarithmic one nothing beyond 10^-200 and 10^200, since tick marks further out
     must be numbers too.
     """
     steady = [curve for curve in curves if not curve.diverged] or curves
-    x = np.concatenate([curve.iteration for curve in curves])
+    x = np.concatenate([curve.position for curve in curves])
     shown = [np.stack([intervals[id(c)].mean, intervals[id(c)].high]) for c in steady]
     y = np.concatenate([*(rows.ravel() for rows in shown), *(theory_lines.ends(c.lines) for c in steady)])
-    xlim = (1.0, max(10.0, x.max()))
+    first = float(x[x > 0].min(initial=x.max(initial=1))) if axis == "samples" else 1.0
+    xlim = (first, max(10.0 * first, x.max()))
     if scale == "linear":
         y = np.concatenate([[0.0], y[np.abs(y) < 1e100]])
         span = float(np.ptp(y)) or 1.0
@@ -173,23 +181,23 @@ def _fill(axes: "Axes", panel: Panel, looks: Mapping[str, style.Look], intervals
     starts: dict[str, float] = {}
     for i, curve in enumerate(panel.curves):
         look, interval = looks[curve.label], intervals[id(curve)]
-        later = curve.iteration > 0
+        later = curve.position > 0
         if not later[0] and (interval.mean[0] > 0 or axes.get_yscale() == "linear"):
             starts[curve.label] = float(interval.mean[0])
         zero |= parts.curve(
             axes,
             look,
-            curve.iteration[later],
+            curve.position[later],
             Interval(*(row[later] for row in interval)),
             diverged=list(curve.diverged.values()),
             phase=(0.05 + 0.618 * i) % 1,  # the golden section keeps the marks of any few curves apart
         )
-        theory_lines.draw(axes, curve.iteration, curve.lines, look)
+        theory_lines.draw(axes, curve.position, curve.lines, look)
     if len(set(starts.values())) == 1:
         parts.reference_line(axes, next(iter(starts.values())), "start")
     else:
         for label, value in starts.items():
-            axes.plot([1], [value], "_", color=looks[label].color, markersize=7, clip_on=False)
+            axes.plot([axes.get_xlim()[0]], [value], "_", color=looks[label].color, markersize=7, clip_on=False)
     return zero
 
 
@@ -199,12 +207,12 @@ def _name_ends(axes: "Axes", panel: Panel, looks: Mapping[str, style.Look], inte
     ends = {
         curve.label: float(intervals[id(curve)].mean[-1])
         for curve in panel.curves
-        if curve.iteration[-1] == edge and intervals[id(curve)].n_finite[-1] > 0
+        if curve.position[-1] == edge and intervals[id(curve)].n_finite[-1] > 0
     }
     parts.end_labels(axes, ends, looks, {curve.label: curve.short for curve in panel.curves})
 
 
-def divergence(panels: Sequence[Panel]) -> tuple[list[str], set[str]]:
+def divergence(panels: Sequence[Panel], axis: str = "iterations") -> tuple[list[str], set[str]]:
     """A note for each label with seeds that do not stay finite, and these labels."""
     found: dict[str, list[str]] = {}
     for panel in panels:
@@ -212,7 +220,7 @@ def divergence(panels: Sequence[Panel]) -> tuple[list[str], set[str]]:
             if curve.n_finite() < curve.n_seeds:
                 text = f"{curve.n_finite()} of {curve.n_seeds} seeds finite on {panel.title}"
                 if curve.diverged:
-                    text += f" (first lost at k = {min(curve.diverged.values())})"
+                    text += f" (first lost at {axes_of.words(axis, min(curve.diverged.values()))})"
                 found.setdefault(curve.label, []).append(text)
     return [f"† {label}: {', '.join(texts)}." for label, texts in found.items()], set(found)
 
@@ -220,19 +228,40 @@ def divergence(panels: Sequence[Panel]) -> tuple[list[str], set[str]]:
 def from_runs(
     planned: "Sequence[PlannedCell]", finished: "Sequence[Run]", spec: Mapping[str, Any], band: Band
 ) -> "tuple[Figure, dict[str, np.ndarray]]":
-    """The figure of an experiment's finished runs, one for each planned cell, and the numbers that it shows."""
+    """The figure of an experiment's finished runs, one for each planned cell, and the numbers that it shows.
+
+    spec: `metric` of all curves, `metric_of` those that show another one, `axis`, `scales`, `short` names, `notes`.
+    """
+    own, short = spec.get("metric_of") or {}, spec.get("short") or {}
+    axis, notes = axis_of([one.panel for one in planned], finished, spec)
     panels: dict[str, list[Curve]] = {}
     for one, run in zip(planned, finished, strict=True):
-        algorithm = one.settings["algorithm"]["name"]
-        curve = Curve(
-            label=one.label,
-            iteration=run.curves["iteration"],
-            values=run.curves[spec["metric"]],
-            diverged=run.diverged,
-            family=algorithm,
-            short=(spec.get("short") or {}).get(one.label, ""),
-            lines=theory_lines.of(one.cell, run, spec, one.label),
-        )
+        metric = own.get(one.label, spec["metric"])
+        family = str(one.settings["algorithm"]["name"])
+        curve = curve_of(run, run.curves[metric], axis, label=one.label, family=family, short=short.get(one.label, ""))
+        curve = replace(curve, lines=theory_lines.of(one.cell, run, {**spec, "metric": metric}, one.label))
         panels.setdefault(one.panel, []).append(curve)
     ordered = [Panel(title, curves) for title, curves in panels.items()]
-    return draw(ordered, band=band, metric=spec["metric"]), data(ordered, band)
+    words = {"scales": spec.get("scales", SCALES[0]), "notes": [*notes, *(spec.get("notes") or [])]}
+    return draw(ordered, band=band, axis=axis, metric=spec["metric"], **words), data(ordered, band, axis)
+
+
+def curve_of(run: "Run", values: np.ndarray, axis: str, **names: Any) -> Curve:
+    """A curve (n_seeds, C) of a run, on an axis; names: label, family and short."""
+    ends = axes_of.ends(run, axis)
+    lost = {seed: round(float(ends[seed])) for seed in run.diverged}
+    return Curve(position=axes_of.positions(run, axis), values=values, diverged=lost, **names)
+
+
+def axis_of(panels: Sequence[str], finished: "Sequence[Run]", spec: Mapping[str, Any]) -> tuple[str, list[str]]:
+    """The axis of a figure, that of its yaml or the usual one of its panels, and what must be said of it.
+
+    panels: the title of each run's panel. Raises SettingError for an axis that there is not.
+    """
+    if spec.get("axis") is not None:
+        return choice("figure.axis", spec["axis"], axes_of.KINDS), []
+    rivals: dict[str, list[Run]] = {}
+    for title, run in zip(panels, finished, strict=True):
+        rivals.setdefault(title, []).append(run)
+    axis = axes_of.usual(rivals.values())
+    return axis, [f"In samples, since {axes_of.WHY}."] * (axis == "samples")

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mqlearn.analysis import axis as axes_of
 from mqlearn.analysis.figures import parts, style
 from mqlearn.analysis.figures.error_curves import Curve, Panel
 from mqlearn.analysis.statistics.intervals import mean_interval
@@ -20,7 +21,7 @@ MOST = 150  # rows of a figure
 _NARROW = 44  # characters of a row's name
 
 
-def draw(panels: Sequence[Panel], *, metric: str) -> "Figure":
+def draw(panels: Sequence[Panel], *, metric: str, axis: str = "iterations") -> "Figure":
     """One map of colours a panel, all on one scale, with the number of finite seeds where seeds diverged.
 
     Raises SettingError if there is no curve, or a text that cannot be typeset.
@@ -50,7 +51,7 @@ def draw(panels: Sequence[Panel], *, metric: str) -> "Figure":
             top -= 0.27
             mesh = _fill(one, panel, means, norm, kind.more_is_better)
             one.set_title(panel.title)
-        axes[-1, 0].set_xlabel("iteration $k$")
+        axes[-1, 0].set_xlabel(axes_of.LABELS[axis])
         bar = figure.add_axes((0.40, 0.77 / total, 0.57, 0.1 / total))
         figure.colorbar(mesh, cax=bar, orientation="horizontal", label=kind.axis)
     return figure
@@ -65,12 +66,13 @@ def _fill(axes: "Axes", panel: Panel, means: dict[int, np.ndarray], norm: Any, m
         return -value if more_is_better and np.isfinite(value) else value
 
     curves = sorted(panel.curves, key=lambda curve: last(means[id(curve)]))
-    k = np.unique(np.concatenate([curve.iteration[curve.iteration > 0] for curve in curves] + [np.array([1])]))
+    k = np.unique(np.concatenate([curve.position[curve.position > 0] for curve in curves]))
+    k = k if k.size else np.array([1])
     table = np.full((len(curves), len(k)), np.nan)
     for row, curve in zip(table, curves, strict=True):
         # Between its own checkpoints a run keeps the value of the last one.
-        place = np.searchsorted(curve.iteration, k, side="right") - 1
-        inside = (place >= 0) & (k <= curve.iteration[-1])
+        place = np.searchsorted(curve.position, k, side="right") - 1
+        inside = (place >= 0) & (k <= curve.position[-1])
         row[inside] = means[id(curve)][place[inside]]
     edges = np.sqrt(np.concatenate([[k[0]], k]) * np.concatenate([k, [k[-1]]]))
     edges[0], edges[-1] = k[0] * 0.95, k[-1] * 1.05

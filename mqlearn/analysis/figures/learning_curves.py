@@ -1,4 +1,4 @@
-"""Return, error of theta and exact value over the updates, on linear axes: the figure of the linear rules.
+"""Return, error of theta and exact value over updates or samples, on linear axes: the figure of the linear rules.
 
 A column of panels is a setting (step size and sampling), a row is a metric; the rivals of a setting share its panels.
 """
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mqlearn.analysis import axis as axes_of
 from mqlearn.analysis.figures import error_curves, exact_lines, parts, style
 from mqlearn.analysis.figures.error_curves import Curve, Panel
 from mqlearn.analysis.figures.exact_lines import Lines
@@ -47,26 +48,29 @@ class Column:
     lines: Lines = field(default_factory=dict)
 
 
-def data(settings: Sequence[Column], band: Band = "ci95") -> dict[str, np.ndarray]:
+def data(settings: Sequence[Column], band: Band = "ci95", axis: str = "iterations") -> dict[str, np.ndarray]:
     """The numbers that `draw` shows, for digests and comparisons with a reference.
 
     Keys are ``title | metric | label | name`` with the names of `error_curves.data`, and
     ``title | metric | line | name`` (1,).
     """
     panels = [Panel(f"{one.title} | {metric}", one.curves.get(metric, ())) for one in settings for metric in ROWS]
-    numbers = error_curves.data(panels, band)
+    numbers = error_curves.data(panels, band, axis)
     for one in settings:
         for metric, lines in one.lines.items():
             numbers |= {f"{one.title} | {metric} | line | {name}": np.array([y]) for name, y in lines.items()}
     return numbers
 
 
-def draw(settings: Sequence[Column], *, band: Band = "ci95", notes: Sequence[str] = ()) -> "Figure":
+def draw(
+    settings: Sequence[Column], *, band: Band = "ci95", axis: str = "iterations", notes: Sequence[str] = ()
+) -> "Figure":
     """Mean over the seeds with a named band, a column of panels a setting, each row on one scale.
 
     A mean is over the finite seeds; where a seed diverges the curve has a cross, the legend a dagger and a note the
     count. A metric that no run has is left out, with a note. Raises SettingError for an unknown band, a text that
-    cannot be typeset, or when there is nothing to draw. `notes` are sentences of the caption.
+    cannot be typeset, or when there is nothing to draw. `axis`: on which the curves' positions lie; `notes` are
+    sentences of the caption.
     """
     rows = [metric for metric in ROWS if any(one.curves.get(metric) for one in settings)]
     curves = [curve for metric in rows for curve in _curves(metric, settings)]
@@ -75,13 +79,15 @@ def draw(settings: Sequence[Column], *, band: Band = "ci95", notes: Sequence[str
     families = {curve.label: curve.family or curve.label for curve in curves}
     looks = style.looks(families)
     intervals = {id(curve): mean_interval(curve.values, band) for curve in curves}
-    lost, marked = error_curves.divergence([Panel(one.title, one.curves.get(rows[0], ())) for one in settings])
+    panels = [Panel(one.title, one.curves.get(rows[0], ())) for one in settings]
+    lost, marked = error_curves.divergence(panels, axis)
+    along = "updates $k$" if axis == "iterations" else axes_of.LABELS[axis]
     measured = [int(np.count_nonzero(intervals[id(curve)].n_finite)) for curve in _curves(POINTS, settings)]
     points = 0 < max(measured, default=0) <= FEW
     absent = ", ".join(metric for metric in ROWS if metric not in rows)
     notes = [*notes, *["Exact values are known at a few updates only: the rivals stand side by side there."] * points]
     notes = [*lost, " ".join([*notes, *[f"Not measured: {absent}."] * bool(absent)])]
-    last = max(1, *(int(curve.iteration[-1]) for curve in curves))
+    last = max(1, *(int(curve.position[-1]) for curve in curves))
     unit, name = next((u, n) for u, n in ((1e6, " (millions)"), (1e3, " (thousands)"), (1, "")) if last >= u)
     ticks = np.linspace(0, last / unit, 5)
     columns = min(len(settings), COLUMNS)
@@ -99,7 +105,7 @@ def draw(settings: Sequence[Column], *, band: Band = "ci95", notes: Sequence[str
                 one.set(visible=True, xlim=(-0.02 * ticks[-1], 1.1 * ticks[-1]), ylim=ylim, xticks=ticks)
                 one.set_xticklabels([f"{tick:.3g}" for tick in ticks])
                 one.tick_params(labelsize=8, labelbottom=metric == rows[-1], labelleft=first)
-                one.set_xlabel(f"updates $k${name}" if metric == rows[-1] else "", fontsize=9)
+                one.set_xlabel(f"{along}{name}" if metric == rows[-1] else "", fontsize=9)
                 one.set_ylabel(ROWS[metric] if first else "", fontsize=9)
                 _fill(one, setting.curves.get(metric, ()), points and metric == POINTS, looks, intervals, unit)
                 lines, before = setting.lines.get(metric, {}), settings[i - 1].lines.get(metric)
@@ -144,7 +150,7 @@ def _fill(
     bottom, top = axes.get_ylim()
     far = 1e3 * (top - bottom)
     for i, curve in enumerate(curves):
-        look, x = looks[curve.label], curve.iteration / unit
+        look, x = looks[curve.label], curve.position / unit
         mean, low, high, n_finite = intervals[id(curve)]
         mean, low, high = (np.clip(row, bottom - far, top + far) for row in (mean, low, high))  # out of sight
         if not points:
@@ -202,21 +208,22 @@ def from_runs(
     curves: dict[str, dict[str, list[Curve]]] = {}
     lines: dict[str, Lines] = {}
     exact = known(planned) if exact is None else exact
+    axis, about = error_curves.axis_of([one.panel for one in planned], finished, spec)
     for one, run in zip(planned, finished, strict=True):
         settings = one.settings
         panel = curves.setdefault(one.panel, {metric: [] for metric in ROWS})
         for metric in [metric for metric in ROWS if metric in run.curves]:
             family = _family(settings["algorithm"]["name"], panel[metric])
-            numbers = run.curves["iteration"], run.curves[metric], run.diverged
-            panel[metric].append(Curve(one.label, *numbers, family))
+            panel[metric].append(error_curves.curve_of(run, run.curves[metric], axis, label=one.label, family=family))
         new, _ = exact[_key(one.cell)]
         old = lines.get(one.panel, new)
         lines[one.panel] = {m: {n: y for n, y in old[m].items() if new.get(m, {}).get(n) == y} for m in old}
     captions = [_caption(one.cell) for one in planned]
     notes = ["; ".join(piece for piece in captions[0] if all(piece in other for other in captions)) + "."]
+    notes += about
     notes += dict.fromkeys(note for _, found in exact.values() for note in found)
     columns = [Column(title, metrics, lines[title]) for title, metrics in curves.items()]
-    return draw(columns, band=band, notes=notes), data(columns, band)
+    return draw(columns, band=band, axis=axis, notes=notes), data(columns, band, axis)
 
 
 def _family(algorithm: str, before: Sequence[Curve]) -> str:

@@ -3,12 +3,13 @@
 import importlib
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from mqlearn.analysis.figures import reference, style, theory_lines
+from mqlearn.analysis import axis as axes_of
+from mqlearn.analysis.figures import error_curves, reference, style, theory_lines
 from mqlearn.analysis.statistics.intervals import BANDS
 from mqlearn.checks import choice
 from mqlearn.errors import SettingError, nearest
@@ -90,15 +91,24 @@ class Drawn:
         return path, path.with_suffix(".png")
 
 
-def drawing(planned: "Plan", command: str, band: str | None = None) -> Drawing:
-    """The figure of a plan, in the outputs folder; `band` None: that of the yaml. Raises SettingError for another."""
+def drawing(planned: "Plan", command: str, band: str | None = None, axis: str | None = None) -> Drawing:
+    """The figure of a plan, in the outputs folder; `band` or `axis` None: that of the yaml.
+
+    Raises SettingError for one that there is not.
+    """
     own: str = planned.spec.get("band", BANDS[0])
     band = own if band is None else str(choice("band", band, BANDS))
-    suffix = f"_band={band}" if band != own else ""
+    asked = [f"band={band}"] * (band != own)
+    if (wanted := axis or planned.spec.get("axis")) is not None:
+        choice("figure.axis", wanted, axes_of.KINDS)
+    choice("figure.scales", planned.spec.get("scales", error_curves.SCALES[0]), error_curves.SCALES)
+    if axis is not None and axis != planned.spec.get("axis"):
+        planned, asked = replace(planned, spec=planned.spec | {"axis": axis}), [*asked, f"figure.axis={axis}"]
+    suffix = "".join(f"_{one}" for one in asked)
     stem = outputs_folder() / "figures" / f"{planned.stem}{suffix}"
     module = module_of(planned.spec)
     check_metric(planned)
-    return Drawing(planned, module, band, stem, command + (f" band={band}" if suffix else ""))
+    return Drawing(planned, module, band, stem, " ".join([command, *asked]))
 
 
 def module_of(spec: Mapping[str, Any]) -> ModuleType:
@@ -120,9 +130,13 @@ def check_metric(planned: "Plan") -> None:
     theory_lines.wanted(planned.spec)
     if metric is None and not str(planned.spec["module"]).endswith(".error_curves"):
         return
+    own = planned.spec.get("metric_of") or {}
+    for label in own:
+        if label not in (curves := planned.spec["curves"]):
+            raise SettingError("figure.metric_of", label, f"must be one of the curves{nearest(label, curves)}")
     for one in planned.cells:
         known = measured_by(one.cell)
-        if metric not in known:
+        if (metric := own.get(one.label, planned.spec.get("metric"))) not in known:
             expected = f"is not recorded by {one.panel or planned.name}, {one.label}; recorded are {', '.join(known)}"
             raise SettingError("figure.metric", metric, expected + nearest(str(metric), known))
 

@@ -202,8 +202,10 @@ def handle(look: Look) -> "Line2D":
     return Line2D([], [], color=look.color, linewidth=1.3, **dash(look), **marker(look, 4.2))
 
 
-def save(figure: "Figure", stem: Path, provenance: Mapping[str, Any]) -> list[Path]:
-    """Write stem.png, stem.pdf and stem.svg; equal figures give equal bytes, without dates.
+def save(
+    figure: "Figure", stem: Path, provenance: Mapping[str, Any], kinds: Collection[str] = ("png", "pdf", "svg")
+) -> list[Path]:
+    """Write stem.png, stem.pdf and stem.svg, or some `kinds` of these; equal figures give equal bytes, without dates.
 
     `provenance` (what JSON can hold) is embedded in each file: PNG and SVG Description, PDF Subject. A file
     appears complete or not at all.
@@ -216,9 +218,9 @@ def save(figure: "Figure", stem: Path, provenance: Mapping[str, Any]) -> list[Pa
     }
     pictures: dict[Path, bytes] = {}
     with context():
-        for kind, fields in metadata.items():
+        for kind in kinds:
             buffer = BytesIO()
-            figure.savefig(buffer, format=kind, dpi=DPI, metadata=fields)
+            figure.savefig(buffer, format=kind, dpi=DPI, metadata=metadata[kind])
             pictures[stem.with_name(f"{stem.name}.{kind}")] = buffer.getvalue()
     for path, content in pictures.items():
         write_whole(path, content)

@@ -12,11 +12,13 @@ from typing import Any
 import numpy as np
 from markupsafe import Markup
 
+from mqlearn.analysis import axis as axes
 from mqlearn.analysis.figures import error_curves, heat_map, make, style
 from mqlearn.analysis.figures.error_curves import Curve, Panel
 from mqlearn.analysis.report.markup import number, plain, render
 from mqlearn.analysis.report.subjects import Subject, by_panel
 from mqlearn.analysis.statistics.intervals import mean_interval
+from mqlearn.errors import SettingError
 from mqlearn.experiments.plan import Plan, PlannedCell
 from mqlearn.experiments.settings import identity
 from mqlearn.experiments.settings.cell import Cell
@@ -27,31 +29,32 @@ _COLUMNS = 6  # checkpoints in the table of a figure
 _CURVES = 14  # of a panel: beyond, they are a map of colours, a row each
 
 
-def of(some: Sequence[Subject], plan: Plan | None = None) -> tuple[Markup, dict[str, np.ndarray]]:
-    """The section, and the numbers that its figures show. What a plan has is drawn as it says."""
-    figures, numbers = [], {}
+def of(
+    some: Sequence[Subject], plan: Plan | None = None, axis: str = "iterations"
+) -> tuple[Markup, dict[str, np.ndarray]]:
+    """The section, and the numbers that its figures show, on an axis. What a plan has is drawn as it says."""
     planned = [] if plan is None else _planned(some, plan)
     done = {one.run.digest for _, one in planned}
-    chosen = _chosen([one for one in some if one.run.digest not in done])
-    todo: list[tuple[str, list[Subject], Any]] = []
+    todo: list[tuple[list[str], list[Subject], Any]] = []  # metrics, runs, picture with its numbers
     if planned and plan is not None:
-        metric = plan.spec.get("metric", "")
-        module = make.module_of(plan.spec)
-        finished = [one.run for _, one in planned]
-        drawing = module.from_runs([cell for cell, _ in planned], finished, plan.spec, "ci95")
-        todo.append((metric, [one for _, one in planned], drawing))
-    todo += [(metric, members, _drawn(metric, members)) for metric, members in chosen.items()]
-    for i, (metric, members, (drawn, data)) in enumerate(todo):
-        numbers |= {f"{i} | {metric} | {name}": array for name, array in data.items()}
-        shown = list(dict.fromkeys(_rows(metric, members)))
-        title = " and ".join(shown) if metric else ", ".join(shown)
+        spec, members = plan.spec | {"axis": axis}, [one for _, one in planned]
+        cells = [cell for cell, _ in planned]
+        drawing = make.module_of(spec).from_runs(cells, [one.run for one in members], spec, "ci95")
+        own = [str(metric) for metric in (plan.spec.get("metric_of") or {}).values()]
+        todo.append(([*_rows(str(spec.get("metric", "")), members), *own], members, drawing))
+    chosen = _chosen([one for one in some if one.run.digest not in done])
+    todo += [(_rows(metric, members), members, _drawn(metric, members, axis)) for metric, members in chosen.items()]
+    figures, numbers = [], {}
+    for i, (metrics, members, (drawn, data)) in enumerate(todo):
+        numbers |= {f"{i} | {metrics[0]} | {name}": array for name, array in data.items()}
+        shown = list(dict.fromkeys(metrics))
         drawn_runs = min(len(members), heat_map.MOST)
         figures.append(
             {
                 "picture": Markup(_svg(drawn, f"f{i}-")),
-                "caption": f"Figure {i + 1}. {title}: " + "; ".join(by_panel(members)) + ".",
+                "caption": f"Figure {i + 1}. {', '.join(shown)}: " + "; ".join(by_panel(members)) + ".",
                 "left": f"Drawn are {drawn_runs} of {len(members)} runs." if drawn_runs < len(members) else "",
-                "numbers": [_numbers(name, members) for name in shown],
+                "numbers": [_numbers(name, members, axis) for name in shown],
             }
         )
     return render("figures.html", figures=figures), numbers
@@ -74,11 +77,23 @@ def finals(some: Sequence[Subject]) -> Markup:
         names = list(dict.fromkeys(name for one in members for name in one.run.curves if name not in AXES))
         rows = [[one.label, _seeds(one.run), *[_final(one.run, name) for name in names]] for one in members]
         ks = sorted({int(one.run.curves["iteration"][-1]) for one in members})
-        caption = (
-            f"{panel}: mean and 95 % interval of the mean over the finite seeds, at k = {', '.join(map(number, ks))}"
-        )
+        samples = sorted({int(found[-1]) for one in members if (found := _samples(one.run)) is not None})
+        caption = f"{panel}: mean and 95 % interval of the mean over the finite seeds, at k = {_listed(ks)}"
+        caption += f" ({_listed(samples)} samples)" if samples else ""
         blocks.append({"head": ("run", "seeds finite", *names), "rows": rows, "caption": caption})
     return render("results.html", blocks=blocks)
+
+
+def _listed(numbers: Sequence[int]) -> str:
+    return ", ".join(map(number, numbers))
+
+
+def _samples(run: Run) -> np.ndarray | None:
+    """The checkpoints of a run in samples; None where they are not known."""
+    try:
+        return axes.positions(run, "samples")
+    except SettingError:
+        return None
 
 
 def _seeds(run: Run) -> str:
@@ -126,21 +141,21 @@ def _rows(metric: str, members: Sequence[Subject]) -> list[str]:
     return [name for name in ROWS if any(name in one.run.curves for one in members)]
 
 
-def _drawn(metric: str, members: Sequence[Subject]) -> tuple[Any, dict[str, np.ndarray]]:
+def _drawn(metric: str, members: Sequence[Subject], axis: str) -> tuple[Any, dict[str, np.ndarray]]:
     """The picture, drawn by the modules of the paper's figures, and its numbers."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph .* missing")  # names of users hold any character
         if not metric:
             module = make.module_of({"module": "mqlearn.analysis.figures.learning_curves"})
             planned = [PlannedCell.of(_cell(one), _typeset(one.panel), _typeset(one.label)) for one in members]
-            return module.from_runs(planned, [one.run for one in members], {}, "ci95")
+            return module.from_runs(planned, [one.run for one in members], {"axis": axis}, "ci95")
         panels = [
-            Panel(_typeset(panel), [_curve(one, metric) for one in rivals])
+            Panel(_typeset(panel), [_curve(one, metric, axis) for one in rivals])
             for panel, rivals in by_panel(members[: heat_map.MOST]).items()
         ]
         if max(len(panel.curves) for panel in panels) > _CURVES:
-            return heat_map.draw(panels, metric=metric), error_curves.data(panels)
-        return error_curves.draw(panels, metric=metric), error_curves.data(panels)
+            return heat_map.draw(panels, metric=metric, axis=axis), error_curves.data(panels, axis=axis)
+        return error_curves.draw(panels, metric=metric, axis=axis), error_curves.data(panels, axis=axis)
 
 
 def _cell(one: Subject) -> Cell:
@@ -148,11 +163,11 @@ def _cell(one: Subject) -> Cell:
     return one.cell
 
 
-def _curve(one: Subject, metric: str) -> Curve:
+def _curve(one: Subject, metric: str, axis: str) -> Curve:
     family = str(one.run.settings["algorithm"].get("name"))
     short = one.label if len(one.label) <= 14 else ""
-    iteration, values = one.run.curves["iteration"], one.run.curves[metric]
-    return Curve(_typeset(one.label), iteration, values, one.run.diverged, family, _typeset(short))
+    names = {"label": _typeset(one.label), "family": family, "short": _typeset(short)}
+    return error_curves.curve_of(one.run, one.run.curves[metric], axis, **names)
 
 
 def _typeset(text: str) -> str:
@@ -180,18 +195,24 @@ def _svg(figure: Any, prefix: str) -> str:
     return re.sub(r"<svg ", '<svg aria-hidden="true" focusable="false" ', text, count=1)
 
 
-def _numbers(metric: str, members: Sequence[Subject]) -> dict[str, Any]:
-    """The figure's numbers at a few checkpoints, and a file of all of them."""
+def _numbers(metric: str, members: Sequence[Subject], axis: str) -> dict[str, Any]:
+    """The figure's numbers at a few checkpoints, and a file of all of them.
+
+    In samples, where the checkpoints of rules differ: of each run at its last one up to there.
+    """
     blocks = []
     for panel, rivals in by_panel([one for one in members if metric in one.run.curves]).items():
-        ks = _few(np.unique(np.concatenate([one.run.curves["iteration"] for one in rivals])))
+        places = [axes.positions(one.run, axis) for one in rivals]
+        every = np.unique(np.concatenate(places))
+        ks = _few(every if axis == "iterations" else every[every <= min(own[-1] for own in places)])
         rows = []
-        for one in rivals:
+        for one, own in zip(rivals, places, strict=True):
             interval = mean_interval(one.run.curves[metric])
-            where = {int(k): i for i, k in enumerate(one.run.curves["iteration"])}
-            cells = [_interval(interval, where[k], one.run.settings["n_seeds"]) if k in where else "–" for k in ks]
-            rows.append([one.label, *cells])
-        head = ("run", *[f"k = {number(k)}" for k in ks])
+            columns = np.searchsorted(own, ks, side="right") - 1
+            there = [axis == "samples" or own[column] == k for column, k in zip(columns, ks, strict=True)]
+            cells = [_interval(interval, int(column), one.run.settings["n_seeds"]) for column in columns]
+            rows.append([one.label, *(cell if ok else "–" for cell, ok in zip(cells, there, strict=True))])
+        head = ("run", *[axes.words(axis, number(k)) for k in ks])
         blocks.append({"head": head, "rows": rows, "caption": f"{metric}, {panel}"})
     return {"metric": metric, "blocks": blocks, "file": _csv(metric, members), "name": f"{plain(metric)}.csv"}
 
@@ -209,12 +230,13 @@ def _few(iteration: np.ndarray) -> list[int]:
 def _csv(metric: str, members: Sequence[Subject]) -> str:
     file = io.StringIO()
     writer = csv.writer(file, lineterminator="\n")
-    writer.writerow(["panel", "run", "digest", "k", "mean", "low", "high", "n_finite"])
+    writer.writerow(["panel", "run", "digest", "k", "samples", "mean", "low", "high", "n_finite"])
     for one in members:
         if metric in one.run.curves:
+            ks, samples = one.run.curves["iteration"].tolist(), _samples(one.run)
+            where = zip(ks, [""] * len(ks) if samples is None else samples.tolist(), strict=True)
             columns = zip(*mean_interval(one.run.curves[metric]), strict=True)
-            for k, (mean, low, high, n) in zip(one.run.curves["iteration"].tolist(), columns, strict=True):
-                writer.writerow(
-                    [one.panel, one.label, one.run.digest[:16], k, float(mean), float(low), float(high), int(n)]
-                )
+            for place, (mean, low, high, n) in zip(where, columns, strict=True):
+                names = (one.panel, one.label, one.run.digest[:16])
+                writer.writerow([*names, *place, float(mean), float(low), float(high), int(n)])
     return "data:text/csv;base64," + base64.b64encode(file.getvalue().encode("utf-8", "replace")).decode()

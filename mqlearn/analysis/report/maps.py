@@ -62,7 +62,9 @@ def visits(some: Sequence[Subject]) -> Markup:
         notes.append(f"There are no counts of visits{who}: {every}.")
     if any(one is None for one in maps):
         notes.append("Visits of environments without a map are not drawn.")
-    return render("visits.html", figures=[one for one in maps if one is not None], notes=notes)
+    return render(
+        "maps.html", id="visits", title="Visits", figures=[one for one in maps if one is not None], notes=notes
+    )
 
 
 def _by_model(some: Sequence[Subject]) -> list[list[Subject]]:
@@ -110,13 +112,11 @@ def _optimum(mdp: FiniteMDP) -> dict[str, Any] | None:
     low, high = float(np.nanmin(value)), float(np.nanmax(value))
     log = low > 0 and high > 30 * low  # else most of the map would have one colour
     place = grid.levels(value, low, high, log=log)
-    figures = [_figure(mdp, value, place, "V*, the value of each state under the best actions", arrows=best.q)]
+    figures = [figure(mdp, value, place, "V*, the value of each state under the best actions", arrows=best.q)]
     names = grid.directions(mdp)
     if names and mdp.n_states <= grid.LARGE:
         q = np.where(mdp.counted, best.q, np.nan)
-        figures.append(
-            _figure(mdp, q, grid.levels(q, low, high, log=log), "Q*, the value of each action: its triangle")
-        )
+        figures.append(figure(mdp, q, grid.levels(q, low, high, log=log), "Q*, the value of each action: its triangle"))
     rows = [
         [str(x), number(float(best.v[x]), 6), *[number(float(q), 6) if ok else "–" for q, ok in zip(*row, strict=True)]]
         for x, row in enumerate(zip(best.q, mdp.counted, strict=True))
@@ -124,22 +124,31 @@ def _optimum(mdp: FiniteMDP) -> dict[str, Any] | None:
     ]
     return {
         "figures": figures,
-        "ramp": _ramp(low, high, log=log, floor=log),
+        "ramp": ramp(low, high, log=log, floor=log),
         "head": ("state", "V*", *(names or range(mdp.n_actions))),
         "rows": rows if mdp.n_states <= grid.LARGE else [],
     }
 
 
-def _figure(
-    mdp: FiniteMDP, values: np.ndarray, place: np.ndarray, caption: str, *, arrows: np.ndarray | None = None
+def figure(
+    mdp: FiniteMDP,
+    values: np.ndarray,
+    place: np.ndarray,
+    caption: str,
+    *,
+    arrows: np.ndarray | None = None,
+    ramp: dict[str, str] | None = None,
 ) -> dict[str, Any]:
-    """One map with its caption: shapes, or an image of pixels where it is large."""
+    """One map with its caption: shapes, or an image of pixels where it is large.
+
+    arrows: (S, A), the largest of each state are drawn.   ramp: its own legend of colours.
+    """
     drawn = _map(mdp, values, place, caption)
     if arrows is not None and mdp.n_states <= grid.LARGE and grid.directions(mdp):
         near = np.where(mdp.counted, arrows, -np.inf)
         best = mdp.counted & (near >= near.max(axis=1, keepdims=True) * (1 - 1e-9))
         drawn["shapes"] += grid.arrows(mdp, best, place)
-    return {"map": drawn, "caption": caption, "ramp": None}
+    return {"map": drawn, "caption": caption, "ramp": ramp}
 
 
 def _map(mdp: FiniteMDP, values: np.ndarray, place: np.ndarray, label: str) -> dict[str, Any]:
@@ -168,7 +177,8 @@ def _short(value: float) -> str:
     return text.replace("0.", ".", 1) if text.startswith(("0.", "-0.")) and len(text) > 3 else text
 
 
-def _ramp(low: float, high: float, *, log: bool = False, floor: bool = False) -> dict[str, str]:
+def ramp(low: float, high: float, *, log: bool = False, floor: bool = False) -> dict[str, str]:
+    """The legend of colours; floor: the lowest stands for all below it too."""
     return {
         "low": f"{'≤ ' if floor else ''}{number(low, 3)}",
         "high": number(high, 3),
@@ -227,7 +237,7 @@ def _slider(members: Sequence[Subject], key: str, budget: int) -> dict[str, Any]
     ]
     return {
         "key": key, "k": number(iteration[-1]), "last": len(iteration) - 1, "actions": "actions" in kinds,
-        "ramp": _ramp(low, high, log=True, floor=True), "figures": figures, "data": Markup(script_json(record)),
+        "ramp": ramp(low, high, log=True, floor=True), "figures": figures, "data": Markup(script_json(record)),
         "about": "One pixel a state, largest error over its actions; grey: no value." if large else about,
         "head": ("state", *[one.label for one in members]), "rows": [] if large else rows,
         "left": f"Left out, so that this file stays small: {'; '.join(one.label for one in left)}." if left else "",
@@ -277,7 +287,7 @@ def _visited(members: Sequence[Subject]) -> dict[str, Any] | None:
     who = "; ".join(dict.fromkeys(one.label for one in members))
     caption = f"{members[0].panel}: {who}"
     drawn = _map(mdp, count, place, f"Visits of each state, {caption}")
-    return {"map": drawn, "caption": caption, "ramp": _ramp(1.0, high, log=True, floor=True)}
+    return {"map": drawn, "caption": caption, "ramp": ramp(1.0, high, log=True, floor=True)}
 
 
 def script_json(value: Any) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 from markupsafe import Markup
 
 from mqlearn.analysis.figures import reference
-from mqlearn.analysis.report import curves, equations, maps, theory, verdicts
+from mqlearn.analysis.report import curves, equations, maps, policies, theory, verdicts
 from mqlearn.analysis.report.markup import number, render
 from mqlearn.analysis.report.subjects import Subject, by_panel, differing, scientific
 from mqlearn.experiments.plan import Plan
@@ -21,8 +21,8 @@ _HERE = Path(__file__).resolve().parent
 _PLACES = (
     ("verdict", "Verdict"), ("figures", "Figures"), ("results", "Last values"), ("theory", "Theory"),
     ("troubles", "Diverged and failed"), ("settings", "Settings"), ("environments", "Environments"),
-    ("errors", "Error maps"), ("visits", "Visits"), ("equations", "Equations"), ("versions", "Versions"),
-    ("reproduce", "Reproduce"),
+    ("errors", "Error maps"), ("visits", "Visits"), ("policies", "Greedy policies"), ("equations", "Equations"),
+    ("versions", "Versions"), ("reproduce", "Reproduce"),
 )  # fmt: skip
 
 
@@ -37,14 +37,15 @@ def build(
     failed: Sequence[Run] = (),
     notes: Sequence[str] = (),
     plan: Plan | None = None,
+    axis: str = "iterations",
 ) -> str:
     """The page on some runs; equal runs and equal answers give equal bytes.
 
     answers: verdicts as plain dicts (see `verdicts`), or none and the `reason`.   command: what makes this page.
     failed: runs that did not end well, told but not counted.   notes: what else the reader must know of the selection.
-    plan: of the experiment, for labels and panels of its figure.
+    plan: of the experiment, for labels and panels of its figure.   axis: of figures and their numbers.
     """
-    figures, numbers = curves.of(some, plan)
+    figures, numbers = curves.of(some, plan, axis)
     varied, shared = differing(some)
     record = {
         "report": name,
@@ -64,6 +65,7 @@ def build(
         maps.environments(some),
         maps.errors(some),
         maps.visits(some),
+        policies.of(some),
         equations.of(some),
         _versions(some),
         _commands(name, some, command),

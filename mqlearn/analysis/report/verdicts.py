@@ -9,7 +9,8 @@ from typing import Any
 
 from markupsafe import Markup
 
-from mqlearn.analysis.comparison.tables import unbeaten
+from mqlearn.analysis import axis as axes
+from mqlearn.analysis.comparison.wording import unbeaten
 from mqlearn.analysis.report.markup import number, render
 from mqlearn.errors import SettingError
 
@@ -144,4 +145,7 @@ def _row(one: Mapping[str, Any]) -> list[Any]:
 def _caption(first: Mapping[str, Any]) -> str:
     keys = ("effect_kind", "interval", "test", "correction")
     about = [str(first[key]).replace("_", " ") for key in keys if first.get(key)]
-    return f"Summary: {first.get('summary', 'error')}." + (f" {'; '.join(about)}." if about else "")
+    where = "" if first.get("at") is None else axes.words(first.get("axis", "iterations"), number(first["at"]))
+    return f"Summary: {first.get('summary', 'error')}{where and f' at {where}'}." + (
+        f" {'; '.join(about)}." if about else ""
+    )

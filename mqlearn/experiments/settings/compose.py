@@ -124,6 +124,9 @@ def plain(config: Any) -> dict[str, Any]:
         key: OmegaConf.to_container(value, resolve=True, throw_on_missing=True) if OmegaConf.is_config(value) else value
         for key, value in content.items()
     }
+    node = settings.get("algorithm")
+    if isinstance(node, dict):
+        node.pop("tuning", None)  # of its yaml, for suites: no setting of a run
     for group, choice in _choices(config).items():  # the yaml of a user's own choice may leave its name out
         node = settings.get(group)
         if isinstance(node, dict) and "_target_" in node and "name" not in node:

@@ -17,6 +17,8 @@ from mqlearn.errors import SettingError, SettingErrors, nearest, user_code
 from mqlearn.experiments.settings import old_names, targets
 from mqlearn.experiments.settings import plugins as user_modules
 
+_OPTIONS = ("averaged", "batch", "compiled")  # what any algorithm can be asked for
+
 
 def make(group: str, node: Any, plugins: Mapping[str, Any], more: Mapping[str, Any] | None = None) -> Any:
     """Call the _target_ of a group's node with its other entries (but `name`), and with `more` as far as it takes it.
@@ -27,7 +29,7 @@ def make(group: str, node: Any, plugins: Mapping[str, Any], more: Mapping[str, A
     if not isinstance(node, dict) or "_target_" not in node:
         raise SettingError(group, node, "must be chosen from its config group, or be a mapping with _target_")
     more = more or {}
-    options = {key: node.pop(key) for key in ("averaged", "batch") if key in node} if group == "algorithm" else {}
+    options = {key: node.pop(key) for key in _OPTIONS if key in node} if group == "algorithm" else {}
     now = old_names.successor(node)
     node.clear()
     node.update(now)
@@ -81,8 +83,24 @@ def _with_options(rule: Any, node: dict[str, Any], options: Mapping[str, Any]) -
     batch = whole("algorithm.batch", options.get("batch", 1), 1, of="draws", written=True)
     average = switch("algorithm.averaged", options.get("averaged", False))
     node |= {key: value for key, value in {"averaged": average, "batch": batch}.items() if key in options}
+    if "compiled" in options:
+        rule = _compiled_or_not(rule, node, switch("algorithm.compiled", options["compiled"]))
     rule = minibatch(rule, batch)
     return averaged(rule) if average else rule
+
+
+def _compiled_or_not(rule: Any, node: dict[str, Any], compiled: bool) -> Any:
+    """A rule whose step runs compiled or as Python; written into its node where that changes a number."""
+    from mqlearn.algorithms import Stateful
+    from mqlearn.algorithms.rule import changed
+    from mqlearn.learning.stateful.source import inexact
+
+    if not isinstance(rule, Stateful):
+        expected = f"is a setting of rules with state of their own, and {type(rule).__name__} has four numbers"
+        raise SettingError("algorithm.compiled", compiled, expected)
+    if compiled != rule.compiled and inexact(rule):
+        node["compiled"] = compiled
+    return changed(rule, compiled=compiled)
 
 
 def metrics(node: Any, plugins: Mapping[str, Any]) -> dict[str, Any]:

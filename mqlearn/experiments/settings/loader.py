@@ -11,7 +11,7 @@ from mqlearn.errors import SettingError
 from mqlearn.paths import CONF
 
 # Settings of every algorithm, whether its yaml writes them or not.
-OPTIONS = ("algorithm.averaged", "algorithm.batch")
+OPTIONS = ("algorithm.averaged", "algorithm.batch", "algorithm.compiled")
 
 
 def composing_once(loader: Any, folder: Path | None) -> Any:

@@ -47,13 +47,22 @@ def described(step_size: Any, rule: str) -> dict[str, Any]:
         expected = f"must be chosen: settings cannot describe the {kind.__name__} that {rule} has of its own"
         raise SettingError("step_size", NAME, expected)
     ours = targets.location("step_size", f"{kind.__module__}.{kind.__name__}") is not None
-    label = re.sub("(?<=[a-z])(?=[A-Z])", "_", kind.__name__).lower()
     fields = {field.name: getattr(step_size, field.name) for field in dataclasses.fields(kind)}
     return {
         "_target_": f"{'mqlearn' if ours else kind.__module__}.{kind.__name__}",
-        "name": label,
+        "name": label(kind.__name__),
         **{key: described(value, rule) if callable(value) else _plain(value) for key, value in fields.items()},
     }
+
+
+def changed(step_size: Any, values: dict[str, float]) -> Any:
+    """The same step size with other values of some of its settings."""
+    return dataclasses.replace(step_size, **values)
+
+
+def label(name: str) -> str:
+    """The name of a class as a choice of a group has it: RescaledLinear is rescaled_linear."""
+    return re.sub("(?<=[a-z])(?=[A-Z])", "_", name).lower()
 
 
 def _plain(value: Any) -> Any:

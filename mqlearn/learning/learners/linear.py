@@ -19,7 +19,8 @@ class Linear:
 
     previous_gradient: "stored", g_{k-1} of the old sample and parameter, as printed, or "same_sample", g at
     theta_{k-1} on the current sample.   first_gradient: g_{-1} is "same" as g_0, or "zero".   projection: radius of
-    the ball that theta is kept in (Assumption 3), None for none; it costs O(d) an iteration.
+    the ball that theta is kept in (Assumption 3), None for none; it costs O(d) an iteration. Of a rule with state of
+    its own, each table that the estimate is made of is kept in it.
 
     Raises SettingError for values that are not admissible.
     """

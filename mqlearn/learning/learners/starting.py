@@ -15,7 +15,8 @@ from mqlearn.learning.learners.linear import Linear, LinearLearner, OwnChainLine
 from mqlearn.learning.learners.synchronous import SynchronousTable
 from mqlearn.learning.recorded import Recorded, RecordedSamples
 from mqlearn.learning.sampling import Sampling, Synchronous
-from mqlearn.learning.stateful.learners import ChainStateful, SharedStateful, SynchronousStateful
+from mqlearn.learning.stateful.learners import ChainStateful, SharedStateful
+from mqlearn.learning.stateful.sweeps import SynchronousStateful
 from mqlearn.problems.feature_rows import Features
 from mqlearn.problems.mdp import FiniteMDP
 

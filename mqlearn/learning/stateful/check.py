@@ -18,9 +18,9 @@ from mqlearn.algorithms.stateful import MODES, Stateful
 from mqlearn.errors import SettingError, nearest
 from mqlearn.learning.recorded import Recorded
 from mqlearn.learning.sampling import Sampling, Synchronous
-from mqlearn.learning.stateful.expressions import Layout
 from mqlearn.learning.stateful.module import compiled_step
-from mqlearn.learning.stateful.plain import Pairs, Sweep, Transition
+from mqlearn.learning.stateful.plain import NoSecond, Pairs, Sweep, Transition, measured
+from mqlearn.learning.stateful.values import Layout
 from mqlearn.linear_solves import solve
 from mqlearn.problems.environments.simulator import Simulator
 from mqlearn.problems.mdp import FiniteMDP
@@ -62,9 +62,11 @@ def check_on(
     """Refuse a rule that cannot be run on a problem, in a mode, with so many seeds. Raises SettingError."""
     if isinstance(mdp, Simulator):
         check_simulated(rule)
-        return
     check_place(rule, sampling, features, linear)
-    check_memory(rule, len(mdp.pairs) if features is None else features.n_features, n_seeds)
+    if isinstance(mdp, Simulator) and isinstance(rule, Stateful):
+        _Trial(rule.at(mdp.discount), "linear", second=False).run()
+    n = features.n_features if features is not None else len(mdp.pairs)  # type: ignore  # a simulator has features
+    check_memory(rule, n, n_seeds)
 
 
 def check_place(rule: Rule | Stateful, sampling: Sampling, features: Any, linear: Any) -> None:
@@ -95,6 +97,11 @@ def check_place(rule: Rule | Stateful, sampling: Sampling, features: Any, linear
         raise SettingError("sampling", sampling.name, expected)
     if four and linear.projection is not None and features is not None:
         raise SettingError("linear.projection", linear.projection, "cannot be had with algorithm.batch")
+    if not four and linear.projection is not None and features is not None:
+        small = {key: np.asarray(value) for key, value in rule.init(np.zeros(_SIZES[0])).items()}
+        if not (names := measured(rule, small)) or any(small[key].shape != (_SIZES[0],) for key in names):
+            expected = f"cannot be had with {name}, whose estimate() is made of more than tables"
+            raise SettingError("linear.projection", linear.projection, expected)
     if not four and linear.previous_gradient != "stored":
         expected = f"has no meaning for {name}, which keeps in its state what it needs of the past"
         raise SettingError("linear.previous_gradient", linear.previous_gradient, expected)
@@ -120,12 +127,8 @@ def check_memory(rule: Rule | Stateful, n: int, n_seeds: int) -> None:
 
 
 def check_simulated(rule: Rule | Stateful) -> None:
-    """Refuse on a simulator what needs a model, or a loop of its own. Raises SettingError."""
-    rule = rule.rule if isinstance(rule, FourNumbers) else rule
+    """Refuse on a simulator what needs a model. Raises SettingError."""
     reason = "is not to be had on an environment without a model"
-    if isinstance(rule, Stateful):
-        expected = f"{reason}, where rules with state of their own have no form; take one of four numbers"
-        raise SettingError("algorithm", type(rule).__name__, expected)
     if rule.batch > 1:
         raise SettingError("algorithm.batch", rule.batch, f"{reason}: further successors cannot be drawn there")
     if rule.averaged:
@@ -153,10 +156,10 @@ def _check_numbers(rule: Stateful) -> None:
 
 
 class _Trial:
-    """Three iterations of one mode on the tiny model."""
+    """Three iterations of one mode on the tiny model. second: whether second successors can be drawn."""
 
-    def __init__(self, rule: Stateful, mode: str) -> None:
-        self.rule, self.mode, self.name = rule, mode, type(rule).__name__
+    def __init__(self, rule: Stateful, mode: str, second: bool = True) -> None:
+        self.rule, self.mode, self.name, self.second = rule, mode, type(rule).__name__, second
         self.pairs = Pairs(_OFFSETS, rule.discount, _PHI if mode == "linear" else None)
         self.size = _PHI.shape[1] if mode == "linear" else len(_PHI)
 
@@ -221,7 +224,8 @@ class _Trial:
         if self.mode == "synchronous":
             return Sweep(self.pairs, rewards, y, uniform, Sweep(self.pairs, rewards, again))
         pair = (3 * k + 1) % len(_PHI)
-        second = Transition(self.pairs, pair, rewards[pair], again[pair])
+        second: Any = Transition(self.pairs, pair, rewards[pair], again[pair])
+        second = second if self.second else NoSecond(self.name)
         return Transition(self.pairs, pair, rewards[pair], y[pair], uniform, second)
 
     def _check_state(self, z: SimpleNamespace, arrays: dict[str, np.ndarray], k: int) -> None:

@@ -1,67 +1,18 @@
-"""Expressions of a step as code for a loop, and the kinds of values.
-
-A step is rewritten for one seed and one iteration. Tables of the state are rows of one array `z`, so that a table that
-is chosen while it runs is the number of a row; other arrays keep their shape. Every value has a kind:
-
-number      one number
-table       a row of z, or a local array like one; its code says which
-pairs       synchronously what a verb gives, one number a pair; its code gives that of pair p
-vector      arithmetic with whole tables; its code gives entry p
-array       any other array, or what is not known
-
-What is `pairs` or `vector` is written into a loop over p, with no array in between.
-"""
+"""Expressions of a step as code for a loop."""
 
 import ast
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from mqlearn.learning.stateful.source import Step, of_module, own_function, solver
+from mqlearn.learning.stateful.values import ARRAY, NUMBER, PAIRS, TABLE, VECTOR, Layout, Value, is_all
 
-NUMBER, TABLE, PAIRS, VECTOR, ARRAY = "number", "table", "pairs", "vector", "array"
 _ENTRYWISE = {
     "abs", "absolute", "ceil", "exp", "expm1", "floor", "fmax", "fmin", "isfinite", "isnan", "log", "log1p", "maximum",
     "minimum", "power", "sign", "sqrt", "square", "tanh",
 }  # fmt: skip
 _REDUCED = {"all", "any", "argmax", "argmin", "dot", "max", "mean", "min", "prod", "sum"}
-
-
-@dataclass(frozen=True)
-class Value:
-    """A lowered expression. constant: whether its code holds no name, so that a test on it is decided at once."""
-
-    kind: str
-    code: str
-    constant: bool = False
-
-    @property
-    def row(self) -> bool:
-        """Whether the code is the number of a row of z."""
-        return self.code.isdigit() or self.code.startswith("t_")
-
-    def at(self, index: str) -> str:
-        """The code of entry `index` of a table."""
-        return f"z[{self.code}, {index}]" if self.row else f"{self.code}[{index}]"
-
-    @property
-    def entry(self) -> str:
-        """The code of entry p, or of the number."""
-        return self.at("p") if self.kind == TABLE else self.code
-
-    @property
-    def whole(self) -> str:
-        """The code of a table as an array."""
-        return f"z[{self.code}]" if self.kind == TABLE and self.row else self.code
-
-
-class Layout:
-    """Which arrays of a state lie in z as rows, `tables`, and how many axes the `others` have."""
-
-    def __init__(self, shapes: dict[str, tuple[int, ...]], n: int) -> None:
-        self.tables = [name for name, shape in shapes.items() if shape == (n,)]
-        self.others = {name: len(shape) for name, shape in shapes.items() if shape != (n,)}
 
 
 class Expressions:
@@ -336,13 +287,6 @@ class Expressions:
             return value.whole
         name = value.code.removesuffix("[p]")
         return name if name.isidentifier() else self.kept(value).code.removesuffix("[p]")
-
-
-def is_all(node: ast.expr) -> bool:
-    """Whether an index is [:] or [...]."""
-    if isinstance(node, ast.Constant):
-        return node.value is ...
-    return isinstance(node, ast.Slice) and node.lower is None and node.upper is None and node.step is None
 
 
 OPERATORS: dict[type, str] = {

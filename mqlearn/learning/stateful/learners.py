@@ -1,7 +1,6 @@
 """Learners of rules with state of their own: what is remembered of each seed, and how samples reach the step."""
 
-import copy
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from types import SimpleNamespace
 from typing import Any, Self
 
@@ -9,19 +8,17 @@ import numpy as np
 
 from mqlearn.algorithms.stateful import Stateful
 from mqlearn.learning.chains import Chain, Samples
-from mqlearn.learning.draw_tables import digits_of_words, outcome_tables
 from mqlearn.learning.initial import Initial, initial_values
 from mqlearn.learning.sources import FromSamples, OnChain
-from mqlearn.learning.stateful.expressions import Layout
 from mqlearn.learning.stateful.module import Compiled, compiled_step
-from mqlearn.learning.stateful.plain import Pairs, Sweep, Transition
+from mqlearn.learning.stateful.plain import Pairs, Transition, measured, project
+from mqlearn.learning.stateful.values import Layout
 from mqlearn.problems.mdp import FiniteMDP, table_of_pairs
 
-_COUNTERS = 256  # of random words that are made at a time
 _NO_FEATURES = np.zeros(1, np.uint32), np.zeros(1), np.uint64(1)
 
 
-class _StatefulLearner:
+class StatefulLearner:
     """State of L seeds, name -> (L, ...) float64. Abstract; the methods are those of `learners.Learner`.
 
     A compiled rule is run by the loop of `module`, any other by its own `step`: both from the same samples.
@@ -73,9 +70,17 @@ class _StatefulLearner:
     def tables(self) -> np.ndarray:
         return self._tables(self.rule.estimate)
 
+    @property
+    def _acts_on_its_own(self) -> bool:
+        return type(self.rule).acting is not Stateful.acting
+
     def acting_tables(self) -> np.ndarray | None:
-        own = type(self.rule).acting is not Stateful.acting
-        return self._tables(self.rule.acting) if own else None
+        return self._tables(self.rule.acting) if self._acts_on_its_own else None
+
+    @property
+    def theta_acting(self) -> np.ndarray | None:
+        """(L, d): the parameter whose greedy actions are taken; None for tables, and where that is `theta`."""
+        return self._of_all(self.rule.acting) if self.features is not None and self._acts_on_its_own else None
 
     @property
     def theta(self) -> np.ndarray | None:
@@ -114,77 +119,22 @@ class _StatefulLearner:
         """The numbers of each iteration: c."""
         return [SimpleNamespace(**dict(zip(self.names, row, strict=True))) for row in weights.tolist()]
 
-    def _copy_state(self, other: "_StatefulLearner") -> None:
+    def _copy_state(self, other: "StatefulLearner") -> None:
         other._hold(self.z.copy(), tuple(array.copy() for array in self.others))
 
     def _keep_state(self, mask: np.ndarray) -> None:
         self._hold(*(np.ascontiguousarray(self.z[mask]), tuple(np.ascontiguousarray(one[mask]) for one in self.others)))
 
     def _uniform(self, k: int, lane: int) -> np.ndarray | None:
-        """(4,) numbers in [0, 1) of iteration k, if the rule draws some of its own."""
-        kernels = _kernels()
-        if not self.rule.draws_own:
-            return None
-        return kernels.lane_words(k, 1, np.uint32(lane), self.seed, _stream("own"))[:, 0] / 2.0**32
+        return own_uniforms(self.rule, k, lane, self.seed)
 
 
-class SynchronousStateful(_StatefulLearner):
-    """Every iteration samples all pairs, with the words of `learners.SynchronousTable`."""
-
-    def __init__(
-        self, rule: Stateful, mdp: FiniteMDP, lanes: np.ndarray, seed: int, initial: Initial, mean_reward: bool
-    ) -> None:
-        super().__init__(rule, mdp, None, lanes, seed, initial)
-        self.lanes = lanes
-        self.model = sweep_model(mdp, mean_reward)
-        self.compiled = compiled_step(rule, "synchronous", self.layout, "sweeps") if rule.compiled else None
-
-    def chain_state(self) -> None:
-        return None
-
-    def advance(self, k: int, n: int, weights: np.ndarray) -> None:
-        self.k = k + n
-        if self.compiled is not None:
-            place = self.mdp.discount, k, n, self.lanes, self.seed
-            self.compiled(self.z, self.others, self.model, weights[:n], *place)
-            return
-        for row, lane in enumerate(self.lanes.tolist()):
-            z = self.of_seed(row)
-            for i, c in enumerate(self._numbers(weights[:n])):
-                self.rule.step(z, self._sample(k + i, lane), c)
-                self._sum(row)
-
-    def _sample(self, k: int, lane: int) -> Sweep:
-        y, r = self._draw(k, lane, "synchronous", 0)
-        drawn = [(y, r), *(self._draw(k, lane, "batch", draw) for draw in range(1, self.rule.batch))]
-        rewards = np.stack([r for _, r in drawn])
-        second = np.stack([self._draw(k, lane, "again", draw)[0] for draw in range(self.rule.batch)])
-        again = Sweep(self.pairs, rewards, second)
-        return Sweep(self.pairs, rewards, np.stack([y for y, _ in drawn]), self._uniform(k, lane), again)
-
-    def _draw(self, k: int, lane: int, stream: str, draw: int) -> tuple[np.ndarray, np.ndarray]:
-        """Successors and rewards (n,) of draw number `draw` of a stream."""
-        kernels = _kernels()
-        each = len(self.model.counters) // self.model.steps
-        y, r = np.empty(len(self.mdp.pairs), np.uint32), np.empty(len(self.mdp.pairs))
-        kernels.sweep_once(self.model, draw * each, k, np.uint32(lane), self.seed, _stream(stream), y, r)
-        return y, r
-
-    def copy(self) -> Self:
-        other = copy.copy(self)
-        self._copy_state(other)
-        return other
-
-    def keep(self, mask: np.ndarray) -> None:
-        self.lanes = self.lanes[mask]
-        self._keep_state(mask)
-
-
-class _OneTransition(_StatefulLearner):
+class _OneTransition(StatefulLearner):
     """One transition an iteration. Abstract."""
 
     chain: Chain
-    radius: float | None = None  # of the ball that the measured parameter is kept in
+    radius = np.inf  # of the ball
+    kept: Sequence[str] = ()  # in which these are kept, see `measured`
 
     def _compiled(self, source: str) -> Any:
         mode = "asynchronous" if self.features is None else "linear"
@@ -205,8 +155,8 @@ class _OneTransition(_StatefulLearner):
             transitions = self._transitions(k, lane, samples[row])
             for sample, c in zip(transitions, numbers, strict=True):
                 self.rule.step(z, sample, c)
-                if self.radius is not None:
-                    project(self.rule.estimate(z), self.radius)
+                for name in self.kept:
+                    project(getattr(z, name), self.radius)
                 self._sum(row)
 
     def _transitions(self, k: int, lane: int, samples: np.ndarray) -> Iterator[Transition]:
@@ -235,7 +185,8 @@ class ChainStateful(OnChain, _OneTransition):
     ) -> None:
         _OneTransition.__init__(self, rule, chain.mdp, features, chain.lanes, int(chain.seed), initial)
         self.chain = chain
-        self.radius = radius
+        if radius is not None:
+            self.radius, self.kept = float(radius), measured(rule, vars(self.of_seed(0)))
         self.greedy = chain.tables.behaviour == _kernels().EPSILON_GREEDY
         self.compiled = self._compiled("greedy chain" if self.greedy else "chain")
 
@@ -243,8 +194,7 @@ class ChainStateful(OnChain, _OneTransition):
         kernels, c = _kernels(), self.chain
         self.k = k + n
         if self.compiled is not None:
-            radius = np.inf if self.radius is None else float(self.radius)
-            moved = c.model, c.tables, c.walks, self._entries, radius
+            moved = c.model, c.tables, c.walks, self._entries, self.radius
             self.compiled(self.z, self.others, *moved, weights[:n], self.mdp.discount, k, n)
             return
         numbers = self._numbers(weights[:n])
@@ -309,36 +259,11 @@ class SharedStateful(FromSamples, _OneTransition):
         self._keep_state(mask)
 
 
-def project(theta: np.ndarray, radius: float) -> None:
-    """theta onto the ball of this radius, in place."""
-    norm = 0.0
-    for x in theta.tolist():
-        norm += x * x
-    if norm > radius * radius:
-        theta *= radius / np.sqrt(norm)
-
-
-def sweep_model(mdp: FiniteMDP, mean_reward: bool) -> Any:
-    """The model as `kernels.sweep` reads it, over the learned pairs."""
-    kernels = _kernels()
-    y, r, edges = outcome_tables(mdp, mean_reward)
-    reuse, base = digits_of_words(mdp)
-    reuse = max(1, reuse)
-    each = -(-len(y) // (4 * reuse))
-    n_groups = 4 * each
-    steps = max(1, _COUNTERS // each)
-    pairs = np.arange(n_groups * reuse).reshape(n_groups, reuse).T.reshape(-1)  # digit by digit
-    parts = [np.ascontiguousarray(part[np.minimum(pairs, len(y) - 1)].T) for part in (y, r, edges)]
-    return kernels.SweepModel(
-        mdp.pair_offsets.astype(np.uint64),
-        *parts,
-        place=np.argsort(pairs)[: len(y)].astype(np.uint32),
-        powers=np.array([pow(base, digit, 2**32) for digit in range(reuse)], np.uint32),
-        counters=np.tile(np.arange(each, dtype=np.uint64), steps),
-        ahead=np.repeat(np.arange(steps, dtype=np.uint64), each),
-        steps=steps,
-        alike=bool((r == r[:, :1]).all()),
-    )
+def own_uniforms(rule: Stateful, k: int, lane: int, seed: np.uint32) -> np.ndarray | None:
+    """(4,) numbers in [0, 1) of iteration k, if the rule draws some of its own."""
+    if not rule.draws_own:
+        return None
+    return _kernels().lane_words(k, 1, np.uint32(lane), seed, _stream("own"))[:, 0] / 2.0**32
 
 
 def _kernels() -> Any:

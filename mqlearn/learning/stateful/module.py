@@ -7,6 +7,7 @@ module, and leaves those of other rules as they are.
 import ast
 import functools
 import hashlib
+import inspect
 import linecache
 import re
 import sys
@@ -17,112 +18,17 @@ from typing import Any
 
 import numpy as np
 
+from mqlearn import linear_solves
 from mqlearn.algorithms.stateful import Stateful
 from mqlearn.errors import SettingError
-from mqlearn.learning.stateful.expressions import TABLE, VECTOR, Layout, Value
+from mqlearn.learning.stateful.loops import HEAD, LOOPS
+from mqlearn.learning.stateful.plain import measured
+from mqlearn.learning.stateful.point_verbs import BEYOND, KEPT, PointVerbs
 from mqlearn.learning.stateful.source import Step
+from mqlearn.learning.stateful.sweep_verbs import SweepVerbs
 from mqlearn.learning.stateful.text import Text
-from mqlearn.learning.stateful.verbs import BEYOND, KEPT, PointVerbs, SweepVerbs, written_by_verbs
-
-_HEAD = """\
-import math
-from pathlib import Path
-import numpy as np
-from mqlearn import linear_solves
-from mqlearn.jit import cache_folder, compiled
-from mqlearn.learning import kernels
-from mqlearn.learning.kernels.asynchronous import greedy_pair
-from mqlearn.learning.kernels.chain import Packed, chain_words, enter, leave, move, pack, read
-from mqlearn.learning.kernels.random import CHUNK, philox_steps
-from mqlearn.learning.kernels.successors import further_successors, sweep, sweep_once, sweep_words
-SYNCHRONOUS, AGAIN, BATCH, OWN = [np.uint32(kernels.STREAMS[name]) for name in ("synchronous", "again", "batch", "own")]
-kept = {"folder": cache_folder(Path(kernels.__file__))}
-"""
-
-# Loops of the modes. A line $NAME stands for lines that depend on the rule, at its own depth.
-_LOOPS = {
-    "sweeps": """\
-@compiled(**kept)
-def advance(z_all, others, fields, model, numbers, discount, k, n_all, lanes, seed):
-    n = z_all.shape[2]
-    offsets = model.offsets
-    n_states = offsets.shape[0] - 1
-    size = model.counters.shape[0]
-    each = size // model.steps
-    words = np.empty(4 * size, np.uint32)
-    successors, rewards, thresholds, powers, place = (
-        model.successors, model.rewards, model.thresholds, model.powers, model.place
-    )
-    chosen, paid = np.empty(successors.shape[1], np.uint32), np.empty(successors.shape[1])
-    $scratch
-    for lane in range(z_all.shape[0]):
-        z = z_all[lane]
-        $others
-        for done in range(0, n_all, model.steps):
-            length = min(model.steps, n_all - done)
-            sweep_words(model.counters, model.ahead, 0, k + done, lanes[lane], seed, SYNCHRONOUS, words)
-            $words
-            for i in range(length):
-                $draw
-                $numbers
-                $step
-                $average
-""",
-    "chain": """\
-@compiled(**kept)
-def advance(z_all, others, fields, model, chain, walks, features, radius, numbers, discount, k, n_all):
-    n = z_all.shape[2]
-    offsets = model.offsets
-    packed = pack(model)
-    columns, values, n_active = features
-    lanes, seed, streams = walks.lanes, walks.seed, walks.streams
-    words = np.empty((8, CHUNK), np.uint32)
-    $scratch
-    for done in range(0, n_all, CHUNK):
-        length = min(CHUNK, n_all - done)
-        for lane in range(z_all.shape[0]):
-            z = z_all[lane]
-            $others
-            state, buffer, visits = walks.states[lane], walks.buffers[lane], walks.visits[lane]
-            chain_words(chain, state, buffer, k + done, length, lanes[lane], seed, streams, words)
-            $words
-            walk = enter(state, buffer)
-            for i in range(length):
-                greedy = np.uint64(0)
-                $greedy
-                walk, sample = move(packed, chain, walk, buffer, visits, greedy, k + done + i, words, i)
-                pair, y, reward = read(sample, packed)
-                $draw
-                $numbers
-                $step
-                $project
-                $average
-                $named
-            leave(state, walk)
-""",
-    "samples": """\
-@compiled(**kept)
-def advance(z_all, others, fields, model, samples, features, numbers, discount, k, lanes, seed):
-    n = z_all.shape[2]
-    offsets, successors, rewards, _, shift = model
-    reading = Packed(offsets, successors, rewards, shift, (np.uint64(1) << shift) - np.uint64(1))
-    columns, values, n_active = features
-    $scratch
-    for done in range(0, samples.shape[1], CHUNK):
-        length = min(CHUNK, samples.shape[1] - done)
-        for lane in range(z_all.shape[0]):
-            z, drawn = z_all[lane], samples[lane]
-            $others
-            $words
-            for i in range(length):
-                pair, y, reward = read(drawn[done + i], reading)
-                $draw
-                $numbers
-                $step
-                $average
-                $named
-""",
-}
+from mqlearn.learning.stateful.values import TABLE, VECTOR, Layout, Value
+from mqlearn.learning.stateful.written import written_by_verbs
 
 
 def compiled_step(rule: Stateful, mode: str, layout: Layout, source: str) -> "Compiled":
@@ -141,7 +47,7 @@ def compiled_step(rule: Stateful, mode: str, layout: Layout, source: str) -> "Co
     text.block(step.body)
     parts = {
         "others": [f"m_{name} = others[{i}][lane]" for i, name in enumerate(layout.others)],
-        "numbers": [f"c_{name} = numbers[done + i, {i}]" for i, name in enumerate(rule.number_names)],
+        "numbers": [f"c_{name} = given[i, {i}]" for i, name in enumerate(rule.number_names)],
         "scratch": [f"f_{name} = fields[{i}]" for i, name in enumerate(text.fields)],
         "words": [],
         "draw": _sweep_draws(rule, verbs) if mode == "synchronous" else _further_draws(rule, verbs),
@@ -174,15 +80,16 @@ def compiled_step(rule: Stateful, mode: str, layout: Layout, source: str) -> "Co
         parts["greedy"] = _greedy(rule, layout, mode == "linear")
         scratch |= {"acting": "np.zeros(model.successors.shape[0])"}
     parts["scratch"] += [f"{name} = {made}" for name, made in scratch.items()]
-    return Compiled(*_filled(_LOOPS[source.removeprefix("greedy ")], parts, text), step, text.fields, lazy)
+    return Compiled(*_filled(LOOPS[source.removeprefix("greedy ")], parts, text), step, text.fields, lazy)
 
 
 def _filled(loop: str, parts: dict[str, list[str]], text: Text) -> tuple[str, dict[int, int]]:
     """The text of a module, and the lines of the user's file that its lines come from."""
-    lines: list[str] = list(_HEAD.splitlines())
+    lines: list[str] = list(HEAD.splitlines())
     for name in ("solve", "times"):
         if any(f"{name}(" in line for _, line, _ in text.lines):
-            lines.append(f"{name} = compiled(linear_solves.{name}, **kept)")
+            text_of_it = inspect.getsource(getattr(linear_solves, name))  # its text, so that an edit is another module
+            lines += ["@compiled(**kept)", *text_of_it.splitlines()]
     for helper in text.helpers.values():
         lines += ["@compiled(**kept)", *helper.splitlines()]
     places = {}
@@ -199,7 +106,17 @@ def _filled(loop: str, parts: dict[str, list[str]], text: Text) -> tuple[str, di
 
 def _arrays(layout: Layout, source: str) -> list[str]:
     own = ["drawn"] if source == "samples" else ["words"]
-    return ["z", "z_all", "offsets", "columns", "values", "numbers", *own, *(f"m_{name}" for name in layout.others)]
+    return [
+        "z",
+        "z_all",
+        "offsets",
+        "columns",
+        "values",
+        "numbers",
+        "given",
+        *own,
+        *(f"m_{name}" for name in layout.others),
+    ]
 
 
 def _sums(rule: Stateful, layout: Layout, lazy: list[int]) -> list[str]:
@@ -247,20 +164,20 @@ def _further_draws(rule: Stateful, verbs: Any) -> list[str]:
 
 
 def _projection(rule: Stateful, layout: Layout) -> list[str]:
-    """Statements that keep the measured parameter in its ball; none if it is a combination, which has no projection."""
-    value, _ = _formula(rule, "estimate", layout)
-    if value.kind != TABLE:
-        return []
-    return [
-        "if radius < np.inf:",
-        "    norm = 0.0",
-        "    for p in range(n):",
-        f"        norm += {value.entry} * {value.entry}",
-        "    if norm > radius * radius:",
-        "        shrink = radius / np.sqrt(norm)",
-        "        for p in range(n):",
-        f"            {value.entry} *= shrink",
-    ]
+    """Statements that keep each table that is measured in the ball."""
+    names = measured(rule, {name: np.zeros(shape) for name, shape in layout.shapes.items()})
+    lines: list[str] = []
+    for row in (layout.tables.index(name) for name in names if name in layout.tables):
+        lines += [
+            "    norm = 0.0",
+            "    for p in range(n):",
+            f"        norm += z[{row}, p] * z[{row}, p]",
+            "    if norm > radius * radius:",
+            "        shrink = radius / np.sqrt(norm)",
+            "        for p in range(n):",
+            f"            z[{row}, p] *= shrink",
+        ]
+    return ["if radius < np.inf:", *lines] if lines else []
 
 
 def _greedy(rule: Stateful, layout: Layout, linear: bool) -> list[str]:

@@ -4,11 +4,14 @@ Orders of addition are part of the meaning: active features from the first, draw
 from the first.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
+
+from mqlearn.algorithms.stateful import Stateful
+from mqlearn.errors import SettingError
 
 
 class Pairs:
@@ -104,6 +107,17 @@ class Transition:
             self._pairs.add_jacobian(matrix, self._pair, self._pairs.greedy(q, y), share * self.discount, share)
 
 
+class NoSecond:
+    """In the place of `again` where a second successor cannot be drawn: any verb of it raises SettingError."""
+
+    def __init__(self, rule: str) -> None:
+        self._rule = rule
+
+    def __getattr__(self, name: str) -> NoReturn:
+        expected = "reads s.again, a second successor, which an environment without a model cannot draw"
+        raise SettingError("algorithm", self._rule, expected)
+
+
 class Sweep:
     """One transition of every pair, (rewards (n,), y (n,)): verbs that give arrays over the pairs.
 
@@ -167,3 +181,27 @@ def _mean(draws: list[Any]) -> Any:
 def state_of(rule: Any, q0: np.ndarray) -> SimpleNamespace:
     """The state of one seed, as `step` and `estimate` read it: z.NAME."""
     return SimpleNamespace(**{name: np.array(value, dtype=np.float64) for name, value in rule.init(q0.copy()).items()})
+
+
+def measured(rule: Any, state: Mapping[str, np.ndarray]) -> list[str]:
+    """The names of the arrays of a state that `estimate` reads: what a projection keeps in its ball."""
+    if type(rule).estimate is Stateful.estimate:
+        return [next(iter(state))]
+    names: list[str] = []
+
+    class Read:
+        def __getattr__(self, name: str) -> np.ndarray:
+            names.append(name)
+            return state[name]
+
+    rule.estimate(Read())
+    return list(dict.fromkeys(names))
+
+
+def project(theta: np.ndarray, radius: float) -> None:
+    """theta onto the ball of this radius, in place."""
+    norm = 0.0
+    for x in theta.tolist():
+        norm += x * x
+    if norm > radius * radius:
+        theta *= radius / np.sqrt(norm)

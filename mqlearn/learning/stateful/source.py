@@ -93,6 +93,43 @@ def solver(value: Any) -> str | None:
     return next((name for name, function in _SOLVES.items() if value is function), None)
 
 
+# Functions, and verbs of a sample, whose bits a compiled step has from Python's: see `inexact`.
+_EXACT = {
+    "value", "best", "target", "add", "move", "add_best", "follow", "add_jacobian", "solve", "times", *_BUILT_IN,
+    "absolute", "all", "any", "argmax", "argmin", "ceil", "copy", "empty", "empty_like", "floor", "fmax", "fmin",
+    "full", "full_like", "isfinite", "isnan", "maximum", "minimum", "ones", "ones_like", "sign", "sqrt", "square",
+    "where", "zeros", "zeros_like",
+}  # fmt: skip
+_ROUNDED = (ast.Pow, ast.MatMult, ast.Mod, ast.FloorDiv)
+
+
+def inexact(rule: Stateful) -> bool:
+    """Whether the compiled and the plain form of a rule may differ, to 1e-12: by powers, exp, sums and the like."""
+    methods = [getattr(type(rule), name) for name in ("step", "estimate", "acting")]
+    return any(_inexact(inspect.unwrap(one), set()) for one in methods if one.__module__ != Stateful.__module__)
+
+
+def _inexact(function: FunctionType, seen: set[FunctionType]) -> bool:
+    seen.add(function)
+    text = own_function(function)
+    try:
+        nodes = list(ast.walk(ast.parse(text or "?")))
+    except SyntaxError:
+        return True  # who knows
+    if any(isinstance(node, ast.BinOp | ast.AugAssign) and isinstance(node.op, _ROUNDED) for node in nodes):
+        return True
+    names = _surroundings(function)
+    for node in nodes:
+        if isinstance(node, ast.Call):
+            called = names.get(node.func.id) if isinstance(node.func, ast.Name) else None
+            if isinstance(called, FunctionType) and solver(called) is None:
+                if called not in seen and _inexact(called, seen):
+                    return True
+            elif getattr(node.func, "attr", getattr(node.func, "id", None)) not in _EXACT:
+                return True
+    return False
+
+
 def own_function(value: Any) -> str | None:
     """The text of a user's own function; None for anything else."""
     if not isinstance(value, FunctionType):

@@ -2,17 +2,8 @@
 
 import ast
 
-from mqlearn.learning.stateful.expressions import (
-    ARRAY,
-    NUMBER,
-    OPERATORS,
-    PAIRS,
-    TABLE,
-    VECTOR,
-    Expressions,
-    Value,
-    is_all,
-)
+from mqlearn.learning.stateful.expressions import OPERATORS, Expressions
+from mqlearn.learning.stateful.values import ARRAY, NUMBER, PAIRS, TABLE, VECTOR, Value, is_all
 
 
 class Text(Expressions):

@@ -52,8 +52,7 @@ def frozen_lake(
     [False, False, False, True]
     """
     rows = map_rows(map)
-    label = map if isinstance(map, str) and map in MAPS else _describe(rows, "map")
-    return _lake(rows, label, discount, slippery, success_rate, rewards)
+    return _lake(rows, map_name(rows), discount, slippery, success_rate, rewards)
 
 
 def frozen_lake_random(
@@ -100,7 +99,7 @@ def frozen_lake_blocks(
     if repeat * max(len(small), len(small[0])) > _LARGEST:
         raise SettingError("env.repeat", repeat, f"the map would be larger than {_LARGEST} tiles a side")
     rows = tuple("".join(tile * repeat for tile in row) for row in small for _ in range(repeat))
-    return _lake(rows, _describe(rows, "blocks"), discount, slippery, success_rate, rewards, plain=0.8)
+    return _lake(rows, _described(rows, "blocks"), discount, slippery, success_rate, rewards, plain=0.8)
 
 
 def random_map(size: int, frozen: float, map_seed: int, *, max_tries: int = 10_000) -> tuple[str, ...]:
@@ -234,5 +233,10 @@ def _reward_schedule(rewards: object) -> list[float]:
     return schedule
 
 
-def _describe(rows: tuple[str, ...], kind: str) -> str:
+def map_name(rows: Sequence[str]) -> str:
+    """A short name of a map's rows: 4x4 or 8x8 for Gymnasium's own, else its size and a digest of its tiles."""
+    return next((name for name, own in MAPS.items() if own == tuple(rows)), _described(rows, "map"))
+
+
+def _described(rows: Sequence[str], kind: str) -> str:
     return f"{len(rows)}x{len(rows[0])} {kind} {hashlib.sha256(' '.join(rows).encode()).hexdigest()[:6]}"

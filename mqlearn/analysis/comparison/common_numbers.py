@@ -1,0 +1,60 @@
+"""Whether seed i of two runs met the same random numbers: then the runs are paired, seed by seed."""
+
+from collections.abc import Sequence
+
+from mqlearn.experiments.settings import identity
+from mqlearn.storage.runs import Run
+
+
+def pairing(a: Run, b: Run) -> tuple[bool, str]:
+    """Whether seed i of both runs met the same random numbers, and why, by their records."""
+    seeds, counts = [run.settings["seed"] for run in (a, b)], [run.settings["n_seeds"] for run in (a, b)]
+    if _streams(a) != _streams(b):
+        if _same_chain(a, b):
+            text = f"common random numbers (seed={seeds[0]}): the chain of a seed is the same in both"
+            what = "; replay draws from it" if "Replay" in (_target(a), _target(b)) else ""
+            return True, text + what + _common_seeds(counts)
+        if seeds[0] != seeds[1]:
+            return False, f"independent seeds (seed={seeds[0]} and seed={seeds[1]})"
+        if a.summary.get("numerics_version") != b.summary.get("numerics_version"):
+            return False, "not paired: other numerics versions"
+        return False, "not paired: other samples (the model or the sampling differs)"
+    text = f"common random numbers (seed={seeds[0]}, the same samples)"
+    if a.settings["sampling"].get("behaviour") == "epsilon_greedy":
+        text = f"common random numbers (seed={seeds[0]}): the uniform numbers are common, the trajectories are not"
+    return True, text + _common_seeds(counts)
+
+
+def _common_seeds(counts: Sequence[int]) -> str:
+    if counts[0] == counts[1]:
+        return ""
+    return f"; the first {min(counts)} seeds, which both have, of {counts[0]} and {counts[1]}"
+
+
+# What the chain of a seed depends on; how the samples are used (a buffer, a clock, rounds) is not among it.
+_CHAIN = ("behaviour", "start", "restart_probability", "time_limit")
+
+
+def _same_chain(a: Run, b: Run) -> bool:
+    """Whether every seed of both runs follows one trajectory, though the sampling of the runs differs.
+
+    It does not if the behaviour sees what is learned, or if a buffer is filled before iteration 0 or seldom.
+    """
+    for run in (a, b):
+        sampling = run.settings["sampling"]
+        own_pace = sampling.get("warm_up", 0) == 0 and sampling.get("draws", 1) == 1
+        if _target(run) not in ("Markovian", "Replay") or sampling.get("behaviour") == "epsilon_greedy" or not own_pace:
+            return False
+    return _streams(a, chain_only=True) == _streams(b, chain_only=True)
+
+
+def _streams(run: Run, *, chain_only: bool = False) -> str:
+    """What decides the random numbers of a seed, as a text; the sampling as its chain alone, if so asked."""
+    settings = run.settings
+    if chain_only:
+        settings = {**settings, "sampling": {name: settings["sampling"].get(name) for name in _CHAIN}}
+    return identity.streams_key(settings, run.summary.get("numerics_version"))
+
+
+def _target(run: Run) -> str:
+    return str(run.settings["sampling"].get("_target_")).rpartition(".")[2]

@@ -1,0 +1,72 @@
+"""Single runs as tables: the centres of their seeds, or their times, each with how many seeds are in it."""
+
+import math
+from collections.abc import Sequence
+from itertools import groupby
+
+import numpy as np
+
+from mqlearn.analysis import axis as axes
+from mqlearn.analysis.comparison.columns import aligned, wrapped
+from mqlearn.analysis.comparison.labels import Entry
+from mqlearn.analysis.comparison.seed_values import Question, gone_by, horizon, metric_of, summary_of
+from mqlearn.analysis.comparison.wording import asked, number
+from mqlearn.analysis.statistics.intervals import CENTRES, FEW, METHOD_NAMES, bootstrap_interval
+from mqlearn.analysis.statistics.survival import Times, median_time, times_to
+
+# What a narrow terminal leaves out, first to last.
+_DROP = ("interquartile mean", "median")
+
+
+def runs(entries: Sequence[Entry], question: Question, width: int | None = None) -> dict[str, str]:
+    """Block -> mean, median and interquartile mean of every run, with intervals over its finite seeds.
+
+    For times: how many seeds arrived, and the Kaplan-Meier median.
+    """
+    heads = {}
+    for block, members in groupby(entries, lambda entry: entry.block):
+        own = list(members)
+        metric = metric_of(question, *(entry.run for entry in own))
+        at = horizon(question, metric, *(entry.run for entry in own))
+        if question.is_ratio:
+            table = [["run", "arrived", "median time", "finite seeds"]]
+            table += [_times_of(entry, question, metric, at) for entry in own]
+            shown = "median by Kaplan-Meier"
+        else:
+            table = [["run", "mean", "median", "interquartile mean", "finite seeds"]]
+            table += [_centres_of(entry, question, metric, at) for entry in own]
+            shown = f"with {_interval_kinds(question)} over finite seeds"
+        lines, left = aligned(table, width, _DROP, ("run",))
+        told = f" (left out to fit: {', '.join(left)})" if left else ""
+        heads[block] = "\n".join([*wrapped(f"{asked(question, metric, at)}; runs, {shown}{told}:", width), *lines])
+    return heads
+
+
+def _interval_kinds(question: Question) -> str:
+    level = f"{100 * (1 - question.level):g} %"
+    if question.interval == "auto":
+        return f"{level} intervals, of means by t below {FEW} seeds, else BCa bootstrap,"
+    if question.interval == "t":
+        return f"{level} intervals, of means by t, else BCa bootstrap,"
+    return f"{level} {METHOD_NAMES[question.interval]} intervals"
+
+
+def _times_of(entry: Entry, question: Question, metric: str, at: int) -> list[str]:
+    position, curves = axes.positions(entry.run, question.axis), entry.run.curves[metric]
+    upto, gone = position <= at, gone_by(entry.run, at, question.axis)
+    times = times_to(position[upto], curves[:, upto], question.epsilon or 0)
+    times = Times(np.where(gone, at, times.time), times.observed & ~gone)
+    arrived = f"{times.observed.sum()} of {len(gone)}"
+    return [entry.label, arrived, number(median_time(times)), f"{len(gone) - gone.sum()} of {len(gone)}"]
+
+
+def _centres_of(entry: Entry, question: Question, metric: str, at: int) -> list[str]:
+    gone = gone_by(entry.run, at, question.axis)
+    values = np.where(gone, math.nan, summary_of(question, metric, at, entry.run))
+    cells = [entry.label]
+    for centre in CENTRES:
+        method = question.interval if centre == "mean" or question.interval == "percentile" else "bca"
+        found = bootstrap_interval(values, centre, method, 1 - question.level)
+        interval = "no interval" if math.isnan(found.low) else f"[{number(found.low)}, {number(found.high)}]"
+        cells.append(f"{number(found.value)} {interval}")
+    return [*cells, f"{len(gone) - gone.sum()} of {len(gone)}"]

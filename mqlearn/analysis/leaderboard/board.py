@@ -1,0 +1,285 @@
+"""The leaderboard of a suite as plain data: what `--json` writes, and what the tables and the page are made of.
+
+Rules stand in the order of their scores, tuned; equal inputs in another order give the same leaderboard.
+"""
+
+import math
+from collections.abc import Collection, Mapping, Sequence
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from mqlearn.analysis.leaderboard import aggregate, over_problems
+from mqlearn.analysis.leaderboard.aggregate import Resampled
+from mqlearn.experiments.suite.definition import BASELINE
+from mqlearn.experiments.suite.results import LEAGUES, Results
+from mqlearn.experiments.suite.scores import LEVELS, SCORES
+
+KINDS = ("ergodic", "absorbing", "deterministic", "noisy")
+PROFILE = np.linspace(-4, 2, 121)  # log10 of the error over the baseline's
+_FEW = 300  # resamples of the many pairs of rules on kinds of problems
+_AREA, _LAST = SCORES.index("area"), SCORES.index("last")
+_TUNED = LEAGUES.index("tuned")
+
+
+class _League:
+    """What is computed of all rules with one kind of setting, of areas (R, P, S): means (R, P), ranks, tests."""
+
+    def __init__(self, names: Sequence[str], areas: np.ndarray) -> None:
+        self.means = areas.mean(2)
+        self.ranks = aggregate.ranks(self.means)
+        self.tests = over_problems.compare(names, self.means) if areas.shape[1] > 1 else []
+
+
+def board(suite: str, every: Sequence[Results], own: Collection[str] = ()) -> dict[str, Any]:
+    """The leaderboard of results, which have the same rules; the baseline is among them. own: names to mark."""
+    names = sorted(every[0].entries)
+    scores = _scores(every, names)  # (R, league, score, P, S)
+    seeds = Resampled.of(len(every), scores.shape[-1])
+    base = scores[names.index(BASELINE), _TUNED, _AREA]
+    leagues = [_League(names, scores[:, league, _AREA]) for league in range(len(LEAGUES))]
+    rows = [
+        _row(every, names, r, league, scores, base, leagues[league], seeds)
+        for league in range(len(LEAGUES))
+        for r in range(len(names))
+    ]
+    for row in rows:
+        row["own"] = row["rule"] in own
+    rows.sort(key=lambda row: (row["setting"] != "tuned", _last_if_absent(row["score"]), row["rule"]))
+    tuned = leagues[_TUNED]
+    beaten = {test.a if test.better == test.b else test.b for test in tuned.tests if test.better}
+    return {
+        "suite": suite,
+        "baseline": BASELINE,
+        "n_seeds": scores.shape[-1],
+        "seeds": every[0].facts["seeds"],
+        "rules": rows,
+        "problems": [_problem(one, p, names, tuned.means) for p, one in enumerate(every)],
+        "tests": [_test(test, name) for name, league in zip(LEAGUES, leagues, strict=True) for test in league.tests],
+        "improvement": _improvement(names, aggregate.improvement(scores[:, _TUNED, _AREA], seeds)),
+        "unbeaten": [row["rule"] for row in rows if row["setting"] == "tuned" and row["rule"] not in beaten
+                     and row["score"] is not None],
+        "kinds": _kinds(every, names, scores[:, _TUNED, _AREA], base, seeds),
+        "not_run": {name: _reasons(every, name) for name in names if _reasons(every, name)},
+        "growth": _growth(every, names, scores),
+        "notes": _notes(every, scores.shape[-1], len(names)),
+    }  # fmt: skip
+
+
+def _scores(every: Sequence[Results], names: Sequence[str]) -> np.ndarray:
+    whole = [entry for one in every for entry in one.entries.values() if entry.reason is None]
+    shape = whole[0].scores.shape
+    found = np.full((len(names), len(every), *shape), np.nan)
+    for p, one in enumerate(every):
+        for r, name in enumerate(names):
+            if one.entries[name].reason is None:
+                found[r, p] = one.entries[name].scores
+    return np.moveaxis(found, 1, -2)
+
+
+def _row(
+    every: Sequence[Results],
+    names: Sequence[str],
+    r: int,
+    league: int,
+    scores: np.ndarray,
+    base: np.ndarray,
+    found: _League,
+    seeds: Resampled,
+) -> dict[str, Any]:
+    own = scores[r, league]
+    centre, low, high = aggregate.relative(own[_AREA], base, seeds)
+    better = [one for one in found.tests if one.better == names[r]]
+    worse = [one for one in found.tests if one.better and names[r] in (one.a, one.b) and one.better != names[r]]
+    ran = ~np.isnan(own[_AREA]).any(1)
+    same = names[r] == BASELINE and LEAGUES[league] == "tuned"
+    pair = aggregate.improvement(np.stack([own[_AREA], base]), seeds)
+    chance = [None if same or math.isnan(part[0, 1]) else float(part[0, 1]) for part in pair]
+    floors = np.array([one.facts["floor"] or np.nan for one in every])
+    with np.errstate(invalid="ignore"):
+        over_floor = own[_LAST].mean(1) / floors
+    return {
+        "rule": names[r],
+        "setting": LEAGUES[league],
+        "score": _factor(centre),
+        "low": _factor(low) if len(base[0]) > 1 else None,
+        "high": _factor(high) if len(base[0]) > 1 else None,
+        "rank": float(np.nanmean(found.ranks[r])) if ran.any() else None,
+        "improvement": dict(zip(("p", "low", "high"), chance, strict=True)),
+        "better_than": sorted(_other(one, names[r]) for one in better),
+        "worse_than": sorted(_other(one, names[r]) for one in worse),
+        "n_problems": int(ran.sum()),
+        "profile": aggregate.profile(own[_AREA], base, PROFILE).tolist(),
+        "reached": [float(np.isfinite(own[1 + i])[ran].mean()) if ran.any() else None for i in range(len(LEVELS))],
+        "problems": {
+            one.name: _cell(one, names[r], league, own[:, p], base[p], over_floor[p])
+            for p, one in enumerate(every)
+        },
+    }  # fmt: skip
+
+
+def _cell(one: Results, rule: str, league: int, own: np.ndarray, base: np.ndarray, over_floor: float) -> dict[str, Any]:
+    """A rule on a problem: own (4, S), base (S,)."""
+    entry = one.entries[rule]
+    if entry.reason is not None:
+        return {"reason": entry.reason}
+    reached = [float(np.median(own[1 + i])) for i in range(len(LEVELS))]
+    return {
+        "area": float(own[_AREA].mean()),
+        "score": _factor(float((own[_AREA] - base).mean())),
+        "to_10": _finite(reached[0]),
+        "to_1": _finite(reached[1]),
+        "reached_10": float(np.isfinite(own[1]).mean()),
+        "reached_1": float(np.isfinite(own[2]).mean()),
+        "last": _finite(float(own[_LAST].mean())),
+        "over_floor": _finite(float(over_floor)),
+        "iterations": entry.iterations,
+        "rule": list(entry.rule),
+        "setting": list(entry.settings[entry.chosen if league == _TUNED else 0]),
+        "curve": np.round(entry.curve[league].astype(float), 4).tolist(),
+    }
+
+
+def _problem(one: Results, p: int, names: Sequence[str], means: np.ndarray) -> dict[str, Any]:
+    order = sorted((float(means[r, p]), name) for r, name in enumerate(names) if not math.isnan(means[r, p]))
+    keys = ("kind", "kinds", "env", "discount", "reward", "sampling", "metric", "pairs", "budget", "floor", "overrides")
+    facts = {key: one.facts[key] for key in keys}
+    return {"problem": one.name, **facts, "order": [name for _, name in order]}
+
+
+def _test(test: over_problems.PairTest, setting: str) -> dict[str, Any]:
+    return {
+        "a": test.a, "b": test.b, "setting": setting, "problems": test.problems,
+        "difference": _finite(test.difference), "p": _finite(test.p), "p_holm": _finite(test.p_holm),
+        "better": test.better,
+    }  # fmt: skip
+
+
+def _improvement(names: Sequence[str], found: tuple[np.ndarray, ...]) -> dict[str, dict[str, Any]]:
+    """By rule and rival: the probability of improvement, tuned against tuned, with its interval."""
+    return {
+        a: {b: [_finite(float(part[i, j])) for part in found] for j, b in enumerate(names) if i != j}
+        for i, a in enumerate(names)
+    }
+
+
+def _reasons(every: Sequence[Results], name: str) -> dict[str, str]:
+    return {one.name: one.entries[name].reason or "" for one in every if one.entries[name].reason is not None}
+
+
+# --- kinds of problems --------------------------------------------------------------------------------------------
+
+
+def _kinds(
+    every: Sequence[Results], names: Sequence[str], areas: np.ndarray, base: np.ndarray, seeds: Resampled
+) -> dict[str, Any]:
+    """By kind: how many problems, the order of the rules there, and pairs whose order is the other way round elsewhere.
+
+    Such a pair differs in its interquartile mean, with an interval on either side of 0, on the problems of the kind and
+    on all others. Rules that miss a problem are left out and named.
+    """
+    whole = [r for r in range(len(names)) if not np.isnan(areas[r]).any()]
+    overall = {r: aggregate.centre(areas[r], base) for r in whole}
+    known: dict[bytes, list[tuple[int, int]]] = {}
+    found: dict[str, Any] = {}
+    for kind in KINDS:
+        inside = np.array([kind in one.facts["kinds"] for one in every])
+        if not inside.any():
+            continue
+        scores = {names[r]: aggregate.centre(areas[r, inside], base[inside]) for r in whole}
+        turned: list[tuple[int, int]] = []
+        if 2 <= inside.sum() <= len(every) - 2:
+            if (~inside).tobytes() in known:  # the kind of all the others, as deterministic of noisy
+                turned = [(j, i) for i, j in known[(~inside).tobytes()]]
+            else:
+                turned = _turned(areas, whole, inside, seeds)
+            known[inside.tobytes()] = turned
+            turned = sorted(turned, key=lambda pair: sorted(overall[r] for r in pair))
+        found[kind] = {
+            "problems": int(inside.sum()),
+            "order": sorted(scores, key=lambda name: (scores[name], name)),
+            "changed": [[names[i], names[j]] for i, j in turned],
+        }
+    return found
+
+
+def _turned(areas: np.ndarray, whole: Sequence[int], inside: np.ndarray, seeds: Resampled) -> list[tuple[int, int]]:
+    """Pairs of rules of which the first is surely better inside and the second surely better outside."""
+    parts = [(some, seeds.of_problems(some, _FEW)) for some in (inside, ~inside)]
+    found = []
+    for i, j in combinations(whole, 2):
+        centres = [aggregate.centre(areas[i, some], areas[j, some]) for some, _ in parts]
+        if centres[0] * centres[1] < 0:  # else not even the estimates disagree
+            (_, low, high), (_, low_outside, high_outside) = (
+                aggregate.relative(areas[i, some], areas[j, some], drawn) for some, drawn in parts
+            )
+            found += [(i, j)] if high < 0 < low_outside else [(j, i)] if high_outside < 0 < low else []
+    return found
+
+
+# --- growth with 1/(1 - discount) ---------------------------------------------------------------------------------
+
+
+def _growth(every: Sequence[Results], names: Sequence[str], scores: np.ndarray) -> list[dict[str, Any]]:
+    """For models at three discounts or more: samples to 10 % and 1 % as a power of 1/(1 - discount), with interval."""
+    models: dict[str, list[int]] = {}
+    for p, one in enumerate(every):
+        models.setdefault(one.facts["env"], []).append(p)
+    found = []
+    for model, places in models.items():
+        horizon = np.log([1 / (1 - every[p].facts["discount"]) for p in places])
+        if len(set(horizon.tolist())) < 3:
+            continue
+        seeds = Resampled.of(len(places), scores.shape[-1])
+        for r, name in enumerate(names):
+            for i, level in enumerate(LEVELS):
+                samples = scores[r, _TUNED, 1 + i][places]
+                reached = np.isfinite(samples).all(1)
+                told = {"model": model, "rule": name, "level": level, "discounts": int(reached.sum())}
+                if len(set(horizon[reached].tolist())) < 3:
+                    found.append(told | {"exponent": None, "low": None, "high": None})
+                    continue
+                away = horizon[reached] - horizon[reached].mean()
+                logs = np.log(samples[reached])
+                means = seeds.of_problems(reached).means(logs)
+                low, high = aggregate.interval(means @ away / (away @ away))
+                found.append(told | {"exponent": float(logs.mean(1) @ away / (away @ away)), "low": low, "high": high})
+    return found
+
+
+# --- what cannot be concluded -------------------------------------------------------------------------------------
+
+
+def _notes(every: Sequence[Results], n_seeds: int, n_rules: int) -> list[str]:
+    notes = []
+    if len(every) == 1:
+        notes.append("one problem: nothing can be concluded of other problems; no tests, and ranks are of this one")
+    elif (least := over_problems.smallest_p(len(every), n_rules)) > over_problems.LEVEL:
+        text = f"{len(every)} problems are too few for {n_rules} rules: the smallest p after Holm would be {least:.2g}"
+        notes.append(f"{text}, so no rule can be said to beat another")
+    if n_seeds == 1:
+        notes.append("one seed: there are no intervals; nothing can be concluded of other seeds")
+    return notes
+
+
+def _other(test: over_problems.PairTest, name: str) -> str:
+    return test.b if test.a == name else test.a
+
+
+def _factor(log: float) -> float | None:
+    """A factor of the error from its log10."""
+    return None if math.isnan(log) else float(10.0**log)
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def _last_if_absent(score: float | None) -> float:
+    return math.inf if score is None else score
+
+
+def by_setting(found: Mapping[str, Any], setting: str) -> list[dict[str, Any]]:
+    """The rows of one kind of setting, in order."""
+    return [row for row in found["rules"] if row["setting"] == setting]

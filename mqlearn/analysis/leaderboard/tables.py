@@ -1,0 +1,158 @@
+"""The leaderboard as text: 80 columns for a terminal, CSV, and LaTeX."""
+
+import csv
+import io
+import shlex
+import textwrap
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from mqlearn.analysis.leaderboard.board import by_setting
+from mqlearn.experiments.suite.definition import CHECKPOINTS
+
+_WIDTH = 80
+_NAME = 18
+_COLUMNS = (
+    "rule", "setting", "score", "low", "high", "rank", "improvement", "improvement_low", "improvement_high",
+    "n_problems", "better_than", "worse_than", "own",
+)  # fmt: skip
+_PER_PROBLEM = ("area", "score", "to_10", "reached_10", "to_1", "reached_1", "last", "over_floor")
+
+
+def terminal(found: Mapping[str, Any]) -> str:
+    """At most 80 columns."""
+    total = len(found["problems"])
+    first = found["problems"][0]
+    head = (
+        f"Suite {found['suite']}: {_counted(total, 'problem')}, {_counted(found['n_seeds'], 'seed')}, "
+        f"{first['budget']:,} samples, {first['sampling']} sampling, {first['reward']} reward, {first['metric']}"
+    )
+    about = (
+        f"Score: the error over that of tuned {found['baseline']}, a geometric mean over log samples; interquartile "
+        "mean over problems and seeds, 95 % interval by bootstrap over seeds. Less is better. P: how often a seed has "
+        f"a smaller error than tuned {found['baseline']}. Won, lost: against how many rivals, over problems, "
+        "at 5 % after Holm. * marks yours."
+    )
+    lines = [*textwrap.wrap(head, _WIDTH), *textwrap.wrap(about, _WIDTH), ""]
+    lines.append(
+        f"{'tuned':21} {'score':>7} {'95 % interval':>15} {'rank':>5} {'P':>4} {'won':>4} {'lost':>4} {'default':>7}"
+    )
+    default = {row["rule"]: row for row in by_setting(found, "default")}
+    for place, row in enumerate(by_setting(found, "tuned"), 1):
+        lines.append(_line(place, row, default[row["rule"]], total))
+    lines += ["", *_said(found)]
+    return "\n".join(lines)
+
+
+def _line(place: int, row: Mapping[str, Any], default: Mapping[str, Any], total: int) -> str:
+    name = f"{row['rule'][: _NAME - 1]}{'*' if row['own'] else ''}"
+    start = f"{place:2} {name:{_NAME}}"
+    if row["score"] is None:
+        return f"{start} cannot run on any problem"
+    between = "" if row["low"] is None else f"{_short(row['low']):>7} {_short(row['high']):>7}"
+    few = "" if row["n_problems"] == total else f" {row['n_problems']}/{total}"
+    won, lost = len(row["better_than"]), len(row["worse_than"])
+    chance = "–" if row["improvement"]["p"] is None else f"{row['improvement']['p']:.2f}"
+    return (
+        f"{start} {_short(row['score']):>7} {between:15} {row['rank']:5.1f} {chance:>4} {won:4} {lost:4} "
+        f"{_short(default['score']):>7}{few}"
+    )
+
+
+def _said(found: Mapping[str, Any]) -> list[str]:
+    texts = [f"note: {note}" for note in found["notes"]]
+    if found["tests"] and not found["notes"]:
+        texts.append(f"Nobody beats: {', '.join(found['unbeaten'])}.")
+    for kind, one in found["kinds"].items():
+        text = f"{kind.capitalize()} ({_counted(one['problems'], 'problem')}): first {', '.join(one['order'][:3])}"
+        if one["changed"]:
+            pairs = [f"{better} before {worse}" for better, worse in one["changed"][:4]]
+            more = f" and {len(one['changed']) - 4} more" if len(one["changed"]) > 4 else ""
+            text += f"; unlike elsewhere {', '.join(pairs)}{more}"
+        texts.append(text + ".")
+    alike: dict[tuple, list[str]] = {}
+    for rule, reasons in found["not_run"].items():
+        alike.setdefault(tuple(reasons.items()), []).append(rule)
+    for reasons, rules in alike.items():
+        by_reason: dict[str, list[str]] = {}
+        for problem, reason in reasons:
+            by_reason.setdefault(reason, []).append(problem)
+        told = [f"{', '.join(problems)}: {reason}" for reason, problems in by_reason.items()]
+        texts.append(f"Not run, so not in the means of {', '.join(rules)}: {'; '.join(told)}.")
+    for one in found["growth"]:
+        if one["level"] == 0.01 and one["exponent"] is not None:
+            between = f"[{one['low']:.2f}, {one['high']:.2f}]"
+            texts.append(
+                f"{one['model']}, {one['rule']}: samples to 1 % grow as 1/(1-g)^{one['exponent']:.2f} {between}."
+            )
+    return [line for text in texts for line in textwrap.wrap(text, _WIDTH, subsequent_indent="  ")]
+
+
+def comma_separated(found: Mapping[str, Any]) -> str:
+    """CSV: the leaderboard, then after an empty line a row for each rule, setting and problem."""
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
+    writer.writerow(_COLUMNS)
+    for row in found["rules"]:
+        chance = row["improvement"]
+        told = {
+            **row, "improvement": chance["p"], "improvement_low": chance["low"], "improvement_high": chance["high"],
+            **{name: " ".join(row[name]) for name in ("better_than", "worse_than")},
+        }  # fmt: skip
+        writer.writerow([told[name] for name in _COLUMNS])
+    buffer.write("\n")
+    writer.writerow(["rule", "setting", "problem", *_PER_PROBLEM, "overrides", "reason"])
+    for row in found["rules"]:
+        for problem, one in row["problems"].items():
+            values = [one.get(name) for name in _PER_PROBLEM]
+            overrides = " ".join(one.get("setting", []))
+            writer.writerow([row["rule"], row["setting"], problem, *values, overrides, one.get("reason")])
+    return buffer.getvalue()
+
+
+def latex(found: Mapping[str, Any]) -> str:
+    """A table for a paper; it needs the package booktabs."""
+    total, first = len(found["problems"]), found["problems"][0]
+    caption = (
+        f"Error relative to tuned {found['baseline']} (geometric mean over log samples; interquartile mean over "
+        f"{total} problems and {found['n_seeds']} seeds, 95\\,\\% interval), mean rank, and numbers of rules that "
+        f"it beats and loses to (signed-rank test over problems, Holm, 5\\,\\%). Suite {found['suite']}, "
+        f"{first['budget']} samples."
+    )
+    lines = [
+        r"\begin{table}", r"\centering", rf"\caption{{{_tex(caption, percent=False)}}}", r"\begin{tabular}{lrlrrr}",
+        r"\toprule", r"rule & score & interval & rank & beats & loses \\", r"\midrule",
+    ]  # fmt: skip
+    for row in by_setting(found, "tuned"):
+        few = "" if row["n_problems"] == total else f" ({row['n_problems']} problems)"
+        if row["score"] is None:
+            lines.append(rf"{_tex(row['rule'])} & -- & & & & \\")
+            continue
+        between = "" if row["low"] is None else f"[{_short(row['low'])}, {_short(row['high'])}]"
+        beats, loses = len(row["better_than"]), len(row["worse_than"])
+        score, rank = _short(row["score"]), f"{row['rank']:.1f}"
+        lines.append(rf"{_tex(row['rule'] + few)} & {score} & {between} & {rank} & {beats} & {loses} \\")
+    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", r"\end{table}", ""])
+
+
+def _tex(text: str, *, percent: bool = True) -> str:
+    for sign in ("_", "&", "#", *(["%"] if percent else [])):
+        text = text.replace(sign, f"\\{sign}")
+    return text
+
+
+def _short(value: float | None) -> str:
+    return "–" if value is None else f"{value:.3g}" if value >= 0.001 else f"{value:.1e}"
+
+
+def _counted(n: int, what: str) -> str:
+    return f"{n} {what}{'s' * (n != 1)}"
+
+
+def command(
+    problem: Mapping[str, Any], rule: Sequence[str], setting: Sequence[str], seeds: Mapping[str, int], iterations: int
+) -> str:
+    """The command that makes a cell a run of its own."""
+    length = [f"iterations={iterations}", f"n_checkpoints={CHECKPOINTS + 1}"]
+    seed = [f"seed={seeds['reporting_seed']}", f"n_seeds={seeds['reporting']}"]
+    return shlex.join(["mqlearn", "run", *problem["overrides"], *rule, *setting, *length, *seed])

@@ -1,0 +1,151 @@
+"""`mqlearn bench`: run what a suite lacks, and rank the rules."""
+
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mqlearn.checks import whole
+from mqlearn.cli.arguments import CONFIG_DIR, Options, only, parse, take, take_existing
+from mqlearn.errors import SettingError
+from mqlearn.files import deliver, write_whole
+from mqlearn.paths import outputs_folder
+
+if TYPE_CHECKING:
+    from mqlearn.experiments.suite.run_suite import Wanted
+
+_SUITE = "classic"
+_WRITTEN = ("--json", "--csv", "--latex", "--html", "--figure")
+_FREE = ("algorithm", "plugins", "existing", "n_workers", "tracking")
+
+
+def bench(arguments: Sequence[str]) -> int:
+    """`mqlearn bench`: print the leaderboard, write what flags ask for; returns 0. Raises SettingError."""
+    from mqlearn.analysis.figures import leaderboard
+    from mqlearn.analysis.leaderboard import tables
+    from mqlearn.analysis.leaderboard.board import board
+    from mqlearn.experiments.suite import definition, run_suite
+
+    options = parse(arguments, flags=("--store",), values=CONFIG_DIR, written=_WRITTEN)
+    if "--figure" in options.files:
+        leaderboard.kind_of(options.files["--figure"])
+    named = [text for text in options.overrides if "=" not in text]
+    if len(named) > 1:
+        raise SettingError("suite", " ".join(named), "must be one suite")
+    options.overrides = [text for text in options.overrides if text not in named]
+    suite = definition.load(named[0] if named else _SUITE, options.config_dir)
+    n_workers = whole("n_workers", take(options, "n_workers"), 1, null="a process a core", written=True)
+    track = _tracking(options, suite.name)
+    wanted = _wanted(options)
+    every, made = run_suite.of_suite(suite, wanted, n_workers)
+    found = board(suite.name, every, [one.name for one in wanted.rules if one.own])
+    found["command"] = " ".join(["mqlearn", "bench", *arguments])
+    if "--store" in options.given:
+        _store(suite.name, every, found)
+    if made:
+        _track(track, suite.name, found)
+    if _deliver(options, found):
+        print(tables.terminal(found))
+    return 0
+
+
+def _wanted(options: Options) -> "Wanted":
+    """The rules that are run, and those that they are ranked against. Raises SettingError."""
+    from mqlearn.experiments.suite import rules
+    from mqlearn.experiments.suite.definition import BASELINE
+    from mqlearn.experiments.suite.run_suite import Wanted
+
+    existing, modules = take_existing(options) or "skip", _listed(take(options, "plugins"))
+    if existing == "error":
+        raise SettingError("existing", existing, "must be skip or rerun: what is there is not run again")
+    asked = _listed(take(options, "algorithm"))
+    only("bench", options.overrides, _FREE)
+    own = rules.entrants(asked or rules.names(), modules, options.config_dir)
+    if BASELINE not in asked and asked:
+        own += rules.entrants([BASELINE])
+    several = any(one.own for one in own)
+    others = [name for name in rules.names() if name not in {one.name for one in own}] if several else []
+    fresh = "--store" in options.given
+    if fresh and asked:
+        raise SettingError("--store", ",".join(asked), "takes all rules of the package: leave algorithm= out")
+    rivals = tuple(rules.entrants(others)) if others else ()
+    return Wanted(tuple(own), rivals, tuple(modules), again=existing == "rerun", fresh=fresh)
+
+
+def _listed(written: str | None) -> list[str]:
+    """a,b or [a,b] as a list, each once."""
+    inner = (written or "").strip("'\"").removeprefix("[").removesuffix("]")
+    return list(dict.fromkeys(name for name in map(str.strip, inner.split(",")) if name))
+
+
+# --- what is written ----------------------------------------------------------------------------------------------
+
+
+def _texts(found: dict[str, Any]) -> dict[str, Any]:
+    from mqlearn.analysis.leaderboard import page, tables
+
+    return {
+        "--json": lambda: json.dumps(found, indent=1, ensure_ascii=False, allow_nan=False) + "\n",
+        "--csv": lambda: tables.comma_separated(found),
+        "--latex": lambda: tables.latex(found),
+        "--html": lambda: page.build(found),
+    }
+
+
+def _deliver(options: Options, found: dict[str, Any]) -> bool:
+    """Write what flags ask for; whether the table is to be printed besides."""
+    shown = True
+    for flag, path in options.files.items():
+        if flag == "--figure":
+            _draw(path, found)
+        elif str(path) == "-":
+            sys.stdout.write(_texts(found)[flag]())
+            shown = False
+        else:
+            deliver(flag, path, _texts(found)[flag]())
+    return shown
+
+
+def _draw(path: Path, found: dict[str, Any]) -> None:
+    from mqlearn.analysis.figures import leaderboard
+
+    leaderboard.save(found, path)
+
+
+def _store(suite: str, every: Sequence[Any], found: dict[str, Any]) -> None:
+    """Make these results the committed ones, with the tables, the figure and the page."""
+    from mqlearn.experiments.suite import results
+
+    folder = outputs_folder() / "paper"
+    results.write(folder / f"bench_{suite}.npz", every)
+    found = {**found, "command": f"scripts/reproduce bench {suite}"}
+    for flag, ending in (("--csv", "csv"), ("--latex", "tex"), ("--html", "html")):
+        write_whole(folder / f"bench_{suite}.{ending}", _texts(found)[flag]())
+    _draw(folder / f"bench_{suite}.png", found)
+
+
+def _tracking(options: Options, suite: str) -> Any:
+    """Where the leaderboard is tracked. Raises SettingError."""
+    from mqlearn.experiments.execute import tracker
+    from mqlearn.experiments.settings import compose
+
+    given = [text for text in options.overrides if text.startswith("tracking")]
+    options.overrides = [text for text in options.overrides if text not in given]
+    return tracker(compose.compose([*given, f"experiment.name=bench_{suite}"], options.config_dir))
+
+
+def _track(track: Any, suite: str, found: dict[str, Any]) -> None:
+    """The leaderboard as a run of its own in the store; a store that fails costs a message."""
+    if track.uri is None:
+        return
+    from mqlearn.analysis.report.publish import publish
+    from mqlearn.storage.store import TrackingError
+
+    text = _texts(found)["--html"]()
+    path = outputs_folder() / "bench" / suite / "leaderboard.html"
+    write_whole(path, text)
+    try:
+        publish(path, track.uri, track.experiment, text, kind="leaderboard")
+    except TrackingError as error:
+        sys.stderr.write(f"mqlearn: not tracked: {error}\n")

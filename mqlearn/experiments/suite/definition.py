@@ -1,0 +1,186 @@
+"""What a suite is: problems, how they are sampled, a budget of transitions, and seeds that tune and seeds that report.
+
+A suite is a yaml file in conf/suite, or in suite/ of the user's folder of configurations. It is no config group of a
+run: each of its cells is composed from the overrides that it lists, which `mqlearn run` takes too.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import yaml
+
+from mqlearn.checks import whole
+from mqlearn.errors import SettingError, nearest
+from mqlearn.experiments.settings import compose, identity
+from mqlearn.experiments.settings.cell import Cell, build
+from mqlearn.paths import CONF, expanded
+
+CHECKPOINTS = 40
+BASELINE = "q_learning"  # tuned, what every score is relative to
+# What is alike in all cells; their lengths and seeds are those of the suite.
+ALIKE = ("tracking=none", "iterations=1", f"n_checkpoints={CHECKPOINTS + 1}", "n_workers=1")
+_KEYS = ("base", "budget", "metric", "seeds", "problems")
+_SEEDS = ("tuning", "tuning_seed", "reporting", "reporting_seed")
+# Settings that the suite decides for all of its cells, or that make no difference to them.
+_TAKEN = ("algorithm", "step_size", "iterations", "seed", "n_seeds", "checkpoints", "n_checkpoints", "n_workers",
+          "tracking", "experiment", "plugins", "metrics")  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Seeds:
+    """How many seeds tune and how many report, and the `seed` of each: they share no random stream."""
+
+    tuning: int
+    tuning_seed: int
+    reporting: int
+    reporting_seed: int
+
+    def __post_init__(self) -> None:
+        for name in ("tuning", "reporting"):
+            whole(f"seeds.{name}", getattr(self, name), 1)
+        for name in ("tuning_seed", "reporting_seed"):
+            whole(f"seeds.{name}", getattr(self, name), 0, 2**32 - 1)
+        if self.tuning_seed == self.reporting_seed:
+            expected = "must not be seeds.reporting_seed: a rule is not tuned on the seeds that report it"
+            raise SettingError("seeds.tuning_seed", self.tuning_seed, expected)
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A problem of a suite.
+
+    overrides: those that compose it, without a rule.   settings: composed, with Q-learning.
+    """
+
+    name: str
+    overrides: tuple[str, ...]
+    settings: dict[str, Any]
+    budget: int
+    metric: str
+    seeds: Seeds
+    config_dir: str | None = None
+
+    @cached_property
+    def cell(self) -> Cell:
+        """One iteration of Q-learning here: the problem's model, sampling and features. Raises SettingError."""
+        return build(self.settings)
+
+    @property
+    def pairs(self) -> int:
+        return len(self.cell.mdp.pairs)
+
+    @property
+    def synchronous(self) -> bool:
+        return self.cell.run_arguments["sampling"].name == "synchronous"
+
+    @property
+    def axis(self) -> np.ndarray:
+        """(C,): samples, geometric from one of each pair to the budget."""
+        return np.geomspace(min(self.pairs, self.budget), self.budget, CHECKPOINTS)
+
+    def samples_each(self, rule: Any) -> int:
+        """Transitions that a seed learns from in an iteration of this rule."""
+        return rule.samples_per_iteration * rule.batch * (self.pairs if self.synchronous else 1)
+
+    def iterations(self, rule: Any) -> int:
+        """How many iterations of this rule the budget pays for, at least one."""
+        return max(1, self.budget // self.samples_each(rule))
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of all that decides the numbers of a rule here but the rule. Raises SettingError."""
+        from mqlearn.learning.loop import NUMERICS_VERSION
+
+        told = {
+            "cell": identity.samples_key({**self.cell.settings, "n_workers": None}, self.cell.mdp),
+            "budget": self.budget,
+            "metric": self.metric,
+            "seeds": vars(self.seeds),
+            "numerics": NUMERICS_VERSION,
+        }
+        return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
+
+
+@dataclass(frozen=True)
+class Suite:
+    """A suite by its name, with its problems in order."""
+
+    name: str
+    problems: tuple[Problem, ...]
+
+    @property
+    def seeds(self) -> Seeds:
+        return self.problems[0].seeds
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of the problems' names and digests."""
+        return hashlib.sha256(json.dumps([[one.name, one.digest] for one in self.problems]).encode()).hexdigest()
+
+
+def suites(config_dir: str | None = None) -> dict[str, Path]:
+    """The file of each suite by name; the user's own come before those of the package."""
+    folders = [CONF / "suite", *([expanded(config_dir) / "suite"] if config_dir else [])]
+    return {path.stem: path for folder in folders for path in sorted(folder.glob("*.yaml"))}
+
+
+def load(name: str, config_dir: str | None = None) -> Suite:
+    """The suite of this name, checked. Raises SettingError."""
+    known = suites(config_dir)
+    if name not in known:
+        raise SettingError("suite", name, f"must be one of {', '.join(sorted(known))}{nearest(name, known)}")
+    try:
+        content = yaml.safe_load(known[name].read_text(encoding="utf-8"))
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise SettingError("suite", name, f"its file cannot be read ({' '.join(str(error).split())})") from None
+    return made(name, content, config_dir)
+
+
+def made(name: str, content: Any, config_dir: str | None = None) -> Suite:
+    """A suite from the content of its file. Raises SettingError."""
+    content = _mapping(name, content, _KEYS)
+    seeds = Seeds(**_mapping(f"{name}.seeds", content["seeds"], _SEEDS))
+    budget = whole(f"{name}.budget", content["budget"], 1, written=True)
+    problems, base = content["problems"], _overrides(name, "base", content["base"])
+    if not isinstance(problems, dict) or not problems:
+        raise SettingError(f"{name}.problems", problems, "must map names of problems to lists of overrides")
+    own = {str(label): _overrides(name, str(label), given) for label, given in problems.items()}
+    lists = [[*base, *given, *ALIKE] for given in own.values()]
+    composed = compose.compose_all(lists, config_dir)
+    metric, parts = str(content["metric"]), zip(own.items(), composed, strict=True)
+    return Suite(
+        name,
+        tuple(
+            Problem(label, (*base, *given), settings, budget, metric, seeds, config_dir)
+            for (label, given), settings in parts
+        ),
+    )
+
+
+def _mapping(place: str, content: Any, keys: tuple[str, ...]) -> dict[str, Any]:
+    if not isinstance(content, Mapping):
+        raise SettingError(place, content, f"must be a mapping with {', '.join(keys)}")
+    for key in content:
+        if key not in keys:
+            expected = f"there is no such setting; a suite has {', '.join(keys)}{nearest(str(key), keys)}"
+            raise SettingError(f"{place}.{key}", content[key], expected)
+    for key in keys:
+        if key not in content:
+            raise SettingError(f"{place}.{key}", None, "is missing")
+    return dict(content)
+
+
+def _overrides(name: str, label: str, given: Any) -> tuple[str, ...]:
+    if not isinstance(given, list) or not all(isinstance(text, str) and "=" in text for text in given):
+        raise SettingError(f"{name}.{label}", given, "must be a list of overrides, as in [env=two_state, discount=0.9]")
+    for text in given:
+        key, _, value = text.lstrip("+~").partition("=")
+        if key.partition(".")[0] in _TAKEN:
+            raise SettingError(f"{name}.{label}.{key}", value, "is decided by the suite for all of its runs")
+    return tuple(given)

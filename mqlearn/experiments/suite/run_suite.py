@@ -1,0 +1,232 @@
+"""Run what a suite lacks, problem by problem in a process a core, and hand over the results of all."""
+
+import multiprocessing
+import os
+import signal
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mqlearn.errors import SettingError
+from mqlearn.experiments import processes
+from mqlearn.experiments.progress import COMPILING, duration
+from mqlearn.experiments.settings import plugins
+from mqlearn.experiments.suite import results, trials
+from mqlearn.experiments.suite.definition import Problem, Suite
+from mqlearn.experiments.suite.results import Results
+from mqlearn.experiments.suite.rules import MOST_PAIRS, Entrant
+from mqlearn.paths import outputs_folder
+from mqlearn.storage import locks
+
+_SPAWN = multiprocessing.get_context("spawn")
+_RULES = 21  # that the estimates below were measured with, on one core
+_ITERATION, _SQUARE, _FIXED = 1.8e-4, 6e-7, 2.0  # seconds: each iteration; each sample and pair, of n^2 states; each
+_ALONE = 8.0  # seconds of work that no further process is worth
+_FLOOR_PAIRS = 500  # of a problem, beyond which its floor takes minutes
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What a leaderboard needs: rules that are run where they are missing, and rivals that are there or are left out.
+
+    modules: the user's.   again: run all of `rules` again.   fresh: do without what is committed.
+    """
+
+    rules: tuple[Entrant, ...]
+    rivals: tuple[Entrant, ...] = ()
+    modules: tuple[str, ...] = ()
+    again: bool = False
+    fresh: bool = False
+
+
+def of_suite(suite: Suite, wanted: Wanted, n_workers: int | None = None) -> tuple[list[Results], int]:
+    """The results on every problem of a suite, and how many rules were run on problems for it. Raises SettingError."""
+    digests = {one.name: one.digest for one in (*wanted.rules, *wanted.rivals)}
+    there = {problem.name: _kept(suite, problem) for problem in suite.problems}
+    if wanted.again:
+        run_again = {rule.name for rule in wanted.rules}
+        there = {name: _without(one, run_again) for name, one in there.items()}
+    there = {name: one and one.of(digests) for name, one in there.items()}
+    if not wanted.fresh and any(one is None or set(digests) - set(one.entries) for one in there.values()):
+        stored = _committed(suite, refuse=bool(wanted.rivals))
+        kept_rules = {} if wanted.again else digests
+        usable = {**kept_rules, **{one.name: one.digest for one in wanted.rivals}}
+        for name, one in stored.items():
+            before = there[name]
+            entries = {**one.of(usable).entries, **(before.entries if before else {})}
+            there[name] = Results(before.facts if before else one.facts, entries)
+    missing = [
+        (problem, [rule for rule in wanted.rules if _lacks(there[problem.name], rule)]) for problem in suite.problems
+    ]
+    missing = [(problem, some) for problem, some in missing if some]
+    for name, one in _run(suite, missing, wanted, n_workers).items():
+        before = there[name]
+        there[name] = Results(one.facts, {**(before.entries if before else {}), **one.entries})
+    complete = [one for one in there.values() if one is not None]
+    names = set.intersection(*(set(one.entries) for one in complete))
+    order = [name for name in digests if name in names]
+    if left := [name for name in digests if name not in names]:
+        sys.stderr.write(
+            f"bench {suite.name}: not ranked, for want of results on all problems: {', '.join(left)}; "
+            f"`mqlearn bench {suite.name}` runs them\n"
+        )
+    every = [Results(one.facts, {name: one.entries[name] for name in order}) for one in complete]
+    return every, sum(len(some) for _, some in missing)
+
+
+def _lacks(one: Results | None, rule: Entrant) -> bool:
+    return one is None or rule.name not in one.entries
+
+
+def _without(one: Results | None, rules: set[str]) -> Results | None:
+    return one and Results(one.facts, {name: entry for name, entry in one.entries.items() if name not in rules})
+
+
+def _kept(suite: Suite, problem: Problem) -> Results | None:
+    found, damage = results.kept(suite.name, problem)
+    if damage:
+        sys.stderr.write(f"bench {suite.name}: a damaged file is made again: {damage}\n")
+    return found
+
+
+def _committed(suite: Suite, *, refuse: bool) -> Mapping[str, Results]:
+    """The committed results; what is wrong with them is a message, unless there is nothing else to rank against."""
+    try:
+        return results.committed_of(suite)
+    except SettingError as error:
+        if refuse:
+            raise
+        sys.stderr.write(f"bench {suite.name}: {error.admissible}\n")
+        return {}
+
+
+# --- in processes -------------------------------------------------------------------------------------------------
+
+
+def _run(
+    suite: Suite, missing: Sequence[tuple[Problem, list[Entrant]]], wanted: Wanted, n_workers: int | None
+) -> dict[str, Results]:
+    """Run rules on problems; what each problem then has is written, and returned by its name."""
+    if not missing:
+        return {}
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    missing = sorted(missing, key=lambda one: -_seconds(*one))  # so that the processes end together
+    seconds = sum(_seconds(*one) for one in missing)
+    work = {problem.name: _seconds(problem, some) for problem, some in missing}
+    objects = any(rule.made is not None for _, some in missing for rule in some)  # of a notebook, say: they stay here
+    side_by_side = 1 if objects or seconds < _ALONE else min(n_workers or cores, len(missing))
+    sys.stderr.write(
+        f"bench {suite.name}: {len(missing)} of {len(suite.problems)} problems to run, about "
+        f"{duration(seconds / side_by_side)}, {COMPILING}\n"
+    )
+    jobs = [(suite.name, problem, some, wanted.modules) for problem, some in missing]
+    done: dict[str, Results] = {}
+    started = time.monotonic()
+    with processes.ending_promptly(lambda: None):
+        if side_by_side == 1:
+            for job in jobs:
+                done[job[1].name] = _job(*job)
+                _tell(suite.name, job[1].name, done, work, started)
+            return done
+        parent = os.getpid()
+        pool = ProcessPoolExecutor(side_by_side, _SPAWN, initializer=_begin, initargs=(parent,))
+        try:
+            futures = {pool.submit(_job, *job): job[1].name for job in jobs}
+            for future in as_completed(futures):
+                done[futures[future]] = future.result()
+                _tell(suite.name, futures[future], done, work, started)
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
+    return done
+
+
+def _begin(parent: int) -> None:
+    """In a new process: only the one that started it is interrupted."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    processes.end_with_parent(parent)
+
+
+def _seconds(problem: Problem, some: Sequence[Entrant]) -> float:
+    """About how long rules take on a problem, on one core, to a factor of a few."""
+    square = _SQUARE * problem.pairs if problem.pairs <= MOST_PAIRS else 0.0
+    each = problem.pairs if problem.synchronous else 1
+    return _FIXED + len(some) / _RULES * problem.budget * (_ITERATION / each + square / max(1, problem.pairs // each))
+
+
+def _tell(suite: str, problem: str, done: Mapping[str, Any], work: Mapping[str, float], started: float) -> None:
+    elapsed, share = time.monotonic() - started, sum(work[name] for name in done) / sum(work.values())
+    number, total = len(done), len(work)
+    left = f", about {duration(elapsed * (1 / share - 1))} left" if number < total else ""
+    text = f"bench {suite} {number}/{total} {problem}: done, {duration(elapsed)} elapsed{left}"
+    live = sys.stderr.isatty()
+    sys.stderr.write(f"\r\033[K{text[:150]}{chr(10) if number == total else ''}" if live else f"{text}\n")
+    sys.stderr.flush()
+
+
+def _job(suite: str, problem: Problem, some: Sequence[Entrant], modules: Sequence[str]) -> Results:
+    """Run rules on a problem, and write its file with what it had already."""
+    plugins.search(problem.config_dir)
+    plugins.load(list(modules))
+    with processes.busy, locks.claimed(locks.folder(outputs_folder()), "bench", suite, problem.name):
+        made = trials.entries(problem, some, modules)
+        kept_rules = {rule.name: made[rule.name] for rule in some if rule.made is None}
+        before, _ = results.kept(suite, problem)
+        whole = Results(facts(problem), {**(before.entries if before else {}), **kept_rules})
+        if kept_rules:
+            results.write(results.place(suite, problem), [whole])
+    return Results(whole.facts, made)
+
+
+# --- what is known of a problem -----------------------------------------------------------------------------------
+
+
+def facts(problem: Problem) -> dict[str, Any]:
+    """What a leaderboard tells of a problem, whatever rule runs on it."""
+    from mqlearn.problems.solvers import optimal
+    from mqlearn.problems.structure import absorbing, deterministic, ergodic, kind, reward_depends_on
+
+    mdp, settings = problem.cell.mdp, problem.cell.settings
+    noisy = not deterministic(mdp) or reward_depends_on(mdp) == "chance"
+    kinds = {
+        "ergodic": ergodic(mdp),
+        "absorbing": bool(absorbing(mdp).any() or (mdp.reachable & mdp.terminal).any()),
+        "deterministic": not noisy,
+        "noisy": noisy,
+    }
+    return {
+        "problem": problem.name,
+        "digest": problem.digest,
+        "overrides": problem.overrides,
+        "env": settings["env"]["name"],
+        "discount": settings["discount"],
+        "reward": settings["reward"],
+        "sampling": settings["sampling"]["name"],
+        "metric": problem.metric,
+        "pairs": problem.pairs,
+        "budget": problem.budget,
+        "seeds": vars(problem.seeds),
+        "kind": kind(mdp, optimal(mdp)),
+        "kinds": [name for name, holds in kinds.items() if holds],
+        "floor": _floor(problem),
+    }
+
+
+def _floor(problem: Problem) -> float | None:
+    """The least expected sup error that a rule can have for large budgets, at this one; None where it is not known."""
+    from mqlearn.theory.asymptotic import floor
+    from mqlearn.theory.sup import expected_sup
+
+    tabular = problem.cell.run_arguments["features"] is None
+    if not (problem.synchronous and tabular and problem.metric == "q_error") or problem.pairs > _FLOOR_PAIRS:
+        return None
+    try:
+        least = expected_sup(floor(problem.cell.mdp, problem.cell.settings["reward"]).floor).value
+    except SettingError:
+        return None
+    value = float(least / np.sqrt(problem.budget / problem.pairs))
+    return value if value > 0 else None

@@ -1,0 +1,192 @@
+"""One problem of a suite: its rules, tuned on some seeds and reported on others, side by side.
+
+Rules that learn from the same samples are advanced together, so that a synchronous draw is made once for all of them.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mqlearn.errors import SettingError
+from mqlearn.experiments.settings import compose, own_step_size
+from mqlearn.experiments.settings.cell import build
+from mqlearn.experiments.suite.definition import Problem
+from mqlearn.experiments.suite.results import Entry
+from mqlearn.experiments.suite.rules import Entrant, over_budget, scaled
+from mqlearn.experiments.suite.scores import log_errors, scores
+
+
+@dataclass(frozen=True, eq=False)
+class Seeds:
+    """Errors (n_seeds, K) after `samples` (K,) of a rule, or why it could not be run."""
+
+    samples: np.ndarray
+    errors: np.ndarray
+    reason: str | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Contest:
+    """A rule that can be run on a problem.   settings: as overrides.   made: for each, the rule with its step size."""
+
+    rule: Entrant
+    settings: list[tuple[str, ...]]
+    made: list[Any]
+
+
+def entries(problem: Problem, rules: Sequence[Entrant], modules: Sequence[str] = ()) -> dict[str, Entry]:
+    """Run rules on a problem, by name; one that cannot be run is told with the reason."""
+    found: dict[str, Entry] = {}
+    able = [*_composed(problem, [rule for rule in rules if rule.made is None], modules, found),
+            *_given(problem, [rule for rule in rules if rule.made is not None], found)]  # fmt: skip
+    seeds, chosen = problem.seeds, []
+    tried = run(problem, [one.made for one in able], seeds.tuning_seed, seeds.tuning)
+    for outcome in tried:
+        areas = [np.full(seeds.tuning, np.inf) if one.reason else _scores(problem, one)[0] for one in outcome]
+        chosen.append((int(np.argmin([area.mean() for area in areas])), areas))
+    final = [[one.made[i] for i in dict.fromkeys((0, best))] for one, (best, _) in zip(able, chosen, strict=True)]
+    reported = run(problem, final, seeds.reporting_seed, seeds.reporting)
+    for one, (best, areas), outcome in zip(able, chosen, reported, strict=True):
+        reason, both = next((part.reason for part in outcome if part.reason), None), (outcome[0], outcome[-1])
+        found[one.rule.name] = Entry(one.rule.digest, reason=reason) if reason else Entry(
+            digest=one.rule.digest,
+            rule=_chosen_by(one.rule, modules),
+            iterations=problem.iterations(one.made[best]),
+            settings=tuple(one.settings),
+            chosen=best,
+            tuning=np.array(areas, np.float32),
+            scores=_narrow(np.stack([_scores(problem, part) for part in both])),
+            curve=_narrow(np.stack([_curve(problem, part) for part in both])),
+        )  # fmt: skip
+    return {rule.name: found[rule.name] for rule in rules}
+
+
+def _narrow(values: np.ndarray) -> np.ndarray:
+    with np.errstate(over="ignore"):  # a last error of a rule that grows without end
+        return values.astype(np.float32)
+
+
+def _scores(problem: Problem, one: Seeds) -> np.ndarray:
+    return scores(one.samples, one.errors, problem.axis)
+
+
+def _curve(problem: Problem, one: Seeds) -> np.ndarray:
+    return log_errors(one.samples, one.errors, problem.axis).mean(0)
+
+
+# --- which rules, in which settings -------------------------------------------------------------------------------
+
+
+def _composed(
+    problem: Problem, rules: Sequence[Entrant], modules: Sequence[str], refused: dict[str, Entry]
+) -> list[Contest]:
+    """The rules of yaml files that can be run; the others go to `refused`."""
+    base = _settings(problem, [(rule, ()) for rule in rules], modules)
+    able: list[tuple[Entrant, list[tuple[str, ...]]]] = []
+    for rule, settings in zip(rules, base, strict=True):
+        try:
+            cell = build(settings)
+            reason = _too_much(problem, cell.run_arguments["rule"])
+        except SettingError as error:
+            reason = _told(error)
+        if reason is not None:
+            refused[rule.name] = Entry(rule.digest, reason=reason)
+        else:
+            more = scaled(cell.settings["step_size"]) if rule.tuning is None else rule.tuning
+            able.append((rule, [(), *more]))
+    each = [(rule, setting) for rule, settings in able for setting in settings]
+    composed = iter(_settings(problem, each, modules))
+    return [Contest(rule, settings, [_made(next(composed)) for _ in settings]) for rule, settings in able]
+
+
+def _settings(
+    problem: Problem, each: Sequence[tuple[Entrant, tuple[str, ...]]], modules: Sequence[str]
+) -> list[dict[str, Any]]:
+    """The settings of cells. Only rules are composed, which Hydra then does once for all problems of a discount."""
+    discount = f"discount={problem.settings['discount']}"
+    lists = [[discount, *_chosen_by(rule, modules), *setting] for rule, setting in each]
+    composed = compose.compose_all(lists, problem.config_dir)
+    return [
+        {**problem.settings, **{key: one[key] for key in ("algorithm", "step_size", "plugins")}} for one in composed
+    ]
+
+
+def _chosen_by(rule: Entrant, modules: Sequence[str]) -> tuple[str, ...]:
+    own = [f"plugins=[{','.join(modules)}]"] if rule.own and modules else []
+    return (*own, *rule.overrides)
+
+
+def _made(settings: dict[str, Any]) -> Any:
+    arguments = build(settings).run_arguments
+    return arguments["rule"].with_step_size(arguments["step_size"])
+
+
+def _given(problem: Problem, rules: Sequence[Entrant], refused: dict[str, Entry]) -> list[Contest]:
+    """The rules that are objects; they are tuned by their step size, if settings describe it."""
+    able, discount = [], problem.cell.settings["discount"]
+    for rule in rules:
+        reason = _too_much(problem, rule.made)
+        if reason is not None:
+            refused[rule.name] = Entry(rule.digest, reason=reason)
+            continue
+        step_size = vars(rule.made).get("step_size") or rule.made.own_step_size(discount)
+        settings: list[tuple[str, ...]] = [()]
+        made = [rule.made.with_step_size(step_size)]
+        for changes in _changes(step_size, rule.name):
+            settings.append(changes)
+            values = {text.partition("=")[0].partition(".")[2]: float(text.partition("=")[2]) for text in changes}
+            made.append(rule.made.with_step_size(own_step_size.changed(step_size, values)))
+        able.append(Contest(rule, settings, made))
+    return able
+
+
+def _changes(step_size: Any, rule: str) -> list[tuple[str, ...]]:
+    try:
+        lists = scaled(own_step_size.described(step_size, rule))
+    except SettingError:  # a plain function: nothing to tune
+        return []
+    return [tuple(text for text in one if "." in text.partition("=")[0]) for one in lists]
+
+
+def _too_much(problem: Problem, rule: Any) -> str | None:
+    rule = rule.at(problem.cell.settings["discount"]) if hasattr(rule, "at") else rule
+    features = problem.cell.run_arguments["features"]
+    return over_budget(rule, problem.pairs if features is None else features.n_features, problem.iterations(rule))
+
+
+# --- runs ---------------------------------------------------------------------------------------------------------
+
+
+def run(problem: Problem, lists: Sequence[Sequence[Any]], seed: int, n_seeds: int) -> list[list[Seeds]]:
+    """The errors of lists of rules with their step sizes; those of as many iterations are run together."""
+    by_length: dict[int, list[Any]] = {}
+    for rule in (rule for some in lists for rule in some):
+        by_length.setdefault(problem.iterations(rule), []).append(rule)
+    done: dict[int, Seeds] = {}
+    for iterations, rules in by_length.items():
+        made = _together(problem, rules, {"iterations": iterations, "seed": seed, "n_seeds": n_seeds})
+        done |= dict(zip(map(id, rules), made, strict=True))
+    return [[done[id(rule)] for rule in some] for some in lists]
+
+
+def _together(problem: Problem, rules: Sequence[Any], length: dict[str, int]) -> list[Seeds]:
+    from mqlearn.learning.loop import run_together
+
+    arguments = {**problem.cell.run_arguments, **length}
+    del arguments["rule"], arguments["step_size"]
+    try:
+        results = run_together(problem.cell.mdp, rules, **arguments)
+    except SettingError as error:
+        if len(rules) == 1:
+            return [Seeds(np.empty(0), np.empty((0, 0)), _told(error))]
+        return [_together(problem, [rule], length)[0] for rule in rules]  # one that fails must not cost the others
+    if problem.metric not in results[0].curves:
+        known = ", ".join(results[0].curves)
+        raise SettingError(f"{problem.name}.metric", problem.metric, f"is not measured here; {known} are")
+    return [Seeds(result.samples, result.curves[problem.metric]) for result in results]
+
+
+def _told(error: SettingError) -> str:
+    return " ".join(str(error).split())

@@ -1,0 +1,101 @@
+"""The verbs with one transition of every pair: loops over all pairs."""
+
+from typing import Any
+
+from mqlearn.learning.stateful.values import PAIRS, Value
+from mqlearn.learning.stateful.verbs import Verbs
+
+
+class SweepVerbs(Verbs):
+    """All pairs at once: numbers are those of pair p, `y` and `r` are arrays over the pairs."""
+
+    def _states(self, line: str, kind: str = "np.empty(n_states)", terminal: str = "0.0") -> str:
+        """An array over the states, filled by a line that may use `best`, the greedy pair of x, and {to}."""
+        to = self.text.array(kind)
+        self.text.put(
+            "for x in range(n_states):",
+            "    first = offsets[x]",
+            "    end = offsets[x + np.uint64(1)]",
+            f"    {to}[x] = {terminal}",
+            "    if first < end:",
+            *(f"        {part}" for part in line.format(to=to).split("\n")),
+        )
+        return to
+
+    def _ahead(self, q: Value, by: Value) -> str:
+        """The array over the states of q's value at the greedy action of `by`."""
+        if q.code == by.code:
+            four = [q.at("first"), *(q.at(f"first + np.uint64({i})") for i in (1, 2, 3))]
+            return self._states(
+                "if end - first == np.uint64(4):\n"
+                f"    a = {four[0]}\n    b = {four[1]}\n    c = {four[2]}\n    d = {four[3]}\n"
+                "    a = b if b > a else a\n    c = d if d > c else c\n    {to}[x] = c if c > a else a\n"
+                "else:\n"
+                f"    a = {four[0]}\n"
+                f"    for j in range(first + np.uint64(1), end):\n        a = {q.at('j')} if {q.at('j')} > a else a\n"
+                "    {to}[x] = a"
+            )
+        return self._states(f"{self._search(by)}\n{{to}}[x] = {q.at('best')}")
+
+    def _search(self, by: Value) -> str:
+        return (
+            f"best = first\nfor j in range(first + np.uint64(1), end):\n"
+            f"    best = j if {by.at('j')} > {by.at('best')} else best"
+        )
+
+    def _greedy(self, by: Value) -> str:
+        """The array over the states of the greedy pairs, -1 for terminal states."""
+        return self._states(f"{self._search(by)}\n{{to}}[x] = np.int64(best)", "np.empty(n_states, np.int64)", "-1")
+
+    def _mean(self, entry: str, again: bool) -> Value:
+        """The mean over the draws of `entry`, which uses {y} and {r}."""
+        y = "y2" if again else "y"
+        if self.batch == 1:
+            return Value(PAIRS, entry.format(y=f"{y}[p]", r="r[p]"))
+        to = self.text.array()
+        self.text.over_entries(f"{to}[p] = {entry.format(y=f'{y}[0, p]', r='r[0, p]')}")
+        self.text.put(f"for draw in range(1, {self.batch}):")
+        self.text.put("    for p in range(n):", f"        {to}[p] += {entry.format(y=f'{y}[draw, p]', r='r[draw, p]')}")
+        return Value(PAIRS, f"({to}[p] / {self.batch})")
+
+    def _value(self, node: Any, again: bool, q: Value) -> Value:
+        return Value(PAIRS, q.at("p"))
+
+    def _best(self, node: Any, again: bool, q: Value, by: Value) -> Value:
+        return self._mean(f"{self._ahead(q, by)}[{{y}}]", again)
+
+    def _target(self, node: Any, again: bool, q: Value, by: Value) -> Value:
+        return self._mean(f"({{r}} + discount * {self._ahead(q, by)}[{{y}}])", again)
+
+    def _add(self, node: Any, again: bool, q: Value, change: Value) -> None:
+        self.text.over_entries(f"{q.at('p')} += {change.entry}")
+
+    def _move(self, node: Any, again: bool, q: Value, to: Value, share: Value) -> None:
+        self.text.over_entries(f"{q.at('p')} += {share.entry} * ({to.entry} - {q.at('p')})")
+
+    def _follow(self, node: Any, again: bool, later: Value, q: Value) -> None:
+        self.text.over_entries(f"{later.at('p')} = {q.at('p')}")
+
+    def _over_draws(self, again: bool, line: str, before: str = "") -> None:
+        """Lines for each pair p and draw, which may use `j`, the greedy pair ahead, -1 at terminal states."""
+        y = "y2" if again else "y"
+        self.text.put("for p in range(n):", *([f"    {before}"] if before else []))
+        depth = "    "
+        if self.batch > 1:
+            self.text.put(f"    for draw in range({self.batch}):")
+            depth = "        "
+        state = f"{y}[p]" if self.batch == 1 else f"{y}[draw, p]"
+        self.text.put(*(depth + part for part in line.format(state=state).split("\n")))
+
+    def _add_best(self, node: Any, again: bool, q: Value, change: Value, by: Value) -> None:
+        greedy, share = self._greedy(by), self.text.kept(change)
+        part = share.entry if self.batch == 1 else f"({share.entry} / {self.batch})"
+        self._over_draws(again, f"j = {greedy}[{{state}}]\nif j >= 0:\n    {q.at('j')} += {part}")
+
+    def _add_jacobian(self, node: Any, again: bool, matrix: Value, q: Value, weight: Value) -> None:
+        if weight.kind == PAIRS:
+            self.text.step.refuse(node, "s.add_jacobian takes one weight for all pairs")
+        greedy, share, m = self._greedy(q), self.text.fresh(), matrix.whole
+        self.text.put(f"{share} = {weight.code}" + (f" / {self.batch}" if self.batch > 1 else ""))
+        ahead = f"j = {greedy}[{{state}}]\nif j >= 0:\n    {m}[p, j] += {share} * discount\n{m}[p, p] -= {share}"
+        self._over_draws(again, ahead)

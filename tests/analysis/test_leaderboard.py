@@ -1,0 +1,240 @@
+"""The leaderboard: its statistics against other code, how often its tests are wrong, and what is written of it."""
+
+import dataclasses
+import itertools
+import json
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import mqlearn as mq
+from mqlearn.analysis.figures import leaderboard as figure
+from mqlearn.analysis.leaderboard import aggregate, over_problems, page, tables
+from mqlearn.analysis.leaderboard.aggregate import Resampled
+from mqlearn.analysis.leaderboard.board import board
+from mqlearn.experiments.suite import definition, trials
+from mqlearn.experiments.suite.results import Entry, Results
+from mqlearn.experiments.suite.scores import log_errors, scores
+
+PROBLEMS = {
+    "two": ["env=two_state", "discount=0.9"],
+    "forest": ["env=forest", "discount=0.9"],
+    "walls": ["env=chain_walk_walls", "discount=0.9"],
+    "river": ["env=river_swim", "discount=0.9"],
+    "inventory": ["env=inventory", "discount=0.9"],
+    "strens": ["env=strens_chain", "discount=0.9"],
+    "six": ["env=six_state", "discount=0.8"],
+    "garnet": ["env=garnet_fixed", "env.n_states=6", "discount=0.9"],
+}
+RULES = {
+    "q_learning": mq.QLearning().with_step_size(mq.RescaledLinear(0.9)),
+    "speedy_q": mq.SpeedyQ(),
+    "root_sa": mq.RootSA(eta=0.5),
+    "harmonic": mq.QLearning(),
+}
+
+
+@pytest.fixture(scope="module")
+def suite():
+    content = {
+        "base": ["reward=sampled"],
+        "budget": 3000,
+        "metric": "q_error",
+        "problems": PROBLEMS,
+        "seeds": {"tuning": 2, "tuning_seed": 1000, "reporting": 8, "reporting_seed": 0},
+    }
+    return definition.made("small", content)
+
+
+def results_of(problem, curves) -> Results:
+    """Results of curves by rule: samples (K,), errors (n_seeds, K)."""
+    facts = {
+        "problem": problem.name, "digest": "", "overrides": problem.overrides, "env": problem.name, "discount": 0.9,
+        "reward": "sampled", "sampling": "synchronous", "metric": "q_error", "pairs": problem.pairs, "budget": 3000,
+        "seeds": vars(problem.seeds), "kind": "ergodic", "floor": 0.1,
+        "kinds": ["ergodic" if problem.name in ("two", "forest", "walls") else "absorbing", "noisy"],
+    }  # fmt: skip
+    entries = {}
+    for name, (samples, measured) in curves.items():
+        own = scores(samples, measured, problem.axis).astype(np.float32)
+        curve = log_errors(samples, measured, problem.axis).mean(0).astype(np.float32)
+        entries[name] = Entry(
+            "", (), 9, ((),), 0, np.zeros((1, 2), np.float32), np.stack([own] * 2), np.stack([curve] * 2)
+        )
+    return Results(facts, entries)
+
+
+def errors(problem, rules, n_seeds=8, seed=0):
+    found = trials.run(problem, [[rule] for rule in rules.values()], seed, n_seeds)
+    return {name: (one.samples, one.errors) for name, (one,) in zip(rules, found, strict=True)}
+
+
+@pytest.fixture(scope="module")
+def every(suite):
+    return [results_of(problem, errors(problem, RULES)) for problem in suite.problems]
+
+
+@pytest.fixture(scope="module")
+def found(every):
+    return board("small", every, ["root_sa"])
+
+
+# --- statistics against other code --------------------------------------------------------------------------------
+
+
+def test_interquartile_means_are_trimmed_means():
+    values = np.random.default_rng(0).normal(size=40)
+    assert aggregate.interquartile_mean(values, np.ones((1, 40)))[0] == pytest.approx(stats.trim_mean(values, 0.25))
+    doubled = np.repeat(values, 2)
+    assert aggregate.interquartile_mean(values, np.full((1, 40), 2.0))[0] == pytest.approx(
+        stats.trim_mean(doubled, 0.25)
+    )
+
+
+def test_resampled_means_are_those_of_seeds_drawn_within_their_problem():
+    seeds, values = Resampled.of(3, 5, 4), np.random.default_rng(0).normal(size=(2, 3, 5))
+    assert (seeds.counts.sum(2) == 5).all()
+    for b, r, p in itertools.product(range(4), range(2), range(3)):
+        drawn = np.repeat(values[r, p], seeds.counts[b, p].astype(int))
+        assert seeds.means(values)[b, r, p] == pytest.approx(drawn.mean())
+
+
+def test_ranks_share_and_leave_out_what_did_not_run():
+    means = np.array([[1.0, 2.0], [1.0, np.nan], [0.0, 1.0]])
+    assert np.array_equal(aggregate.ranks(means), [[2.5, 2], [2.5, np.nan], [1, 1]], equal_nan=True)
+
+
+@pytest.mark.parametrize("differences", [[1.0, -2, 3, 4, -5, 6], [1.0, 1, -1, 2, 2, 0, -3], [0.0, 0.0], [1.0] * 7])
+def test_signed_rank_counts_all_sign_patterns(differences):
+    d = np.array(differences)
+    d = d[d != 0]
+    ranks = stats.rankdata(np.abs(d))
+    sums = [ranks[np.array(signs) > 0].sum() for signs in itertools.product((-1, 1), repeat=len(d))]
+    own = ranks[d > 0].sum()
+    p = min(1.0, 2 * min(np.mean(np.array(sums) >= own), np.mean(np.array(sums) <= own))) if len(d) else 1.0
+    assert over_problems.signed_rank(np.array(differences)) == pytest.approx(p)
+
+
+def test_signed_rank_is_scipys_without_ties():
+    d = np.random.default_rng(1).normal(0.4, 1, 24)
+    found: Any = stats.wilcoxon(d, method="exact")
+    assert over_problems.signed_rank(d) == pytest.approx(found.pvalue)
+
+
+# --- how often it is wrong ----------------------------------------------------------------------------------------
+
+
+def test_a_rule_differs_from_itself_on_other_seeds_in_at_most_5_per_cent_of_trials(suite):
+    rule = {"q_learning": RULES["q_learning"]}
+    areas = np.stack([scores(*errors(one, rule, 40)["q_learning"], one.axis)[0] for one in suite.problems])
+    draws, said = np.random.default_rng(0), 0
+    for _ in range(2000):
+        split = draws.permuted(np.tile(np.arange(40), (len(areas), 1)), axis=1)
+        a, b = (np.take_along_axis(areas, split[:, part], 1).mean(1) for part in (slice(20), slice(20, None)))
+        (test,) = over_problems.compare(["a", "b"], np.stack([a, b]))
+        said += test.better is not None
+    assert said / 2000 <= 0.05
+
+
+def test_a_rule_that_is_fed_twice_as_many_samples_beats_itself(suite):
+    every = []
+    for problem in suite.problems:
+        rule = {"fed": RULES["q_learning"]}
+        samples, more = errors(dataclasses.replace(problem, budget=2 * problem.budget), rule)["fed"]
+        once = errors(problem, {"q_learning": RULES["q_learning"]})
+        every.append(results_of(problem, {**once, "fed": (samples / 2, more)}))
+    found = board("small", every)
+    fed = next(row for row in found["rules"] if row["rule"] == "fed")
+    assert fed["better_than"] == ["q_learning"] and fed["high"] < 1 and found["unbeaten"] == ["fed"]
+
+
+# --- the whole leaderboard ----------------------------------------------------------------------------------------
+
+
+def test_results_do_not_depend_on_the_order_of_rules(every, found):
+    turned = [Results(one.facts, dict(reversed(one.entries.items()))) for one in every]
+    assert board("small", turned, ["root_sa"]) == found
+
+
+def test_scores_are_relative_to_the_baseline(every, found):
+    rows = {row["rule"]: row for row in found["rules"] if row["setting"] == "tuned"}
+    assert rows["q_learning"]["score"] == 1 and rows["q_learning"]["low"] == 1
+    areas = {name: np.stack([one.entries[name].scores[1, 0] for one in every]) for name in RULES}
+    for name, row in rows.items():
+        difference = (areas[name].astype(float) - areas["q_learning"]).ravel()
+        assert np.log10(row["score"]) == pytest.approx(stats.trim_mean(difference, 0.25), abs=1e-9)
+        assert row["low"] <= row["score"] <= row["high"]
+        wins = np.mean(areas[name] < areas["q_learning"])
+        assert name == "q_learning" or row["improvement"]["p"] == pytest.approx(wins)
+    means = np.stack([areas[name].mean(1) for name in RULES])
+    expected = stats.rankdata(means, axis=0).mean(1)
+    assert [rows[name]["rank"] for name in RULES] == pytest.approx(expected)
+    assert [row["rule"] for row in found["rules"][:4]] == sorted(rows, key=lambda name: rows[name]["score"])
+    assert [name for name, row in rows.items() if row["own"]] == ["root_sa"]
+    for p, problem in enumerate(found["problems"]):
+        assert problem["order"] == [list(RULES)[i] for i in np.argsort(means[:, p])]
+
+
+def test_a_rule_that_did_not_run_somewhere_is_named_and_its_mean_is_over_the_rest(suite, every):
+    first = Results(every[0].facts, {**every[0].entries, "speedy_q": Entry("", reason="has no form for this")})
+    found = board("small", [first, *every[1:]])
+    row = next(row for row in found["rules"] if row["rule"] == "speedy_q")
+    assert row["n_problems"] == 7 and found["not_run"] == {"speedy_q": {"two": "has no form for this"}}
+    text = tables.terminal(found)
+    assert "7/8" in text and "Not run, so not in the means of speedy_q: two: has no form for this." in " ".join(
+        text.split()
+    )
+
+
+def test_one_problem_or_one_seed_says_what_cannot_be_concluded(suite, every):
+    assert "one problem" in board("small", every[:1])["notes"][0] and not board("small", every[:1])["tests"]
+    alone = [results_of(one, errors(one, RULES, 1)) for one in suite.problems]
+    found = board("small", alone)
+    assert any("one seed" in note for note in found["notes"]) and found["rules"][0]["low"] is None
+    assert "one seed" in tables.terminal(found)
+
+
+def test_an_order_that_changes_with_the_kind_is_told(suite, every):
+    """Halving the errors of one rule on all problems of a kind, and doubling them elsewhere, turns its order."""
+    turned = []
+    for one in every:
+        shift = 0.3 if "ergodic" in one.facts["kinds"] else -0.3
+        entry = one.entries["q_learning"]
+        moved = entry.scores + np.float32(shift) * (np.arange(4) == 0)[:, None].astype(np.float32)
+        turned.append(Results(one.facts, {**one.entries, "turned": dataclasses.replace(entry, scores=moved)}))
+    kinds = board("small", turned)["kinds"]
+    assert ["q_learning", "turned"] in kinds["ergodic"]["changed"] and kinds["ergodic"]["problems"] == 3
+    assert ["turned", "q_learning"] in kinds["absorbing"]["changed"] and kinds["noisy"]["changed"] == []
+
+
+def test_growth_with_the_horizon_is_the_exponent_of_its_power_law(suite):
+    every = []
+    for problem, discount in zip(suite.problems, (0.8, 0.9, 0.95, 0.98), strict=False):
+        one = results_of(problem, errors(problem, {"q_learning": RULES["q_learning"]}))
+        entry = one.entries["q_learning"]
+        entry.scores[:, 2] = 5.0 * (1 / (1 - discount)) ** 2.5
+        every.append(Results({**one.facts, "env": "same", "discount": discount}, one.entries))
+    growth = next(one for one in board("small", every)["growth"] if one["level"] == 0.01)
+    assert growth["discounts"] == 4 and growth["exponent"] == pytest.approx(2.5, abs=1e-5)
+    assert growth["low"] == pytest.approx(growth["high"], abs=1e-5)
+
+
+def test_what_is_written(found, tmp_path):
+    text = tables.terminal(found)
+    assert max(map(len, text.splitlines())) <= 80 and "root_sa*" in text
+    assert json.loads(json.dumps(found, allow_nan=False))["suite"] == "small"
+    head, _, cells = tables.comma_separated(found).partition("\n\n")
+    assert len(head.splitlines()) == 1 + 8 and len(cells.splitlines()) == 1 + 8 * 8
+    assert tables.latex(found).count(r"\\") == 1 + len(RULES) and r"q\_learning" in tables.latex(found)
+    html = page.build(found)
+    links, ids = set(re.findall(r'href="#([^"]+)"', html)), set(re.findall(r'id="([^"]+)"', html))
+    assert links <= ids and len([one for one in links if "--" in one]) == len(RULES) * len(PROBLEMS)
+    assert "mqlearn run reward=sampled env=two_state" in html
+    for ending in ("png", "svg"):
+        figure.save(found, tmp_path / f"board.{ending}")
+        assert (tmp_path / f"board.{ending}").stat().st_size > 10_000
+    with pytest.raises(mq.SettingError, match=r"must end in .png"):
+        figure.save(found, tmp_path / "board.txt")

@@ -1,0 +1,242 @@
+"""Suites: what they refuse, what they run, what is kept, and what a score is."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import mqlearn as mq
+from mqlearn.errors import SettingError
+from mqlearn.experiments.suite import definition, results, rules, scores, trials
+
+SUITE = """
+base: [sampling=synchronous, reward=sampled]
+budget: 4e3
+metric: q_error
+seeds: {tuning: 2, tuning_seed: 1000, reporting: 6, reporting_seed: 0}
+problems:
+  two: [env=two_state, discount=0.95]
+  noisy: [env=noisy_grid, discount=0.9]
+"""
+OWN = """
+import mqlearn as mq
+
+class MyRule(mq.Rule):
+    def update(self, k, q, q_prev, target, target_prev):
+        a = self.step_size(k)
+        return (1 - a) * q + a * target
+
+    def own_step_size(self, discount):
+        return mq.RescaledLinear(discount)
+"""
+KEYS = {"base": [], "budget": 100, "metric": "q_error", "problems": {"two": ["env=two_state"]},
+        "seeds": {"tuning": 2, "tuning_seed": 1, "reporting": 3, "reporting_seed": 0}}  # fmt: skip
+
+
+@pytest.fixture
+def tiny(work) -> Path:
+    """The user's folder of configurations, with a suite, and a module of rules beside it."""
+    (work / "conf" / "suite").mkdir(parents=True)
+    (work / "conf" / "suite" / "tiny.yaml").write_text(SUITE)
+    (work / "my_rules.py").write_text(OWN)
+    return work / "conf"
+
+
+@pytest.fixture
+def bench(mqlearn, tiny):
+    """`bench(...)`: the verb on the tiny suite; what --json holds, and what was printed."""
+
+    def call(*arguments: str):
+        done = mqlearn("bench", "tiny", "--config-dir", tiny, "tracking=none", "n_workers=1", *arguments, "--json", "j")
+        assert done.code == 0, done.err
+        return json.loads(Path("j").read_text(encoding="utf-8")), done
+
+    return call
+
+
+# --- what is refused ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("changes", "setting", "words"),
+    [
+        ({"budget": 0}, "s.budget", "whole number"),
+        ({"problems": {}}, "s.problems", "must map"),
+        ({"problems": {"two": "env=two_state"}}, "s.two", "list of overrides"),
+        ({"problems": {"two": ["env=two_state", "algorithm=nesa"]}}, "s.two.algorithm", "decided by the suite"),
+        ({"seeds": {**KEYS["seeds"], "reporting": 0}}, "seeds.reporting", "at least 1"),
+        ({"seeds": {**KEYS["seeds"], "tuning_seed": 0}}, "seeds.tuning_seed", "not tuned on the seeds that report"),
+        ({"budgets": 3}, "s.budgets", "did you mean 'budget'?"),
+    ],
+)
+def test_a_suite_that_is_none_is_refused(changes, setting, words):
+    with pytest.raises(SettingError) as refused:
+        definition.made("s", KEYS | changes)
+    assert refused.value.setting == setting and words in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["clasic"], "did you mean 'classic'?"),
+        (["classic", "algorithm=root_sq"], "did you mean 'root_sa'?"),
+        (["classic", "discount=0.5"], "has no effect on `mqlearn bench`"),
+        (["classic", "existing=error"], "must be skip or rerun"),
+        (["classic", "algorithm=root_sa", "--store"], "leave algorithm= out"),
+        (["classic", "paper"], "must be one suite"),
+        (["classic", "--figure", "board.txt"], "must end in .png"),
+        (["classic", "n_workers=0"], "whole number"),
+    ],
+)
+def test_bad_arguments_of_the_verb_are_refused(mqlearn, outputs, arguments, words):
+    done = mqlearn("bench", *arguments)
+    assert done.code == 2 and words in done.err and not (outputs / "bench").exists()
+
+
+def test_tuning_in_a_yaml_must_have_as_many_settings_as_all_have(work, tiny):
+    (tiny / "algorithm").mkdir()
+    (tiny / "algorithm" / "mine.yaml").write_text("_target_: mqlearn.NeSA\ntuning:\n  - [algorithm.zeta=1]\n")
+    with pytest.raises(SettingError, match="4 lists of overrides"):
+        rules.entrants(["mine"], (), str(tiny))
+
+
+def test_the_suites_of_the_package_can_be_composed():
+    for name in definition.suites():
+        suite = definition.load(name)
+        assert len({one.digest for one in suite.problems}) == len(suite.problems), name
+    assert len(definition.load("classic").problems) >= 20
+
+
+# --- scores -------------------------------------------------------------------------------------------------------
+
+
+def test_scores_of_a_power_law_are_its_closed_form():
+    axis = np.geomspace(10, 1e5, 41)
+    samples = np.concatenate([[0], axis])
+    errors = 3.0 * np.concatenate([[1.0], (axis / 10) ** -0.5])[None]
+    area, to_10, to_1, last = scores.scores(samples, errors, axis)[:, 0]
+    assert area == pytest.approx(-1.0)  # -0.5 log10(s/10), mean of log10(s/10) over 0 .. 4
+    assert (to_10, to_1) == pytest.approx((10 * 1e2, 10 * 1e4))
+    assert last == pytest.approx(0.03)
+
+
+def test_no_error_divergence_and_levels_never_reached_have_their_bounds():
+    axis = np.array([1.0, 10.0, 100.0])
+    samples = np.array([0, 1, 10, 100])
+    errors = np.array(
+        [[2, 0, 0, 0], [2, np.nan, np.nan, np.nan], [2, 2e9, 2e9, 2e9], [2, 1, 1, 1], [0, 0, 0, 0]], float
+    )
+    found = scores.scores(samples, errors, axis)
+    assert found[0] == pytest.approx([-12, 3, 3, np.log10(0.5), 0])
+    assert np.isinf(found[1:3, 1:]).all() and np.isfinite(found[1:3, 0]).all()
+
+
+def test_n_squared_state_is_over_budget_above_100_pairs():
+    assert rules.over_budget(mq.Zap(), 100) is None and rules.over_budget(mq.QLearning(), 10**6) is None
+    assert rules.over_budget(mq.DoubleQ(), 10**6) is None
+    assert "101^2 = 10,201 numbers" in (rules.over_budget(mq.Zap(), 101) or "")
+
+
+@pytest.mark.parametrize(
+    ("step_size", "first"),
+    [
+        (mq.Harmonic(1.0), "step_size.offset=4"),
+        (mq.Constant(0.2), "step_size.alpha=0.05"),
+        (mq.InverseSqrt(0.2), "step_size.alpha=0.05"),
+        (mq.Polynomial(0.7), "step_size.scale=0.25"),
+        (mq.RescaledLinear(0.9), "step_size.discount=0.975"),
+    ],
+)
+def test_a_rule_without_tuning_is_tuned_by_its_step_size(step_size, first):
+    from mqlearn.experiments.settings.own_step_size import described
+
+    settings = rules.scaled(described(step_size, "rule"))
+    assert len(settings) == rules.SETTINGS - 1 and settings[0][-1] == first
+
+
+# --- what is run, kept and ranked ---------------------------------------------------------------------------------
+
+
+def test_the_way_of_a_suite(bench, mqlearn, tiny, outputs):
+    """One long test: each step looks at what the one before it left."""
+    found, first = bench("algorithm=root_sa,speedy_q")
+    assert {row["rule"] for row in found["rules"]} == {"q_learning", "root_sa", "speedy_q"}  # the baseline besides
+    assert [one["problem"] for one in found["problems"]] == ["two", "noisy"]
+    assert "2/2" in first.err and all(len(line) <= 80 for line in first.out.splitlines())
+    tuned = {row["rule"]: row for row in found["rules"] if row["setting"] == "tuned"}
+    assert tuned["q_learning"]["score"] == 1 == tuned["q_learning"]["high"]
+
+    # what is there is not run again, whatever the order of the rules
+    again, second = bench("algorithm=speedy_q,root_sa")
+    assert second.err == "" and {**again, "command": 0} == {**found, "command": 0}
+
+    # a cell is a run of its own by its command
+    cell = tuned["root_sa"]["problems"]["noisy"]
+    overrides = [
+        *found["problems"][1]["overrides"],
+        *cell["rule"],
+        *cell["setting"],
+        f"iterations={cell['iterations']}",
+    ]
+    run = mqlearn("run", *overrides, "n_checkpoints=41", "seed=0", "n_seeds=6", "tracking=none")
+    (folder,) = (outputs / "runs").glob("*/*")
+    with np.load(folder / "curves.npz") as curves:
+        assert run.code == 0 and float(np.float32(curves["q_error"][:, -1]).mean()) == pytest.approx(cell["last"], 1e-6)
+
+    # a damaged file is made again, with the same numbers; others are left
+    kept = outputs / "bench" / "tiny"
+    before = {path.name: path.stat().st_mtime_ns for path in kept.glob("*.npz")}
+    whole = (kept / "two.npz").read_bytes()
+    (kept / "two.npz").write_bytes(whole[: len(whole) // 2])
+    repaired, third = bench("algorithm=root_sa,speedy_q")
+    assert "a damaged file is made again" in third.err and {**repaired, "command": 0} == {**found, "command": 0}
+    assert (kept / "noisy.npz").stat().st_mtime_ns == before["noisy.npz"]
+
+    # a rule of the user's is ranked among what is there, and is the only one that is run
+    mine, fourth = bench("plugins=[my_rules]", "algorithm=my_rule")
+    assert [row["rule"] for row in mine["rules"] if row["own"]] == ["my_rule"] * 2
+    assert {row["rule"] for row in mine["rules"]} == {"q_learning", "root_sa", "speedy_q", "my_rule"}
+    assert "not ranked" in fourth.err and "my_rule*" in fourth.out
+    rescaled = next(row for row in mine["rules"] if row["rule"] == "my_rule" and row["setting"] == "default")
+    assert rescaled["problems"]["two"]["last"] == pytest.approx(_rescaled_by_hand(), 1e-6)
+
+    # the same from Python
+    namespace: dict = {}
+    exec(OWN, namespace)
+    board = mq.bench(namespace["MyRule"](), "tiny", name="hers", config_dir=str(tiny))
+    hers = {row["setting"]: row["score"] for row in board["rules"] if row["rule"] == "hers"}
+    assert hers == {row["setting"]: row["score"] for row in mine["rules"] if row["rule"] == "my_rule"}
+
+    # committed results of other numerics are refused
+    stored = [results.read(path)[0] for path in sorted(kept.glob("*.npz"))]
+    stale = [results.Results({**one.facts, "digest": "other"}, one.entries) for one in stored]
+    results.write(outputs / "paper" / "bench_tiny.npz", stale)
+    for path in kept.glob("*.npz"):
+        path.unlink()
+    refused = mqlearn("bench", "tiny", "--config-dir", tiny, "plugins=[my_rules]", "algorithm=my_rule", "tracking=none")
+    assert refused.code == 2 and "of other numerics" in refused.err
+
+    # those of these numerics are ranked against without a run of the others
+    results.write(outputs / "paper" / "bench_tiny.npz", stored)
+    fifth, last = bench("plugins=[my_rules]", "algorithm=my_rule")
+    assert {**fifth, "command": 0} == {**mine, "command": 0} and last.err.count("problems to run") == 0
+
+
+def _rescaled_by_hand() -> float:
+    """Q-learning with the rescaled linear step on `two`, by mq.run."""
+    result = mq.run(
+        mq.two_state(discount=0.95), mq.QLearning(), step_size=mq.RescaledLinear(0.95), reward="sampled",
+        iterations=4000 // 3, n_seeds=6, seed=0, n_checkpoints=41,
+    )  # fmt: skip
+    return float(np.float32(result.curves["q_error"][:, -1]).mean())
+
+
+def test_rules_that_cannot_run_and_rules_that_take_two_samples(work):
+    suite = definition.made("s", KEYS | {"problems": {"two": ["env=two_state", "sampling=markovian"]}})
+    problem = suite.problems[0]
+    found = trials.entries(problem, rules.entrants(["phased", "speedy_q"]))
+    assert "it has synchronous" in (found["phased"].reason or "") and found["speedy_q"].reason is None
+    assert (problem.iterations(mq.SpeedyQ()), problem.iterations(mq.Residual())) == (100, 50)
+    (lake,) = definition.made("s", KEYS | {"problems": {"lake": ["env=frozen_lake_8x8"]}}).problems
+    assert "212^2 = 44,944 numbers of state" in (trials.entries(lake, rules.entrants(["zap"]))["zap"].reason or "")
