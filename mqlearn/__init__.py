@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from mqlearn.learning.learners import Linear
     from mqlearn.learning.loop import Result, run, run_together
     from mqlearn.learning.metrics import Evaluation
+    from mqlearn.learning.recorded import Recorded
     from mqlearn.learning.sampling import IID, Markovian, Replay, Synchronous
     from mqlearn.linear_solves import solve, times
     from mqlearn.problems.arrays import from_arrays
@@ -125,6 +126,7 @@ __all__ = [
     "PolSA",
     "Polynomial",
     "QLearning",
+    "Recorded",
     "Relative",
     "Relaxed",
     "Replay",
@@ -206,6 +208,7 @@ _PLACES = {
         "learning.learners": "Linear",
         "learning.loop": "Result run run_together",
         "learning.metrics": "Evaluation",
+        "learning.recorded": "Recorded",
         "learning.sampling": "IID Markovian Replay Synchronous",
         "linear_solves": "solve times",
         "problems.arrays": "from_arrays",

@@ -1,39 +1,38 @@
 """What theory predicts for a cell, beside what a finished run measured: assumptions, asymptotic errors, bounds."""
 
 import math
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from mqlearn.algorithms import MomentumQ, MomentumQLinear, NeSA, QLearning, Rule, SpeedyQ
+from mqlearn.algorithms import MomentumQ, NeSA, QLearning, Rule, SpeedyQ, Stateful, minibatch
 from mqlearn.algorithms.operators import is_plain
 from mqlearn.algorithms.step_sizes import Harmonic, RescaledLinear
+from mqlearn.analysis.predictions_features import LinearFeatures, as_row, memory_of, mixing_check, mixing_of
 from mqlearn.errors import SettingError
 from mqlearn.experiments.settings.cell import Cell
 from mqlearn.problems.solvers import optimal
 from mqlearn.storage.runs import Run
 from mqlearn.theory import assumptions, bounds
 from mqlearn.theory.assumptions import Check
-from mqlearn.theory.mixing import Mixing, chain, mixing
 
+LEVEL = 0.95  # of an interval
 DELTA = 0.1  # a bound of tables holds with probability 1 - DELTA
 _SECONDS = 0.5  # of one core, for the exact moments
 _FLOPS = 3e10  # a second
 
 
 def predictions(cell: Cell, run: Run | None) -> dict[str, Any]:
-    """All that `mqlearn theory` says, for JSON. Raises SettingError for a model too large, a rule with state, or an
-    operator other than Bellman's."""
+    """All that `mqlearn theory` says, for JSON. Raises SettingError for a model that is too large, or an operator other
+    than Bellman's."""
     if not is_plain(cell.run_arguments["operator"]):
         expected = "is another operator than Bellman's, of which alone theory speaks; use operator=bellman"
         raise SettingError("operator", cell.settings["operator"].get("name"), expected)
-    if not isinstance(cell.run_arguments["rule"], Rule):
-        expected = "is a rule with state of its own, of which nothing is predicted yet; choose one of four numbers"
-        raise SettingError("algorithm", cell.settings["algorithm"].get("name"), expected)
     mdp, synchronous = cell.mdp, cell.run_arguments["sampling"].name == "synchronous"
-    rule: Rule = cell.run_arguments["rule"].with_step_size(cell.run_arguments["step_size"])
-    linear = None if cell.run_arguments["features"] is None else _Linear(cell, rule)
-    step = float(np.asarray(rule.step_size(np.array([float(cell.settings["iterations"])])))[0])
+    rule = rule_of(cell)
+    linear = None if cell.run_arguments["features"] is None else LinearFeatures(cell, rule)
+    step = float(np.asarray(cell.run_arguments["step_size"](np.array([float(cell.settings["iterations"])])))[0])
     facts = {
         "environment": mdp.name,
         "discount": mdp.discount,
@@ -42,23 +41,36 @@ def predictions(cell: Cell, run: Run | None) -> dict[str, Any]:
         "sampling": cell.run_arguments["sampling"].name,
         "cell": cell.name,
         "digest": cell.digest,
-        "measured": None if run is None else _measured(run, int(mdp.counted.sum())),
+        "measured": None if run is None else measured_at_the_end(run, int(mdp.counted.sum()), rule.averaged),
         "assumptions": [one._asdict() for one in _assumptions(cell, rule, run, linear, step)],
         "asymptotic": _asymptotic(cell, rule, run) if synchronous and linear is None else {},
         "bounds": _table_bounds(cell, rule, run) if linear is None else linear.bounds(rule),
         "slopes": bounds.SLOPES,
         "bias": None if linear is None else linear.bias(rule),
-        "interval": None,
+        "replay_distance": memory_of(cell),
+        "interval": _interval(cell, rule, run) if synchronous and linear is None else None,
     }
     if not facts["asymptotic"]:
         facts["asymptotic_reason"] = "the constants are of tables under synchronous sampling"
     return facts
 
 
-def _measured(run: Run, n_pairs: int) -> dict[str, Any]:
-    """The last checkpoint: mean sup error and root mean square error over seeds and pairs."""
-    k = int(run.curves["iteration"][-1])
-    sup, euclidean = run.curves.get("q_error"), run.curves.get("q_error_l2")
+def rule_of(cell: Cell) -> Rule | Stateful:
+    """The rule with its step size, at the discount of the cell."""
+    rule = cell.run_arguments["rule"].with_step_size(cell.run_arguments["step_size"])
+    return rule.at(cell.mdp.discount) if isinstance(rule, Stateful) else rule
+
+
+def schedule_of(cell: Cell, rule: Rule | Stateful) -> Check:
+    """Which theorem covers a rule of tables with its step size, if any."""
+    synchronous = cell.run_arguments["sampling"].name == "synchronous"
+    return assumptions.schedule(rule, cell.mdp.discount, synchronous, None)
+
+
+def measured_at_the_end(run: Run, n_pairs: int, averaged: bool = False) -> dict[str, Any]:
+    """The last checkpoint: mean sup error and root mean square error over seeds and pairs; `averaged`: of the mean."""
+    k, of = int(run.curves["iteration"][-1]), "_average" if averaged else ""
+    sup, euclidean = run.curves.get(f"q_error{of}"), run.curves.get(f"q_error_l2{of}")
     found = {"iteration": k, "folder": str(run.folder)}
     if sup is not None:
         found["sup"] = float(sup[:, -1].mean())
@@ -70,7 +82,9 @@ def _measured(run: Run, n_pairs: int) -> dict[str, Any]:
 # --- assumptions --------------------------------------------------------------------------------------------------
 
 
-def _assumptions(cell: Cell, rule: Rule, run: Run | None, linear: "_Linear | None", step: float) -> list[Check]:
+def _assumptions(
+    cell: Cell, rule: Rule | Stateful, run: Run | None, linear: LinearFeatures | None, step: float
+) -> list[Check]:
     synchronous = cell.run_arguments["sampling"].name == "synchronous"
     if linear is not None:
         return [*linear.checks(step), assumptions.schedule(rule, cell.mdp.discount, synchronous, linear.contraction)]
@@ -78,32 +92,15 @@ def _assumptions(cell: Cell, rule: Rule, run: Run | None, linear: "_Linear | Non
     largest = float(np.abs(optimal(cell.mdp).q[cell.mdp.counted]).max())
     checks = [assumptions.bounded_tables(error, largest, every=False)]
     if not synchronous:
-        checks = [_mixing_check(_mixing(cell), step), *checks]
-    return [*checks, assumptions.schedule(rule, cell.mdp.discount, synchronous, None)]
-
-
-def _mixing(cell: Cell) -> Mixing | str:
-    """Of the sampling chain, or why it has none."""
-    sampling = cell.run_arguments["sampling"]
-    if sampling.adaptive:
-        return "the behaviour depends on what is learned"
-    if sampling.time_limit is not None:
-        return "with a time limit the state alone is no Markov chain"
-    behaviour, start = sampling.policy(cell.mdp), sampling.episode_starts(cell.mdp)
-    return mixing(chain(cell.mdp, behaviour, start, sampling.restart_probability))
-
-
-def _mixing_check(found: Mixing | str, kappa: float) -> Check:
-    if isinstance(found, str):
-        return Check("Assumption 4", assumptions.UNKNOWN, None, found)
-    return assumptions.ergodic_chain(found, kappa)
+        checks = [mixing_check(mixing_of(cell), step), *checks]
+    return [*checks, schedule_of(cell, rule)]
 
 
 # --- tables -------------------------------------------------------------------------------------------------------
 
 
-def _asymptotic(cell: Cell, rule: Rule, run: Run | None) -> dict[str, dict[str, Any]]:
-    """The rule of the cell by its name, then the others that the paper compares."""
+def _asymptotic(cell: Cell, rule: Rule | Stateful, run: Run | None) -> dict[str, dict[str, Any]]:
+    """The rule of the cell by its name, then the others that the paper compares, with as many draws an iteration."""
     name = str(cell.settings["algorithm"].get("name") or type(rule).__name__)
     harmonic = Harmonic()
     rules = {
@@ -116,12 +113,14 @@ def _asymptotic(cell: Cell, rule: Rule, run: Run | None) -> dict[str, dict[str, 
     by_limit: dict[Any, dict[str, Any]] = {}  # SpeedyQ and MomentumQ have one
     rows = {}
     for label, one in rules.items():
+        one = one if one is rule else minibatch(one, rule.batch)
         limit = _limit(one)
         row = by_limit.get(limit) or asymptotic_row(cell, one)
         by_limit[limit] = row
         rows[label] = {"step_size": str(one.step_size), **row}
     if run is not None:
-        measured, root = _measured(run, int(cell.mdp.counted.sum())), math.sqrt(run.curves["iteration"][-1])
+        measured = measured_at_the_end(run, int(cell.mdp.counted.sum()), rule.averaged)
+        root = math.sqrt(run.curves["iteration"][-1])
         for kind in ("rms", "sup"):
             if kind in measured:
                 rows[name][f"measured_{kind}_sqrt_k"] = measured[kind] * root
@@ -130,22 +129,48 @@ def _asymptotic(cell: Cell, rule: Rule, run: Run | None) -> dict[str, dict[str, 
     return rows
 
 
-def _limit(rule: Rule) -> Any:
-    """What the prediction depends on: rounded, or the rule itself where there is none."""
+def _interval(cell: Cell, rule: Rule | Stateful, run: Run | None) -> dict[str, Any] | None:
+    """Of each entry of Q* at 95 %, from the first seed of a finished run alone; `reason` where there is none."""
+    from mqlearn.theory.interval import from_checkpoints
+    from mqlearn.theory.limits import slow_limit_of
+
+    try:
+        if not isinstance(rule, Rule) or not rule.averaged:
+            expected = "must be true, with a step like k^-w, 1/2 < w < 1: the interval is of the mean of the iterates"
+            raise SettingError("algorithm.averaged", rule.averaged, expected)
+        slow_limit_of(rule)
+        if run is None or "mean_path" not in run.tables:
+            return {"reason": "no finished run of this digest has the path of its mean"}
+        low, high = from_checkpoints(run.curves["iteration"], run.tables["mean_path"], LEVEL)
+    except SettingError as error:
+        return {"reason": str(error)}
+    star, counted = optimal(cell.mdp).q, cell.mdp.counted
+    pairs = np.argwhere(counted)
+    return {
+        "level": LEVEL, "iteration": int(run.curves["iteration"][-1]), "seeds": 1, "pairs": pairs.tolist(),
+        "low": low[counted].tolist(), "high": high[counted].tolist(), "q_star": star[counted].tolist(),
+        "covered": float(((low <= star) & (star <= high))[counted].mean()), "reason": None,
+    }  # fmt: skip
+
+
+def _limit(rule: Rule | Stateful) -> Any:
+    """What the prediction depends on: rounded, or the rule itself where that is another."""
     from mqlearn.theory.limits import limit_of
 
+    if not isinstance(rule, Rule) or rule.averaged:
+        return rule, rule.step_size, rule.averaged
     try:
         return tuple(round(number, 7) for number in limit_of(rule))
     except SettingError:
         return rule, rule.step_size
 
 
-def asymptotic_row(cell: Cell, rule: Rule) -> dict[str, Any]:
+def asymptotic_row(cell: Cell, rule: Rule | Stateful) -> dict[str, Any]:
     """The prediction for a rule on the model of a cell; NaN and a reason where there is none."""
-    from mqlearn.theory.asymptotic import covariance
+    from mqlearn.theory.named_rules import predicted
     from mqlearn.theory.sup import expected_sup
 
-    found = covariance(cell.mdp, rule, cell.settings["reward"])
+    found = predicted(cell.mdp, rule, cell.settings["reward"])
     sup, least = expected_sup(found.sigma), expected_sup(found.floor)
     return {
         "rms_sqrt_k": found.rms_sqrt_k,
@@ -163,29 +188,63 @@ def asymptotic_row(cell: Cell, rule: Rule) -> dict[str, Any]:
     }
 
 
-def _exact(cell: Cell, rule: Rule) -> dict[str, Any]:
-    """The exact root mean square error at some k, as far as a second of computing goes."""
-    from mqlearn.theory.moments import moments
-
-    counted, q0 = cell.mdp.counted, cell.run_arguments["q0"]
+def _exact(cell: Cell, rule: Rule | Stateful) -> dict[str, Any]:
+    """The exact root mean square error at some k, as far as a second of computing goes; of four-number rules alone."""
+    q0 = cell.run_arguments["q0"]
+    if not isinstance(rule, Rule) or rule.averaged:
+        return {}
     if not isinstance(q0, int | float) or not cell.settings["iterations"]:
         return {}
-    a_step = 6e-5 + 18 * float(counted.sum()) * float(counted.any(1).sum()) ** 2 / _FLOPS
-    last = min(int(cell.settings["iterations"]), max(int(_SECONDS / a_step), 1))
+    last = min(int(cell.settings["iterations"]), _affordable(cell))
     k = np.unique(np.geomspace(1, last, 40).astype(int))
-    found = moments(cell.mdp, rule, k, cell.settings["reward"], q0=float(q0))
-    return {"exact": {"iteration": k.tolist(), "rms": found.rms.tolist()}}
+    return {"exact": {"iteration": k.tolist(), "rms": exact_rms(cell, rule, k).tolist()}}
 
 
-def _bound(name: str, value: float, trivial: float, assumes: str) -> dict[str, Any]:
-    """trivial: what is known without the bound."""
-    return {"name": name, "value": value, "vacuous": bool(value >= trivial), "trivial": trivial, "assumes": assumes}
+def _affordable(cell: Cell, seconds: float = _SECONDS) -> int:
+    """Iterations of the exact moments that are computed in about so many seconds."""
+    counted = cell.mdp.counted
+    a_step = 6e-5 + 18 * float(counted.sum()) * float(counted.any(1).sum()) ** 2 / _FLOPS
+    return max(int(seconds / a_step), 1)
 
 
-def _table_bounds(cell: Cell, rule: Rule, run: Run | None) -> list[dict[str, Any]]:
-    """At the last iteration, with probability 1 - DELTA; V from the checkpoints of a run, else a priori."""
-    mdp, last = cell.mdp, np.array([cell.settings["iterations"]])
-    if cell.run_arguments["sampling"].name != "synchronous" or not last[0]:
+def exact_rms(cell: Cell, rule: Rule, iteration: np.ndarray, seconds: float = _SECONDS) -> np.ndarray:
+    """The exact root mean square error at the first of these numbers of iterations (C,), as many as are affordable."""
+    from mqlearn.theory.moments import moments
+
+    q0 = cell.run_arguments["q0"]
+    some = iteration[iteration <= _affordable(cell, seconds)]
+    if not isinstance(q0, int | float) or not len(some):
+        return np.empty(0)
+    return moments(cell.mdp, rule, some, cell.settings["reward"], rule.batch, q0=float(q0)).rms
+
+
+@dataclass(frozen=True, eq=False)
+class Bound:
+    """A theorem's bound: values (C,) at some iterations, vacuous (C,) where they are not below the trivial one."""
+
+    name: str
+    values: np.ndarray
+    trivial: float
+    assumes: str
+
+    @property
+    def vacuous(self) -> np.ndarray:
+        return self.values >= self.trivial
+
+
+def _table_bounds(cell: Cell, rule: Rule | Stateful, run: Run | None) -> list[dict[str, Any]]:
+    """At the last iteration."""
+    found = table_bounds(cell, rule, run, np.array([cell.settings["iterations"]]))
+    return [as_row(one.name, float(one.values[0]), one.trivial, one.assumes) for one in found]
+
+
+def table_bounds(cell: Cell, rule: Rule | Stateful, run: Run | None, iteration: np.ndarray) -> list[Bound]:
+    """Of the sup error after some iterations (C,), with probability 1 - DELTA; V from the checkpoints of a run, or not.
+
+    There is none where no theorem with known constants covers the cell.
+    """
+    mdp = cell.mdp
+    if cell.run_arguments["sampling"].name != "synchronous" or not iteration[-1] or rule.batch > 1 or rule.averaged:
         return []
     rewards = mdp.mean_rewards[mdp.learned] if cell.settings["reward"] == "mean" else mdp.rewards[mdp.learned]
     r_max = float(np.abs(rewards).max())
@@ -195,99 +254,14 @@ def _table_bounds(cell: Cell, rule: Rule, run: Run | None) -> list[dict[str, Any
     if run is not None and "q_error" in run.curves:
         v, origin = largest + float(np.max(run.curves["q_error"])), "V over the checkpoints of the run"
     if isinstance(rule, SpeedyQ) and isinstance(rule.step_size, Harmonic):
-        return [_bound("SpeedyQ", float(bounds.speedy_q(last, **known)[0]), 2 * v, "|Q_0| <= R/(1-g)")]
+        return [Bound("SpeedyQ", bounds.speedy_q(iteration, **known), 2 * v, "|Q_0| <= R/(1-g)")]
     if not isinstance(rule, MomentumQ):
         return []
     given = {**known, "m": rule.order, "v_max": v}
     if rule.shifted:
-        return [_bound("Theorem 3, shifted", float(bounds.theorem_3_shifted(last, **given)[0]), 2 * v, origin)]
+        return [Bound("Theorem 3, shifted", bounds.theorem_3_shifted(iteration, **given), 2 * v, origin)]
     names = {"Theorem 3, printed": False, "Theorem 3, corrected": True}
     return [
-        _bound(name, float(bounds.theorem_3(last, **given, corrected=corrected)[0]), 2 * v, origin)
+        Bound(name, bounds.theorem_3(iteration, **given, corrected=corrected), 2 * v, origin)
         for name, corrected in names.items()
     ]
-
-
-# --- linear features ----------------------------------------------------------------------------------------------
-
-
-class _Linear:
-    """theta*, Assumption 2 and mixing of a cell with features."""
-
-    def __init__(self, cell: Cell, rule: Rule) -> None:
-        from mqlearn.learning.sampling import Synchronous, stationary
-        from mqlearn.problems.fixed_points import theta_star
-
-        sampling, self.cell, self.mdp = cell.run_arguments["sampling"], cell, cell.mdp
-        self.features, self.projection = cell.run_arguments["features"], cell.run_arguments["linear"].projection
-        theta0 = cell.run_arguments["theta0"]
-        self.start = float(theta0) if isinstance(theta0, int | float) else 0.0
-        if isinstance(sampling, Synchronous):
-            raise SettingError("sampling", sampling.name, "linear features learn from chains")
-        mu = stationary(sampling, self.mdp)
-        if mu is None:
-            reason = "must be fixed: mu, and with it theta*, depends on what is learned otherwise"
-            raise SettingError("sampling.behaviour", sampling.behaviour, reason)
-        self.root = theta_star(self.mdp, self.features, mu, theta0=self.start)
-        self.found = assumptions.monotone(self.mdp, self.features, mu, self.root)
-        self.mixing = _mixing(cell)
-        rewards = self.mdp.mean_rewards if cell.settings["reward"] == "mean" else self.mdp.rewards
-        self.r_max = float(np.abs(rewards[self.mdp.learned]).max())
-
-    @property
-    def contraction(self) -> float | None:
-        return self.found.low if self.found is not None and self.found.low > 0 else None
-
-    def checks(self, kappa: float) -> list[Check]:
-        return [
-            assumptions.independent_features(self.features),
-            assumptions.unique_root(self.mdp, self.features, self.root, self.found),
-            assumptions.bounded_domain(self.root.theta, self.projection, self.r_max),
-            _mixing_check(self.mixing, kappa),
-        ]
-
-    def constants(self, kappa: float) -> bounds.Constants | None:
-        """None where Assumption 2 or 4 is not known to hold."""
-        if self.contraction is None or isinstance(self.mixing, str) or not self.mixing.certified:
-            return None
-        away = float(np.linalg.norm(self.root.theta[self.root.used] - self.start))
-        d_max = 2 * self.projection if self.projection else 2 * max(float(np.linalg.norm(self.root.theta)), away)
-        tau = self.mixing.tau(kappa)
-        return bounds.Constants(self.mdp.discount, self.contraction, d_max, self.r_max, kappa, tau)
-
-    def bounds(self, rule: Rule) -> list[dict[str, Any]]:
-        """Of E |theta - theta*|^2 at the last iteration, kappa = a_T; trivial: D_max^2."""
-        from mqlearn.algorithms.step_sizes import Constant, InverseSqrt
-
-        last, step = np.array([self.cell.settings["iterations"]]), rule.step_size
-        if not last[0] or not isinstance(rule, MomentumQLinear | QLearning):
-            return []
-        kappa = float(np.asarray(step(last.astype(float)))[0])
-        known = self.constants(kappa)
-        if known is None:
-            return []
-        beta, lam, phi = (rule.beta, rule.lam, rule.phi) if isinstance(rule, MomentumQLinear) else (0.0, 0.5, 0.5)
-        away = float(np.linalg.norm(self.root.theta[self.root.used] - self.start))
-        origin = f"delta {known.contraction:.4g}, D_max {known.d_max:.4g}, tau {known.tau}"
-        if not self.projection:
-            origin += "; D_max from theta* and theta_0, no projection holds it"
-        named: dict[str, float] = {}
-        if isinstance(step, Constant):
-            named["vanilla, same proof"] = float(bounds.vanilla(last, known, alpha=step.alpha, start=away)[0])
-            schedule = assumptions.schedule(rule, self.mdp.discount, False, self.contraction)
-            if schedule.verdict == assumptions.HOLDS:
-                given = {"alpha": step.alpha, "beta": beta, "lam": lam, "phi": phi, "start": away}
-                named = {"Theorem 1": float(bounds.theorem_1(last, known, **given)[0]), **named}
-        if isinstance(step, InverseSqrt) and step.h == 1:
-            named["Theorem 2"] = float(bounds.theorem_2(last, known, alpha=step.alpha, beta=beta, lam=lam)[0])
-        return [_bound(name, value, known.d_max**2, origin) for name, value in named.items()]
-
-    def bias(self, rule: Rule) -> dict[str, Any] | None:
-        """The lemma's bound of the bias at the last iteration, kappa = a_T."""
-        last = np.array([self.cell.settings["iterations"]])
-        kappa = float(np.asarray(rule.step_size(last.astype(float)))[0])
-        known = self.constants(kappa)
-        if known is None or not isinstance(rule, MomentumQLinear):
-            return None
-        given = {"step_size": rule.step_size, "beta": rule.beta, "lam": rule.lam}
-        return {"iteration": int(last[0]), "bound": float(bounds.bias(last, known, **given)[0]), "tau": known.tau}

@@ -171,7 +171,7 @@ def _test(claim: Claim, need: Needs, cells: Mapping[tuple[str, ...], Any], done:
 
     from mqlearn.analysis.claims import checks as claim_checks
     from mqlearn.analysis.claims import pairs as claim_pairs
-    from mqlearn.analysis.claims import single_runs
+    from mqlearn.analysis.claims import predicted, single_runs
     from mqlearn.analysis.figures.reference import digest
 
     used: dict[str, np.ndarray] = {}
@@ -186,6 +186,7 @@ def _test(claim: Claim, need: Needs, cells: Mapping[tuple[str, ...], Any], done:
         "shape": single_runs.shapes,
         "bound": single_runs.bounds,
         "floor": single_runs.floors,
+        "predicted": predicted.predictions,
     }
     checks: list[Any] = []
     pairs: list[Any] = []

@@ -71,12 +71,24 @@ def terminal(facts: dict[str, Any]) -> str:
     measured = facts["measured"]
     if measured is None:
         lines += ["", "No finished run of this digest; this command makes one:"]
-        words = textwrap.wrap(facts["command"], _WIDTH - 4, break_long_words=False, break_on_hyphens=False)
+        words = textwrap.wrap(facts["command"], _WIDTH - 6, break_long_words=False, break_on_hyphens=False)
         lines += [" \\\n    ".join(["  " + words[0], *words[1:]])]
     else:
         kinds = [f"{name} {measured[kind]:.4g}" for name, kind in (("sup", "sup"), ("rms", "rms")) if kind in measured]
         lines += ["", *textwrap.wrap(f"Measured at k = {measured['iteration']}: {', '.join(kinds)} error", _WIDTH)]
+    lines += _interval(facts["interval"])
     return "\n".join(lines)
+
+
+def _interval(found: dict[str, Any] | None) -> list[str]:
+    """Only where there is an interval, or a run would give one."""
+    if found is None or (found["reason"] or "").startswith("algorithm.averaged"):
+        return []
+    if found["reason"]:
+        return ["", *_hanging("Interval from one run: ", found["reason"])]
+    widths = [high - low for low, high in zip(found["low"], found["high"], strict=True)]
+    text = f"of width {min(widths):.4g} to {max(widths):.4g}; {found['covered']:.0%} of the entries of Q* lie within"
+    return ["", *_hanging(f"Interval of {found['level']:.0%} from one seed, k = {found['iteration']}: ", text)]
 
 
 def _asymptotic(facts: dict[str, Any]) -> list[str]:
@@ -115,11 +127,29 @@ def _bounds(facts: dict[str, Any]) -> list[str]:
         lines += _hanging(
             f"  {one['name']:22} {one['value']:10.4g}  ", f"{said}{one['trivial']:.4g} is known; {one['assumes']}"
         )
-    if facts["bias"] is not None:
-        lines += _hanging(f"  {'bias, the lemma':22} {facts['bias']['bound']:10.4g}  ", f"tau {facts['bias']['tau']}")
+    bias = facts["bias"]
+    if bias is not None and bias["bound"] is not None:
+        lines += _hanging(f"  {'bias, the lemma':22} {bias['bound']:10.4g}  ", f"tau {bias['tau']}")
     lines = ["Bounds at the last iteration", *lines] if lines else ["No bound with known constants covers this cell"]
+    if bias is not None:
+        lines += _bias(bias["measured"])
+    if (memory := facts["replay_distance"]) is not None:
+        text = ", ".join(
+            f"{d:.3g} at k = {k}" for k, d in list(zip(memory["iteration"], memory["mean"], strict=True))[::4]
+        )
+        lines += _hanging("  memory of replay  ", f"total variation from mu {text}; {memory['seeds']} seeds")
     slopes = [_hanging("  ", f"{name}: {slope}") for name, slope in facts["slopes"].items()]
     return [*lines, "Rates of theorems whose constants are missing", *itertools.chain.from_iterable(slopes)]
+
+
+def _bias(measured: dict[str, Any]) -> list[str]:
+    """E (g - gbar)'(theta - theta*) at some iterations."""
+    rows = zip(measured["iteration"], measured["mean"], measured["standard_error"], measured["bound"], strict=True)
+    lines = [f"Bias of the samples, E (g - gbar)'(theta - theta*), over {measured['seeds']} seeds"]
+    for k, mean, error, bound in list(rows)[::3]:
+        said = "" if bound is None else f", the lemma's bound {bound:.4g}"
+        lines.append(f"  k = {k:<8} {mean:10.3g} +- {error:.2g}{said}")
+    return lines
 
 
 def _hanging(start: str, text: str) -> list[str]:

@@ -14,6 +14,7 @@ from mqlearn.algorithms.stateful import Stateful
 from mqlearn.learning.chains import Samples
 from mqlearn.learning.learners import Learner
 from mqlearn.learning.record import Ended, Recorder
+from mqlearn.learning.recorded import RecordedSamples
 
 DIVERGED = 1e100  # a parameter beyond this, or not finite, is divergence
 
@@ -32,7 +33,7 @@ class Course:
 class Part:
     """Some seeds: the samples that rules share, if they do, and the learner of each rule that has seeds left."""
 
-    samples: Samples | None
+    samples: Samples | RecordedSamples | None
     learners: dict[int, Any]  # by the number of the rule
 
     def advance(self, k: int, n: int, weights: Sequence[np.ndarray]) -> tuple[dict[int, list[Ended]], np.ndarray]:

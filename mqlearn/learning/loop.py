@@ -35,7 +35,7 @@ def run(mdp: Environment, rule: AnyRule, **settings: Any) -> Result:
     `n_seeds`, and runs with different `seed` share no random stream.
 
     iterations: T >= 0.   step_size: alpha_k, by default the rule's own (harmonic).   sampling: Synchronous (default),
-    Markovian, Replay or IID.   features: `Features` of the MDP, or a `BoxMap` of a simulator; None for tables.
+    Markovian, Replay, IID or Recorded.   features: `Features` of the MDP, a `BoxMap` of a simulator; None for tables.
     linear: a `Linear`, how features are learned.   operator: of the targets, such as `Relaxed(1.1)`, None for
     Bellman's; errors are measured against its fixed point.   evaluation: an `Evaluation`, what episodes are played.
     checkpoints: "log" or "linear", `n_checkpoints` of them at most; T/4 and T/2 are added with one sample an iteration.

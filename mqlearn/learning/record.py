@@ -36,9 +36,10 @@ class Result:
     q: (n_seeds, S, A) last finite tables, None without a model.   acting: (n_seeds, S, A) the tables of which the
     greedy actions are taken, None where those are `q`.   theta, theta_average: (n_seeds, d) with features, else None.
     theta_acting: (n_seeds, d) as `acting`.   error_iteration, error_tables: up to 20 checkpoints (5 for large tables)
-    and the seed-mean of |Q_k - Q*| there (E, S, A).   visits: (S, A) of all chains, None for synchronous sampling.
-    diverged: seed index -> first iteration k at which a parameter was not finite or beyond 1e100.
-    seconds: of the learning loop, without metrics; drawing samples that rules share counts for each of them.
+    and the seed-mean of |Q_k - Q*| there (E, S, A).   mean_path: (C, S, A) of the first seed, the mean of the iterates
+    at each checkpoint, None unless the rule is averaged, and for large tables.   visits: (S, A) of all chains, None for
+    synchronous sampling.   diverged: seed index -> first iteration k at which a parameter was not finite or beyond
+    1e100.   seconds: of the learning loop, without metrics; drawing samples that rules share counts for each of them.
     facts: what else the summary records.   warnings: for people.   reward: as resolved.
     """
 
@@ -52,6 +53,7 @@ class Result:
     theta_acting: np.ndarray | None
     error_iteration: np.ndarray
     error_tables: np.ndarray | None
+    mean_path: np.ndarray | None
     visits: np.ndarray | None
     diverged: dict[int, int]
     seconds: float
@@ -106,6 +108,7 @@ class Recorder:
     curves: dict[str, np.ndarray] = field(default_factory=dict)
     ended: list[Ended] = field(default_factory=list)
     error_tables: list[np.ndarray] = field(default_factory=list)
+    mean_path: list[np.ndarray] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         if self.optimal_q is None:
@@ -121,6 +124,10 @@ class Recorder:
                 if name not in self.curves:
                     self.curves[name] = np.full((self.n_seeds, len(self.iteration)), np.nan)
                 self.curves[name][learner.lanes, column] = values
+        if self.optimal_q is not None and self.optimal_q.size <= _LARGE and learners:
+            means = learners[0].average_tables() if learners[0].lanes[0] == 0 else None
+            if means is not None:
+                self.mean_path.append(means[0])
         if self.optimal_q is not None and column in self.error_columns:
             total, n = np.zeros(self.optimal_q.shape), 0
             for learner in learners:
@@ -171,6 +178,7 @@ class Recorder:
             theta_acting=_unless_equal(gather("theta_acting"), theta),
             error_iteration=self.iteration[self.error_columns],
             error_tables=np.stack(self.error_tables) if self.error_tables else None,
+            mean_path=np.stack(self.mean_path) if len(self.mean_path) == len(self.iteration) else None,
             visits=table_of_pairs(self.mdp, np.sum(seen, axis=0)) if seen and isinstance(self.mdp, FiniteMDP) else None,
             diverged={gone.lane: gone.step for gone in sorted(self.ended, key=lambda gone: gone.lane)},
             seconds=seconds,

@@ -9,6 +9,7 @@ import numpy as np
 
 from mqlearn.checks import are_distributions, choice, finite_number, whole
 from mqlearn.errors import SettingError, user_code
+from mqlearn.learning.recorded import Recorded
 from mqlearn.problems.mdp import FiniteMDP
 
 if TYPE_CHECKING:
@@ -196,13 +197,18 @@ class IID(_Chain):
             raise SettingError("sampling.behaviour", self.behaviour, expected)
 
 
-Sampling = Synchronous | Markovian | Replay | IID
+Sampling = Synchronous | Markovian | Replay | IID | Recorded
 
 
 def stationary(sampling: Any, mdp: FiniteMDP) -> np.ndarray | None:
-    """(S, A): stationary distribution of the pairs of a chain, None when it depends on what is learned."""
+    """(S, A): stationary distribution of the pairs of a chain, None when it depends on what is learned.
+
+    Of recorded transitions, the share of each pair among them.
+    """
     from mqlearn.problems.fixed_points import stationary_distribution
 
+    if isinstance(sampling, Recorded):
+        return sampling.distribution(mdp)
     policy = sampling.policy(mdp)
     if policy is None:
         return None

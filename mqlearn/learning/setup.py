@@ -22,6 +22,7 @@ from mqlearn.learning.initial import Initial
 from mqlearn.learning.learners import Linear, with_state
 from mqlearn.learning.metrics import Evaluation, Metric
 from mqlearn.learning.operators import OnModel, on_problem
+from mqlearn.learning.recorded import Recorded
 from mqlearn.learning.sampling import Sampling, Synchronous
 from mqlearn.learning.simulation import check as check_simulation
 from mqlearn.learning.stateful.check import check, check_on, check_operator
@@ -136,7 +137,7 @@ def validated(
     sampling = Synchronous() if sampling is None else sampling
     synchronous = isinstance(sampling, Synchronous)
     reward = resolve_reward(reward, synchronous)
-    check_together(mdp, sampling, features, reward, metrics)
+    check_together(mdp, sampling, features, reward, metrics, iterations, n_seeds)
     if isinstance(progress, bool):
         progress = Bar(iterations) if progress else None
     return Setup(
@@ -198,7 +199,13 @@ def checked_initial(name: str, value: Any) -> Initial:
 
 
 def check_together(
-    mdp: Environment, sampling: Sampling, features: Any, reward: str, metrics: Mapping[str, Metric] | None
+    mdp: Environment,
+    sampling: Sampling,
+    features: Any,
+    reward: str,
+    metrics: Mapping[str, Metric] | None,
+    iterations: int,
+    n_seeds: int,
 ) -> None:
     """Refuse parts that are sound alone but cannot make a run together. Raises SettingError."""
     if isinstance(mdp, Simulator):
@@ -207,7 +214,10 @@ def check_together(
         if features is not None:
             raise SettingError("sampling", sampling.name, "works with tables only; use markovian, replay or iid")
     else:
-        sampling.policy(mdp)
+        if isinstance(sampling, Recorded):
+            sampling.check(mdp, iterations, n_seeds)
+        else:
+            sampling.policy(mdp)
         if not isinstance(features, Features | None) or (features and len(features.active) != len(mdp.pairs)):
             given, n = getattr(features, "name", features), len(mdp.pairs)
             raise SettingError("features", given, f"must be features of the {n} learned pairs of {mdp.name}, or None")

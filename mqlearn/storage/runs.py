@@ -35,7 +35,7 @@ from mqlearn.storage.summary import aggregate
 CONFIG, CURVES, TABLES, SUMMARY = FILES = ("config.yaml", "curves.npz", "tables.npz", "summary.json")
 AXES = shapes.AXES
 TABLE_NAMES = (
-    "q", "acting", "theta", "theta_average", "theta_acting", "error_iteration", "error_tables", "visits",
+    "q", "acting", "theta", "theta_average", "theta_acting", "error_iteration", "error_tables", "mean_path", "visits",
 )  # fmt: skip
 DONE = ("finished", "diverged")
 

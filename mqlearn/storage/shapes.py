@@ -21,6 +21,7 @@ _TABLES = {
     "theta_acting": 2,
     "error_iteration": 1,
     "error_tables": 3,
+    "mean_path": 3,
     "visits": 2,
 }
 

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mqlearn.algorithms import MomentumQ, MomentumQLinear, Rule
+from mqlearn.algorithms import MomentumQ, MomentumQLinear, Rule, Stateful
 from mqlearn.algorithms.step_sizes import Constant, Harmonic, InverseSqrt
 from mqlearn.problems.feature_rows import Features, null_space
 from mqlearn.problems.fixed_points import FixedPoint
@@ -192,7 +192,7 @@ def bounded_tables(largest_error: float | None, largest_optimum: float, every: b
     return Check("Assumption 5", HOLDS if every else UNKNOWN, v, f"|Q_k| <= |Q*| + |Q_k - Q*| <= {v:.4g} over {where}")
 
 
-def schedule(rule: Rule, discount: float, synchronous: bool, delta: float | None) -> Check:
+def schedule(rule: Rule | Stateful, discount: float, synchronous: bool, delta: float | None) -> Check:
     """Which of Theorems 1 to 3 covers the rule with its step size, if any; delta: of Assumption 2, if known."""
     step = rule.step_size
     if isinstance(rule, MomentumQ):

@@ -6,6 +6,7 @@ a variance that nobody knows. Divided by the spread of its own path,
     V_T = T^-2 sum_s s^2 (m_s - m_T)^2,      sqrt(T) (m_T - Q*)/sqrt(V_T) -> W(1)/sqrt(int (W(r) - r W(1))^2 dr),
 
 whose quantiles are known (Abadir and Paruolo 1997): no variance is estimated, and no second run is needed.
+The sum is an integral over the path, for which the means at some tens of checkpoints suffice (`from_checkpoints`).
 It is a statement for large T. On a garnet of three states (g = .6, w = .6, T = 4000) intervals of 95 % covered 91 % of
 the time from a start at Q*, 95 % from 0, whose transient widens them.
 """
@@ -14,6 +15,7 @@ import numpy as np
 
 from mqlearn.errors import SettingError
 
+_FEWEST = 20  # checkpoints
 QUANTILES = {0.8: 3.875, 0.9: 5.323, 0.95: 6.747, 0.98: 8.613}  # two-sided, by level
 
 
@@ -47,3 +49,20 @@ class RandomScaling:
         v = np.maximum(self.square - 2 * self.mean * self.linear + weight * self.mean**2, 0.0) / t**2
         half, centre = QUANTILES[level] * np.sqrt(v / t), self.first + self.mean
         return centre - half, centre + half
+
+
+def from_checkpoints(iteration: np.ndarray, means: np.ndarray, level: float = 0.95) -> tuple[np.ndarray, np.ndarray]:
+    """Lower and upper ends (S, A), from the running means (C, S, A) of one seed after these numbers of iterates (C,).
+
+    V_T by the trapezoidal rule: between checkpoints s (m_s - m_T) moves little. Raises SettingError for a level
+    without a quantile, and for fewer than 20 checkpoints with k > 0.
+    """
+    if level not in QUANTILES:
+        raise SettingError("level", level, f"must be one of {', '.join(map(str, QUANTILES))}")
+    k, path = np.asarray(iteration, float), np.asarray(means, float)
+    if (k > 0).sum() < _FEWEST:
+        raise SettingError("n_checkpoints", len(k), f"an interval needs at least {_FEWEST} checkpoints after the start")
+    t, centre = k[-1], path[-1]
+    squares = (k[:, None, None] * (path - centre)) ** 2
+    half = QUANTILES[level] * np.sqrt(np.trapezoid(squares, k, axis=0) / t**3)
+    return centre - half, centre + half

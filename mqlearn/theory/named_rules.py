@@ -6,11 +6,14 @@ The mean of a c/k rule and averaging Q are a linear recursion of two tables z on
     z_{k+1} = z_k + (A z_k + noise)/k,    (I/2 + A) Sigma + Sigma (I/2 + A)' + Cov(noise) = 0.
 
 All functions take the reward in the target, "mean" or "sampled", and raise SettingError for a model that is too large.
+`predicted` chooses among them by the rule.
 """
 
 import numpy as np
 
+from mqlearn.algorithms import AveragingQ, DoubleQ, MoVI, PolSA, QLearning, Stateful, VarianceReduced, Zap
 from mqlearn.algorithms.rule import Rule
+from mqlearn.algorithms.step_sizes import Constant
 from mqlearn.errors import SettingError
 from mqlearn.problems.mdp import FiniteMDP
 from mqlearn.theory.asymptotic import (
@@ -25,6 +28,51 @@ from mqlearn.theory.asymptotic import (
 )
 from mqlearn.theory.limits import Limit, limit_of, slow_limit_of
 from mqlearn.theory.linearisation import Linearisation, linearise, spectrum
+
+
+def predicted(mdp: FiniteMDP, rule: Rule | Stateful, reward: str = "mean") -> Asymptotic:
+    """The asymptotic error of what a rule with its step size is measured by: its table, of an averaged rule the mean.
+
+    Where nothing is known of a rule, or not with its settings, `reason` says so.
+    """
+    if isinstance(rule, Rule):
+        form = averaged if rule.averaged else covariance
+        return form(mdp, rule, reward, rule.batch)
+    try:
+        return _of_state(mdp, rule.at(mdp.discount), reward)
+    except SettingError as error:
+        model = linearise(mdp, reward, rule.batch)
+        return answer(model, reward, None, str(error))
+
+
+def _of_state(mdp: FiniteMDP, rule: Stateful, reward: str) -> Asymptotic:
+    """A rule with state of its own. Raises SettingError where nothing is known."""
+    name, step = type(rule).__name__, rule.step_size
+    assert step is not None  # of a rule at a discount
+
+    def unknown(reason: str) -> SettingError:
+        return SettingError("algorithm", name, reason)
+
+    if rule.averaged:
+        raise unknown("nothing is predicted for the mean of the iterates of a rule with state")
+    if isinstance(rule, VarianceReduced):
+        raise unknown("at the ends of epochs 4/3 of the floor, a draw of the last batch; in between its table rests")
+    if isinstance(rule, MoVI):
+        if not (isinstance(step, Constant) and step.alpha == 1 and rule.measured == "h"):
+            raise unknown("a constant is known for step 1, measured on h")
+        return movi(mdp, reward, rule.batch)
+    if not isinstance(rule, Zap | PolSA | DoubleQ | AveragingQ):
+        raise unknown("nothing is predicted for this rule")
+    c = limit_of(QLearning().with_step_size(step)).c
+    if isinstance(rule, DoubleQ):
+        if rule.clock == "own":
+            raise unknown("a constant is known for the global clock")
+        return double_q(mdp, rule.factor * c, reward, rule.batch)
+    if isinstance(rule, AveragingQ):
+        return averaging_q(mdp, c, rule.d, reward, rule.batch)[rule.measured == "b"]
+    if abs(c - 1) > 1e-6:
+        raise SettingError("step_size", step, "the constant of a matrix gain is known for 1/k alone")
+    return zap(mdp, reward, rule.batch)
 
 
 def averaged(mdp: FiniteMDP, rule: Rule, reward: str = "mean", batch: int = 1) -> Asymptotic:
@@ -57,13 +105,13 @@ def _mean_of_iterates(model: Linearisation, rule: Rule) -> np.ndarray:
 
 
 def zap(mdp: FiniteMDP, reward: str = "mean", batch: int = 1) -> Asymptotic:
-    """Zap Q-learning (Devraj and Meyn 2017), whose gain tends to M: the floor. Known; not proven here."""
+    """Zap Q-learning (Devraj and Meyn 2017), step 1/k, whose gain tends to M: the floor. Known; not proven here."""
     model = linearise(mdp, reward, batch)
     return answer(model, reward, floor_of(model))
 
 
 def polsa(mdp: FiniteMDP, reward: str = "mean", batch: int = 1) -> Asymptotic:
-    """PolSA, matrix momentum (Devraj, Busic, Meyn 2019): the floor. Known; not proven here."""
+    """PolSA, matrix momentum (Devraj, Busic, Meyn 2019), step 1/k: the floor. Known; not proven here."""
     return zap(mdp, reward, batch)
 
 

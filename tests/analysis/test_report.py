@@ -401,3 +401,20 @@ def test_texts():
     ]
     with pytest.raises(SettingError, match="no such file"):
         explain.provenance(Path("missing.png"))
+
+
+def test_theory_stands_beside_what_runs_measured(page, finished):
+    """On the small lake the prediction is approximate; slow steps have none; the theorem is named where it holds."""
+    (section,) = read(page("two")).all("section", id="theory")
+    (folder,) = [
+        run for run in map(runs.load, (finished / "runs" / "two").iterdir())
+        if run.settings["algorithm"]["name"] == "momentum_q" and run.settings["env"]["name"] == "frozen_lake_4x4"
+    ]  # fmt: skip
+    error = folder.curves["q_error_l2"][:, -1]
+    mdp = cell.rebuild(folder.settings).mdp
+    measured = np.sqrt((error**2).mean() / mdp.counted.sum() * 100)
+    assert number(float(measured)) in section
+    assert "≈ " in section and "optimal actions tie in 1 state and" in section
+    assert "critical constant" in section and "Theorem 3" in section
+    chains = read(page("chain"))
+    assert "No run here has asymptotic constants" in chains.all("section", id="theory")[0]

@@ -78,6 +78,71 @@ def test_theory_of_linear_features(mqlearn, work):
 
 
 @pytest.mark.parametrize(
+    ("overrides", "expected"),
+    [  # root mean square times sqrt(k); the floor is 0.5583, Q-learning has 0.7540, SpeedyQ 0.9657
+        (("algorithm=zap",), 0.5583),
+        (("algorithm=polsa",), 0.5583),
+        (("algorithm=double_q",), 0.7540),
+        (("algorithm=averaging_q",), 0.768),
+        (("algorithm=averaging_q", "algorithm.measured=a"), 0.918),
+        (("algorithm=movi",), 0.9657),
+        (("algorithm=q_learning", "algorithm.averaged=true", "step_size=polynomial", "step_size.exponent=0.6"), 0.5583),
+        (("algorithm=speedy_q", "algorithm.averaged=true"), 1.366),
+        (("algorithm=q_learning", "algorithm.batch=4", "step_size=rescaled_linear"), 0.3770),
+    ],
+)
+def test_theory_of_rules_with_state_averages_and_minibatches(mqlearn, work, overrides, expected):
+    facts, _ = facts_of(mqlearn, work, *GARNET, *overrides)
+    row = facts["asymptotic"][overrides[0].partition("=")[2]]
+    assert row["reason"] is None and row["rms_sqrt_k"] == pytest.approx(expected, abs=6e-4)
+
+
+@pytest.mark.parametrize(
+    ("overrides", "said"),
+    [
+        (("algorithm=adam",), "nothing is predicted for this rule"),
+        (("algorithm=double_q", "algorithm.clock=own"), "a constant is known for the global clock"),
+        (("algorithm=zap", "step_size=rescaled_linear"), "known for 1/k alone"),
+        (("algorithm=movi", "algorithm.measured=q"), "a constant is known for step 1, measured on h"),
+        (("algorithm=zap", "algorithm.averaged=true"), "nothing is predicted for the mean of the iterates"),
+        (("algorithm=variance_reduced",), "at the ends of epochs"),
+    ],
+)
+def test_a_rule_without_a_prediction_says_why(mqlearn, work, overrides, said):
+    facts, _ = facts_of(mqlearn, work, *GARNET, *overrides)
+    row = facts["asymptotic"][overrides[0].partition("=")[2]]
+    assert row["rms_sqrt_k"] is None and said in row["reason"] and row["floor_rms_sqrt_k"] > 0.5
+
+
+def test_an_interval_from_one_run(mqlearn, work):
+    step = ("algorithm.averaged=true", "step_size=polynomial", "step_size.exponent=0.6")
+    cell = (*GARNET, "algorithm=q_learning", *step, "iterations=20000", "n_seeds=2", "tracking=none")
+    facts, told = facts_of(mqlearn, work, *cell)
+    assert "no finished run" in facts["interval"]["reason"] and "Interval from one run" in told
+    assert mqlearn("run", *cell).code == 0
+    facts, told = facts_of(mqlearn, work, *cell)
+    found = facts["interval"]
+    assert found["reason"] is None and found["seeds"] == 1 and len(found["low"]) == len(found["pairs"]) == 16
+    star = mq.optimal(mq.garnet_fixed(8, 2, 3, discount=0.9)).q
+    np.testing.assert_allclose(found["q_star"], star.ravel(), rtol=1e-12)
+    inside = [low <= q <= high for low, q, high in zip(found["low"], found["q_star"], found["high"], strict=True)]
+    assert found["covered"] == np.mean(inside) > 0.8
+    assert "Interval of 95% from one seed" in told
+    other, _ = facts_of(mqlearn, work, *GARNET, "algorithm=speedy_q")
+    assert "algorithm.averaged" in other["interval"]["reason"]
+
+
+def test_the_bias_and_the_memory_of_replay_are_measured(mqlearn, work):
+    cell = ("features=one_hot", "sampling=replay", "sampling.start=uniform", "step_size=constant", "iterations=2000")
+    facts, told = facts_of(mqlearn, work, *cell, "algorithm=q_learning", "step_size.alpha=0.01", "discount=0.4")
+    seen = facts["bias"]["measured"]
+    assert seen["seeds"] == 100 and len(seen["mean"]) == len(seen["bound"]) == len(seen["iteration"])
+    assert all(abs(mean) <= bound for mean, bound in zip(seen["mean"], seen["bound"], strict=True))
+    distance = facts["replay_distance"]
+    assert distance["mean"][0] > 0.9 > 0.2 > distance["mean"][-1] and "memory of replay" in told
+
+
+@pytest.mark.parametrize(
     ("arguments", "named", "said"),
     [
         (["theory", "--jsn"], "flag='--jsn'", "did you mean '--json'?"),

@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 
 import hydra
+import numpy as np
 import pytest
 from omegaconf import OmegaConf
 
@@ -157,6 +158,10 @@ def test_every_choice_of_every_group_makes_a_cell(choice, tmp_path):
     if choice == "env=file":
         (tmp_path / "model.json").write_text('{"P": [[[1]]], "R": [[1]]}', encoding="utf-8")
         more = [f"env.path={tmp_path / 'model.json'}"]
+    if choice == "sampling=recorded":
+        seen = {"x": np.zeros(100, int), "u": np.zeros(100, int), "r": np.zeros(100), "y": np.zeros(100, int)}
+        np.savez(tmp_path / "seen.npz", **seen)
+        more = ["env=two_state", "n_seeds=1", f"sampling.path={tmp_path / 'seen.npz'}"]
     if choice.startswith("features=") and choice != "features=tabular":
         more = ["sampling=markovian"]
     if choice == "env=frozen_lake_128x128" or choice == "env=frozen_lake_blocks":

@@ -117,9 +117,10 @@ def test_no_digest_knows_where_a_file_lies(monkeypatch):
     public: dict[str, set] = {}
     for group in ("env", "algorithm", "step_size", "sampling", "features", "evaluation"):
         for choice in set(choices[group]) - {"own"}:  # which stands for another
-            more = {"frozen_lake": ["env.map=4x4"], "gymnasium": ["env.id=FrozenLake-v1"], "file": ["env.path=x"]}.get(
-                choice, []
-            )
+            more = {
+                "frozen_lake": ["env.map=4x4"], "gymnasium": ["env.id=FrozenLake-v1"], "file": ["env.path=x"],
+                "recorded": ["sampling.path=x"],
+            }.get(choice, [])  # fmt: skip
             node = compose.compose([f"{group}={choice}", *more])[group]
             name = identity.resolved_node(group, node)["_target_"]
             assert name.count(".") == 1

@@ -2,7 +2,8 @@ import numpy as np
 import pytest
 
 import mqlearn as mq
-from mqlearn.theory.interval import QUANTILES, RandomScaling
+from mqlearn.learning.setup import checkpoint_iterations
+from mqlearn.theory.interval import QUANTILES, RandomScaling, from_checkpoints
 
 
 def test_the_spread_of_the_path_equals_its_definition():
@@ -44,12 +45,20 @@ def test_intervals_of_averaged_q_learning_cover_the_optimum_about_as_often_as_th
     edges = mdp.probabilities.cumsum(2)
     q, scaling = np.zeros((n_seeds, *star.shape)), RandomScaling()
     x, u = np.indices(star.shape)
+    total, seen, means = np.zeros_like(q), checkpoint_iterations(last, "log", 60), [np.zeros_like(q)]
     for k in range(last):
         b = np.minimum((rng.random((n_seeds, *star.shape))[..., None] >= edges).sum(-1), 1)
         ahead = q.max(2)[np.arange(n_seeds)[:, None, None], mdp.successors[x, u, b]]
         q = q + (k + 1.0) ** -0.6 * (mdp.rewards[x, u, b] + 0.6 * ahead - q)
         scaling.add(q)
+        total += q
+        if k + 1 in seen:
+            means.append(total / (k + 1))
     low, high = scaling.interval(0.95)
+    ends = np.array([from_checkpoints(seen, np.array(means)[:, seed]) for seed in range(n_seeds)])
+    by_checkpoints = ((ends[:, 0] <= star) & (star <= ends[:, 1])).mean(0)
+    assert (np.abs(by_checkpoints - 0.95) < 0.04).all(), by_checkpoints
+    np.testing.assert_allclose(ends[:, 1] - ends[:, 0], high - low, rtol=0.2)  # of 60 checkpoints, for each seed
     covered = ((low <= star) & (star <= high)).mean(0)
     assert (np.abs(covered - 0.95) < 0.04).all(), covered  # one standard error is 0.01
     assert (high - low).mean() < 0.2
@@ -63,3 +72,5 @@ def test_what_cannot_be_answered_is_refused():
     scaling.add(np.zeros(2))
     with pytest.raises(mq.SettingError, match=r"0\.8, 0\.9"):
         scaling.interval(0.5)
+    with pytest.raises(mq.SettingError, match="at least 20 checkpoints after the start"):
+        from_checkpoints(np.arange(20), np.zeros((20, 2, 2)))

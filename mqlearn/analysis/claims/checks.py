@@ -120,3 +120,11 @@ _PLAIN = ("rule", "map", "quantity")  # factors whose levels speak for themselve
 def quantity(spec: Mapping[str, Any]) -> dict[str, str]:
     """What a check looks at, as a condition; empty if its claim looks at one thing."""
     return {"quantity": spec["quantity"]} if "quantity" in spec else {}
+
+
+def looked_at(
+    spec: Mapping[str, Any], places: Sequence[Mapping[str, str]], look: Look
+) -> list[tuple[dict[str, str], Seen]]:
+    """Conditions and run of each check."""
+    of = [(dict(place), str(label)) for place in places for label in spec["of"]]
+    return [({**here, **quantity(spec), "rule": label}, look(here, label)) for here, label in of]

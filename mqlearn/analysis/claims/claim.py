@@ -2,8 +2,8 @@
 
 A yaml says the claim (`statement`, `place` in the paper, `ours: true` where it is a question of this project about that
 place, `reading`: what the paper leaves open and what was taken), the runs that it needs (`runs`: overrides, conditions,
-labelled curves), its `checks` (see `pairs` and `single_runs`; `aside: true`: told beside the verdict), and by which
-conditions the answer is told (`by`).
+labelled curves), its `checks` (see `pairs`, `single_runs`, `predicted`; `aside: true`: told beside the verdict), and by
+which conditions the answer is told (`by`).
 """
 
 from collections.abc import Sequence
@@ -21,6 +21,7 @@ _CHECKS = {
     "rate": ("of", "quantity", "metric", "power", "window", "exponent", "resolution"),
     "shape": ("of", "quantity", "metric", "power", "window"),
     "bound": ("of", "quantity", "delta", "corrected"),
+    "predicted": ("of", "quantity", "norm", "tolerance"),
     "floor": ("of", "quantity", "within"),
 }
 _NEEDED = {
@@ -28,6 +29,7 @@ _NEEDED = {
     "rate": ("of", "window", "exponent"),
     "shape": ("of", "window"),
     "bound": ("of", "delta"),
+    "predicted": ("of", "tolerance"),
     "floor": ("of", "within"),
 }
 

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mqlearn.analysis.claims.checks import FAILS, HOLDS, LEVEL, OPEN, ClaimCheck, Look, Seen, quantity
+from mqlearn.analysis.claims.checks import FAILS, HOLDS, LEVEL, OPEN, ClaimCheck, Look, Seen, looked_at
 from mqlearn.analysis.comparison.seed_values import Question, metric_of
 from mqlearn.analysis.statistics import survival
 from mqlearn.analysis.statistics.intervals import Estimate, bootstrap_interval
@@ -69,7 +69,7 @@ def _judged(
     """A check of each run on its window; open where it has none."""
     checks = []
     level = 1 - LEVEL / (len(places) * len(spec["of"]))
-    for said, seen in _looked_at(spec, places, look):
+    for said, seen in looked_at(spec, places, look):
         on = _on_window(spec, seen)
         if not on.window:
             checks.append(_without_window(said, seen, on.metric))
@@ -114,14 +114,6 @@ def _without_window(said: dict[str, str], seen: Seen, metric: str) -> ClaimCheck
     return ClaimCheck(said, OPEN, evidence)
 
 
-def _looked_at(
-    spec: Mapping[str, Any], places: Sequence[Mapping[str, str]], look: Look
-) -> list[tuple[dict[str, str], Seen]]:
-    """Conditions and run of each check."""
-    of = [(dict(place), str(label)) for place in places for label in spec["of"]]
-    return [({**here, **quantity(spec), "rule": label}, look(here, label)) for here, label in of]
-
-
 def _on_window(spec: Mapping[str, Any], seen: Seen) -> _OnWindow:
     metric = metric_of(Question(metric=spec.get("metric")), seen.run)
     iteration, curves = seen.run.curves["iteration"], seen.run.curves[metric] ** spec.get("power", 1)
@@ -163,7 +155,7 @@ def bounds(spec: Mapping[str, Any], places: Sequence[Mapping[str, str]], look: L
     from mqlearn.theory.bounds import theorem_3
 
     checks = []
-    for said, seen in _looked_at(spec, places, look):
+    for said, seen in looked_at(spec, places, look):
         mdp, iteration, error = seen.cell.mdp, seen.run.curves["iteration"], seen.run.curves["q_error"]
         # |Q_k| <= |Q*| + |Q_k - Q*|, at the checkpoints: never less than what was measured there.
         v_max = float(np.abs(optimal(mdp).q[mdp.counted]).max() + np.nanmax(error))
@@ -202,7 +194,7 @@ def floors(spec: Mapping[str, Any], places: Sequence[Mapping[str, str]], look: L
 
     checks = []
     level = 1 - LEVEL / (len(places) * len(spec["of"]))
-    for said, seen in _looked_at(spec, places, look):
+    for said, seen in looked_at(spec, places, look):
         least = floor(seen.cell.mdp, seen.cell.settings["reward"])
         squares = seen.run.curves["q_error_l2"][:, -1] ** 2
         found = bootstrap_interval(squares, level=level)

@@ -100,7 +100,8 @@ def place(one: ClaimAnswer) -> str:
 
 
 _KINDS = {
-    "slope": "rate", "log_residual_ratio": "shape", "bound_at_T": "bound", "ratio_to_floor": "floor", "reason": "none"
+    "slope": "rate", "log_residual_ratio": "shape", "bound_at_T": "bound", "ratio_to_floor": "floor", "reason": "none",
+    "measured_over_predicted": "predicted",
 }  # fmt: skip
 
 
@@ -122,6 +123,13 @@ def _numbers(kind: str, own: Sequence[dict[str, Any]]) -> str:
         return (
             f"error at most {_n(max(e['largest_error_over_bound'] for e in own))} of the bound{vacuous * bool(empty)}"
         )
+    if kind == "predicted":
+        ends = _range([e[end] for e in own for end in ("low", "high")])
+        times = ", ".join(
+            f"{name} {_range([e[f'{name}_efficiency'] for e in own])}" for name in ("predicted", "measured")
+        )
+        ratio = _range([e["measured_over_predicted"] for e in own])
+        return f"measured/predicted {ratio} (intervals within {ends}); times the floor: {times}"
     if kind == "floor":
         ends = _range([e[end] for e in own for end in ("low", "high")])
         return (
@@ -187,6 +195,7 @@ METHOD = (
     "exact; bootstrap over seeds, likewise. shapes: log of the residual sum of squares of log error on log k, over "
     "that on k, interval likewise. A window named transient goes from half of the initial value to 10 times the mean "
     "over the second half of the run. "
+    "predicted: normal interval over seeds of the error at the last iteration over the asymptotic one. "
     "digests: the first 16 digits of those of the runs"
 )
 LEGEND = (

@@ -1,13 +1,13 @@
 """Error against iterations or samples on logarithmic axes, one panel a map: the figure of the tabular rules."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from mqlearn.analysis import axis as axes_of
-from mqlearn.analysis.figures import parts, style
+from mqlearn.analysis.figures import parts, style, theory_lines
 from mqlearn.analysis.statistics.intervals import Band, Interval, mean_interval
 from mqlearn.checks import choice
 from mqlearn.errors import SettingError
@@ -31,7 +31,7 @@ class Curve:
 
     position (C,) increasing, the checkpoints on the figure's axis; values (n_seeds, C), NaN where absent or after
     divergence; diverged: seed -> where on the axis. family: the algorithm (same family, same hue), by default the
-    label; short: the name at the curve's end.
+    label; short: the name at the curve's end; lines: what theory predicts at the checkpoints.
     """
 
     label: str
@@ -40,6 +40,7 @@ class Curve:
     diverged: Mapping[int, int] = field(default_factory=dict)
     family: str = ""
     short: str = ""
+    lines: Sequence[theory_lines.Line] = ()
 
     def __post_init__(self) -> None:
         if self.values.ndim != 2 or self.values.shape[1] != len(self.position) or not self.values.size:
@@ -77,8 +78,8 @@ def _check_unique(setting: str, names: Sequence[str]) -> None:
 def data(panels: Sequence[Panel], band: Band = "ci95", axis: str = "iterations") -> dict[str, np.ndarray]:
     """The numbers that `draw` shows, for digests and comparisons with a reference.
 
-    Keys are ``title | label | name`` with the names iteration (or samples) (C,), band (3, C): mean, low, high, and
-    n_finite (C,).
+    Keys are ``title | label | name`` with the names iteration (or samples) (C,), band (3, C): mean, low, high,
+    n_finite (C,), and ``line NAME`` (C,) for each line of theory.
     """
     _check_unique("panels", [panel.title for panel in panels])
     numbers: dict[str, np.ndarray] = {}
@@ -89,6 +90,7 @@ def data(panels: Sequence[Panel], band: Band = "ci95", axis: str = "iterations")
             numbers[key + axes_of.COLUMNS[axis]] = np.asarray(curve.position)
             numbers[key + "band"] = np.stack(interval[:3])
             numbers[key + "n_finite"] = interval.n_finite
+            numbers |= {f"{key}line {line.name}": line.values for line in curve.lines if line.values.size}
     return numbers
 
 
@@ -137,7 +139,7 @@ def draw(
         for one in axes.flat[len(panels) :]:
             one.set_visible(False)
         lost, marked = divergence(panels, axis)
-        notes = [*lost, *notes]
+        notes = [*lost, *notes, *theory_lines.notes([line for curve in curves for line in curve.lines])]
         if zero:
             notes.append("A caret on the lower edge: zero from there on, or below the axis.")
         named = parts.band_name(band, [curve.n_seeds for curve in curves])
@@ -163,7 +165,7 @@ def _limits(
     steady = [curve for curve in curves if not curve.diverged] or curves
     x = np.concatenate([curve.position for curve in curves])
     shown = [np.stack([intervals[id(c)].mean, intervals[id(c)].high]) for c in steady]
-    y = np.concatenate([rows.ravel() for rows in shown])
+    y = np.concatenate([*(rows.ravel() for rows in shown), *(theory_lines.ends(c.lines) for c in steady)])
     first = float(x[x > 0].min(initial=x.max(initial=1))) if axis == "samples" else 1.0
     xlim = (first, max(10.0 * first, x.max()))
     if scale == "linear":
@@ -193,6 +195,7 @@ def _fill(axes: "Axes", panel: Panel, looks: Mapping[str, style.Look], intervals
             diverged=list(curve.diverged.values()),
             phase=(0.05 + 0.618 * i) % 1,  # the golden section keeps the marks of any few curves apart
         )
+        theory_lines.draw(axes, curve.position, curve.lines, look)
     if len(set(starts.values())) == 1:
         parts.reference_line(axes, next(iter(starts.values())), "start")
     else:
@@ -236,9 +239,10 @@ def from_runs(
     axis, notes = axis_of([one.panel for one in planned], finished, spec)
     panels: dict[str, list[Curve]] = {}
     for one, run in zip(planned, finished, strict=True):
-        values = run.curves[own.get(one.label, spec["metric"])]
+        metric = own.get(one.label, spec["metric"])
         family = str(one.settings["algorithm"]["name"])
-        curve = curve_of(run, values, axis, label=one.label, family=family, short=short.get(one.label, ""))
+        curve = curve_of(run, run.curves[metric], axis, label=one.label, family=family, short=short.get(one.label, ""))
+        curve = replace(curve, lines=theory_lines.of(one.cell, run, {**spec, "metric": metric}, one.label))
         panels.setdefault(one.panel, []).append(curve)
     ordered = [Panel(title, curves) for title, curves in panels.items()]
     operators = {operator_text(one.settings).partition(" ")[0] for one in planned}
@@ -250,7 +254,7 @@ def from_runs(
     return draw(ordered, band=band, axis=axis, metric=spec["metric"], **words), data(ordered, band, axis)
 
 
-def curve_of(run: "Run", values: np.ndarray, axis: str, **names: str) -> Curve:
+def curve_of(run: "Run", values: np.ndarray, axis: str, **names: Any) -> Curve:
     """A curve (n_seeds, C) of a run, on an axis; names: label, family and short."""
     ends = axes_of.ends(run, axis)
     lost = {seed: round(float(ends[seed])) for seed in run.diverged}

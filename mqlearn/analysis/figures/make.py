@@ -9,7 +9,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from mqlearn.analysis import axis as axes_of
-from mqlearn.analysis.figures import error_curves, reference, style
+from mqlearn.analysis.figures import error_curves, reference, style, theory_lines
 from mqlearn.analysis.statistics.intervals import BANDS
 from mqlearn.checks import choice
 from mqlearn.errors import SettingError, nearest
@@ -127,6 +127,7 @@ def module_of(spec: Mapping[str, Any]) -> ModuleType:
 def check_metric(planned: "Plan") -> None:
     """Raise SettingError if the metric of a figure is not what all its runs will record: before they are run."""
     metric = planned.spec.get("metric")
+    theory_lines.wanted(planned.spec)
     if metric is None and not str(planned.spec["module"]).endswith(".error_curves"):
         return
     own = planned.spec.get("metric_of") or {}

@@ -9,7 +9,7 @@ from typing import Any
 from markupsafe import Markup
 
 from mqlearn.analysis.figures import reference
-from mqlearn.analysis.report import curves, equations, maps, policies, verdicts
+from mqlearn.analysis.report import curves, equations, maps, policies, theory, verdicts
 from mqlearn.analysis.report.markup import number, render
 from mqlearn.analysis.report.subjects import Subject, by_panel, differing, scientific
 from mqlearn.experiments.plan import Plan
@@ -19,9 +19,10 @@ from mqlearn.storage.runs import Run
 PROVENANCE = "mqlearn-provenance"  # id of the script element that holds it
 _HERE = Path(__file__).resolve().parent
 _PLACES = (
-    ("verdict", "Verdict"), ("figures", "Figures"), ("results", "Last values"), ("troubles", "Diverged and failed"),
-    ("settings", "Settings"), ("environments", "Environments"), ("errors", "Error maps"), ("visits", "Visits"),
-    ("policies", "Greedy policies"), ("equations", "Equations"), ("versions", "Versions"), ("reproduce", "Reproduce"),
+    ("verdict", "Verdict"), ("figures", "Figures"), ("results", "Last values"), ("theory", "Theory"),
+    ("troubles", "Diverged and failed"), ("settings", "Settings"), ("environments", "Environments"),
+    ("errors", "Error maps"), ("visits", "Visits"), ("policies", "Greedy policies"), ("equations", "Equations"),
+    ("versions", "Versions"), ("reproduce", "Reproduce"),
 )  # fmt: skip
 
 
@@ -58,6 +59,7 @@ def build(
         verdicts.of(answers, reason),
         figures,
         curves.finals(some),
+        theory.of(some),
         _troubles(some, failed, notes),
         _settings(some, varied, shared),
         maps.environments(some),

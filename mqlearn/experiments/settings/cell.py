@@ -73,11 +73,13 @@ def build(settings: Mapping[str, Any]) -> Cell:
 
     For the user's own settings: their modules are imported. Those of a record go through `rebuild`.
     """
+    from mqlearn.learning import recorded
     from mqlearn.problems.model_files import pinned
 
     with contextlib.suppress(SettingError):  # raised among the others
         user_modules.load(settings.get("plugins", []))
-    return _build(json.dumps({**settings, "env": pinned(settings.get("env"))}, sort_keys=True), recorded=False)
+    files = {"env": pinned(settings.get("env")), "sampling": recorded.pinned(settings.get("sampling"))}
+    return _build(json.dumps({**settings, **files}, sort_keys=True), recorded=False)
 
 
 def rebuild(recorded: Mapping[str, Any], *, pinned: bool = False) -> Cell:
@@ -156,7 +158,8 @@ def _build(text: str, *, recorded: bool) -> Cell:
     if layout is not None and "map" in settings["env"]:
         settings["env"]["map"] = list(layout)  # a file is not needed again
     settings["reward"] = resolve_reward(settings["reward"], isinstance(sampling, Synchronous))
-    check_together(mdp, sampling, features, settings["reward"], metrics)  # type: ignore  # made: there are no errors
+    sizes = settings["iterations"], settings["n_seeds"]
+    check_together(mdp, sampling, features, settings["reward"], metrics, *sizes)  # type: ignore  # there are no errors
     used = on_problem(operator, mdp, features)  # type: ignore
     own = with_state(rule, features, linear)  # type: ignore
     check_on(mdp, own, sampling, features, linear, settings["n_seeds"])  # type: ignore

@@ -62,7 +62,7 @@ def _frozen_lake(node: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _from_file(node: Mapping[str, Any]) -> dict[str, Any]:
-    """A model by the content of its file, wherever that lies."""
+    """What is read from a file by its content, wherever that lies."""
     return {key: value for key, value in node.items() if key != "path" or node.get("content") is None}
 
 
@@ -72,6 +72,7 @@ EQUAL: dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
     "mqlearn.MomentumQ": _momentum_q,
     "mqlearn.frozen_lake": _frozen_lake,
     "mqlearn.from_file": _from_file,
+    "mqlearn.Recorded": _from_file,
 }
 
 

@@ -164,7 +164,7 @@ def _expected(group: str) -> Any:
     from mqlearn.algorithms import Rule, Stateful
     from mqlearn.algorithms.operators import Operator
     from mqlearn.learning.metrics import Evaluation
-    from mqlearn.learning.sampling import IID, Markovian, Replay, Synchronous
+    from mqlearn.learning.sampling import Sampling
     from mqlearn.problems.encodings import BoxMap
     from mqlearn.problems.environments.simulator import Simulator
     from mqlearn.problems.feature_rows import Features
@@ -175,7 +175,7 @@ def _expected(group: str) -> Any:
         "algorithm": Rule | Stateful,
         "operator": Operator,
         "step_size": Callable,
-        "sampling": Synchronous | Markovian | Replay | IID,
+        "sampling": Sampling,
         "features": Features | BoxMap | None,
         "evaluation": Evaluation,
     }.get(group, object)

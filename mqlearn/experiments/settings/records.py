@@ -11,22 +11,24 @@ from typing import Any
 from mqlearn.errors import SettingError
 from mqlearn.experiments.settings import plugins as user_modules
 
+_READING = ("env", "sampling")  # groups whose settings may name a file
+_GROUPS = tuple(f"{group}." for group in _READING)
 _FREE = ("experiment", "name", "tracking", "plugins", "metrics")  # texts that nothing is built from
 
 
 def check(settings: Mapping[str, Any], *, pinned: bool = False) -> None:
     """Raise SettingError for settings of a record that cannot be built without following what they name.
 
-    pinned: a file may be read whose content the record pins by a digest (`env.content`).
+    pinned: a file may be read whose content the record pins by a digest (`env.content`, `sampling.content`).
     """
-    follow = ("env.path",) if pinned and (settings.get("env") or {}).get("content") else ()
+    read = [group for group in _READING if pinned and (settings.get(group) or {}).get("content")]
     modules = user_modules.known(settings.get("plugins") or [])
     for name, value in _texts("", {key: value for key, value in settings.items() if key not in _FREE}):
         if name.endswith("._target_") or value.rpartition(".")[0] in modules:
             _check_definition(name, value, modules)
         elif name == "env.id":
             _check_id(value)
-        elif name.startswith("env.") and name not in follow and _is_path(value):
+        elif name.startswith(_GROUPS) and name not in [f"{group}.path" for group in read] and _is_path(value):
             raise SettingError(name, value, "names a file, and what a record names is not read")
     for name, value in (settings.get("metrics") or {}).items():
         _check_definition(f"metrics.{name}", str(value), modules)

@@ -172,7 +172,8 @@ def _explained(key: str, given: dict[str, str]) -> str:
     """What conf/ says first of the choice that a setting belongs to."""
     group = key.partition(".")[0]
     path = CONF / group / f"{given.get(group, '')}.yaml"
-    first = path.read_text("utf-8").partition("\n")[0] if path.is_file() else ""
+    lines = path.read_text("utf-8").splitlines() if path.is_file() else []
+    first = next((line for line in lines if not line.startswith("# @")), "")  # that is Hydra's own
     return f". {first[2:]}" if first.startswith("# ") else ""
 
 
@@ -201,7 +202,7 @@ def _elsewhere(group: str, name: str, chosen: str = "") -> str:
     has = [
         path
         for path in sorted(CONF.glob(f"{group}/*.yaml"))
-        if path.parent.name != "experiment" and re.search(f"^{re.escape(name)}:", path.read_text("utf-8"), re.M)
+        if path.parent.name != "experiment" and re.search(rf"^(  )?{re.escape(name)}:", path.read_text("utf-8"), re.M)
     ]
     if not has:
         return ""

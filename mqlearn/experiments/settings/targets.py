@@ -59,7 +59,10 @@ TARGETS: dict[str, dict[str, str]] = {
     "step_size": _of({
         "algorithms.step_sizes": ("Constant", "Harmonic", "InverseSqrt", "Matched", "Polynomial", "RescaledLinear"),
     }),
-    "sampling": _of({"learning.sampling": ("IID", "Markovian", "Replay", "Synchronous")}),
+    "sampling": _of({
+        "learning.recorded": ("Recorded",),
+        "learning.sampling": ("IID", "Markovian", "Replay", "Synchronous"),
+    }),
     "features": _of({
         "problems.features": ("aggregation", "from_matrix", "one_hot", "tabular"),
         "problems.encodings": ("fourier", "rbf", "tile_coding"),

@@ -14,6 +14,7 @@ from mqlearn.learning.learners.learner import Learner
 from mqlearn.learning.learners.linear import Linear, LinearLearner, OwnChainLinearLearner
 from mqlearn.learning.learners.synchronous import SynchronousTable
 from mqlearn.learning.operators import BELLMAN, OnModel
+from mqlearn.learning.recorded import Recorded, RecordedSamples
 from mqlearn.learning.sampling import Sampling, Synchronous
 from mqlearn.learning.stateful.learners import ChainStateful, SharedStateful
 from mqlearn.learning.stateful.sweeps import SynchronousStateful
@@ -30,7 +31,7 @@ def start(
     initial: Initial,
     mean_reward: bool,
     lanes: np.ndarray,
-    samples: Samples | None = None,
+    samples: Any = None,
     rule: Any = None,
     operator: OnModel = BELLMAN,
 ) -> Learner:
@@ -45,7 +46,7 @@ def start(
         if isinstance(rule, Stateful):
             return SynchronousStateful(rule, mdp, lanes, seed, initial, mean_reward, operator)
         return SynchronousTable(mdp, lanes, seed, initial, mean_reward, operator)
-    if samples is None and features is not None:
+    if samples is None and (features is not None or isinstance(sampling, Recorded)):
         samples = shared_samples(mdp, sampling, features, linear, seed, mean_reward, lanes)
     if isinstance(rule, Stateful):
         if samples is not None:
@@ -101,6 +102,8 @@ def shared_samples(
     seed: int,
     mean_reward: bool,
     lanes: np.ndarray,
-) -> Samples | None:
+) -> Samples | RecordedSamples | None:
     """The samples of some seeds, for learners of any rule; None where each learner draws its own."""
+    if isinstance(sampling, Recorded):
+        return RecordedSamples(mdp, sampling, lanes, seed, mean_reward)
     return Samples(Chain(mdp, sampling, lanes, seed, mean_reward)) if can_share(sampling, features, linear) else None

@@ -17,6 +17,7 @@ from mqlearn.algorithms.operators import Operator, is_plain
 from mqlearn.algorithms.rule import Rule, check_rule
 from mqlearn.algorithms.stateful import MODES, Stateful
 from mqlearn.errors import SettingError, nearest
+from mqlearn.learning.recorded import Recorded
 from mqlearn.learning.sampling import Sampling, Synchronous
 from mqlearn.learning.stateful.module import BELLMAN, compiled_step
 from mqlearn.learning.stateful.plain import NoSecond, Pairs, Sweep, Transition, measured
@@ -76,7 +77,9 @@ def check_on(
 
 
 def check_place(rule: Rule | Stateful, sampling: Sampling, features: Any, linear: Any) -> None:
-    """Refuse a rule with state where it has no meaning. Raises SettingError."""
+    """Refuse a rule where it has no meaning. Raises SettingError."""
+    if isinstance(sampling, Recorded) and features is not None and linear.projection is not None:
+        raise SettingError("linear.projection", linear.projection, "cannot be had with sampling=recorded")
     if not isinstance(rule, Stateful):
         return
     four = isinstance(rule, FourNumbers)
@@ -96,6 +99,9 @@ def check_place(rule: Rule | Stateful, sampling: Sampling, features: Any, linear
             raise SettingError("sampling.clock", sampling.clock, f"{reason} the global clock only; count in your state")
         if sampling.update != "pair":
             raise SettingError("sampling.update", sampling.update, f"{reason} pair only: a step for each visited pair")
+    if isinstance(sampling, Recorded) and rule.samples_per_iteration * rule.batch > 1:
+        expected = "a record has one successor of a pair an iteration, and this rule draws more"
+        raise SettingError("sampling", sampling.name, expected)
     if four and linear.projection is not None and features is not None:
         raise SettingError("linear.projection", linear.projection, "cannot be had with algorithm.batch")
     if not four and linear.projection is not None and features is not None:

@@ -1,0 +1,58 @@
+"""Checks of one run against the asymptotic theory: is the error at the end as large as predicted?"""
+
+from collections.abc import Mapping, Sequence
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+
+from mqlearn.analysis.claims.checks import FAILS, HOLDS, LEVEL, OPEN, ClaimCheck, Look, Seen, looked_at
+from mqlearn.analysis.predictions import asymptotic_row, rule_of
+
+METRICS = {"rms": "q_error_l2", "sup": "q_error"}
+
+
+def predictions(spec: Mapping[str, Any], places: Sequence[Mapping[str, str]], look: Look) -> list[ClaimCheck]:
+    """The error at the last iteration against the asymptotic one, in root mean square over pairs, or in sup norm.
+
+    norm: "rms" (the root of the mean square over seeds and pairs) or "sup" (the mean over seeds).   tolerance: of the
+    ratio of measured to predicted. Holds if it is within; fails if its whole interval is outside; open else, and where
+    nothing is predicted, or only for shared ties. The intervals of one check hold together (Bonferroni).
+    """
+    checks = []
+    level = 1 - LEVEL / (len(places) * len(spec["of"]))
+    for said, seen in looked_at(spec, places, look):
+        norm, row = str(spec.get("norm", "rms")), asymptotic_row(seen.cell, rule_of(seen.cell))
+        error = _finite_errors(seen, METRICS[norm])
+        told = {"metric": METRICS[norm], "norm": norm, "n_finite": len(error), "digests": [seen.run.digest]}
+        why = row["reason"] or (f"{row['tied_states']} states with several optimal actions" * row["approximate"])
+        if why or len(error) < 2:
+            checks.append(ClaimCheck(said, OPEN, {**told, "reason": why or "too few finite seeds"}))
+            continue
+        value, low, high = _size(error, norm, int(seen.cell.mdp.counted.sum()), level)
+        root, theory = float(np.sqrt(seen.run.curves["iteration"][-1])), float(row[f"{norm}_sqrt_k"])
+        within, floor = float(spec["tolerance"]), float(row[f"floor_{norm}_sqrt_k"])
+        ratio, ends = value * root / theory, (low * root / theory, high * root / theory)
+        apart = ends[0] > 1 + within or ends[1] < 1 - within
+        outcome = HOLDS if abs(ratio - 1) <= within else FAILS if apart else OPEN
+        numbers = {
+            "measured_over_predicted": ratio, "low": ends[0], "high": ends[1], "level": level, "tolerance": within,
+            "predicted_sqrt_k": theory, "measured_sqrt_k": value * root, "floor_sqrt_k": floor,
+            "predicted_efficiency": theory / floor, "measured_efficiency": value * root / floor,
+        }  # fmt: skip
+        checks.append(ClaimCheck(said, outcome, {**numbers, **told}, bool(spec.get("aside"))))
+    return checks
+
+
+def _finite_errors(seen: Seen, metric: str) -> np.ndarray:
+    error = seen.run.curves[metric][:, -1]
+    return error[np.isfinite(error)]
+
+
+def _size(error: np.ndarray, norm: str, n_pairs: int, level: float) -> tuple[float, float, float]:
+    """The error over the seeds with its normal interval."""
+    values = error**2 / n_pairs if norm == "rms" else error
+    mean, half = values.mean(), NormalDist().inv_cdf((1 + level) / 2) * values.std(ddof=1) / np.sqrt(len(values))
+    found = np.maximum([mean, mean - half, mean + half], 0.0)
+    value, low, high = (np.sqrt(found) if norm == "rms" else found).tolist()
+    return value, low, high

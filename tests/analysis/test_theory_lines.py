@@ -1,0 +1,96 @@
+"""Lines of theory in a figure: the numbers of the prediction at each checkpoint, ties dashed, bounds said vacuous."""
+
+import textwrap
+
+import numpy as np
+import pytest
+
+import mqlearn as mq
+from mqlearn.analysis.figures import make, theory_lines
+from mqlearn.cli.figure import plan
+from mqlearn.experiments import run_missing
+from mqlearn.theory.asymptotic import covariance
+from mqlearn.theory.bounds import speedy_q
+from mqlearn.theory.moments import moments
+from mqlearn.theory.sup import expected_sup
+
+YAML = """
+# @package _global_
+discount: 0.9
+iterations: 300
+n_checkpoints: 12
+n_seeds: 3
+tracking: {name: none, uri: null, per_seed: false}
+experiment: {name: lines}
+figure:
+  module: mqlearn.analysis.figures.error_curves
+  band: ci95
+  metric: q_error
+  lines: [floor, predicted, bound]
+  grid:
+    garnet: [env=garnet_fixed, env.n_states=8, env.n_actions=2]
+    lake: [env=frozen_lake_4x4]
+  curves:
+    SpeedyQ: [algorithm=speedy_q]
+    slow: [algorithm=q_learning, step_size=harmonic]
+"""
+
+
+@pytest.fixture
+def drawn(work):
+    (work / "conf" / "experiment").mkdir(parents=True)
+    (work / "conf" / "experiment" / "lines.yaml").write_text(textwrap.dedent(YAML).lstrip(), encoding="utf-8")
+
+    def draw(*overrides):
+        planned = plan("lines", ["tracking=none", *overrides], str(work / "conf"))
+        drawing, done = make.drawing(planned, "mqlearn figure lines"), run_missing.finished(planned)
+        ended = [done[one.digest] for one in planned.cells]
+        figure, data = drawing.module.from_runs(planned.cells, ended, planned.spec, "ci95")
+        lines = [
+            theory_lines.of(one.cell, run, planned.spec, one.label)
+            for one, run in zip(planned.cells, ended, strict=True)
+        ]
+        return figure, data, " ".join(theory_lines.notes([line for some in lines for line in some]))
+
+    return draw
+
+
+def test_lines_have_the_numbers_of_theory_at_the_checkpoints(drawn):
+    figure, data, said = drawn()
+    mdp = mq.garnet_fixed(8, 2, 3, discount=0.9)
+    found = covariance(mdp, mq.SpeedyQ())
+    k = data["garnet | SpeedyQ | iteration"]
+    for name, sigma in (("floor", found.floor), ("predicted", found.sigma)):
+        line = data[f"garnet | SpeedyQ | line {name}"]
+        assert np.isnan(line[0]) and k[0] == 0
+        np.testing.assert_allclose(line[1:], expected_sup(sigma).value / np.sqrt(k[1:]), rtol=1e-12)
+    r_max = np.abs(mdp.mean_rewards).max()
+    bound = speedy_q(k[1:], discount=0.9, r_max=r_max, n_pairs=16, delta=0.1)
+    np.testing.assert_allclose(data["garnet | SpeedyQ | line SpeedyQ"][1:], bound, rtol=1e-12)
+    assert "lake | SpeedyQ | line predicted, approximate" in data and "lake | SpeedyQ | line predicted" not in data
+    assert "garnet | slow | line predicted" not in data and "garnet | slow | line floor" in data
+    assert "critical constant" in said and "approximate, as optimal actions tie in 1 of the states" in said
+    assert "Vacuous" in said and "slow: nothing is predicted; is at or below the critical constant" in said
+    styles = {line.get_linestyle() for axes in figure.axes for line in axes.get_lines()}
+    assert len(styles) >= 3
+
+
+def test_the_euclidean_norm_has_the_exact_moments(drawn):
+    _, data, _ = drawn("figure.metric=q_error_l2", "figure.lines=[predicted]")
+    mdp = mq.garnet_fixed(8, 2, 3, discount=0.9)
+    k = data["garnet | SpeedyQ | iteration"]
+    expected = moments(mdp, mq.SpeedyQ(), k).rms * np.sqrt(16)
+    np.testing.assert_allclose(data["garnet | SpeedyQ | line predicted"], expected, rtol=1e-12)
+    assert not [name for name in data if "floor" in name or name.startswith("garnet | slow | line")]
+
+
+def test_without_lines_the_data_are_as_before(drawn):
+    _, data, _ = drawn("figure.lines=[]")
+    assert {name.rpartition(" | ")[2] for name in data} == {"iteration", "band", "n_finite"}
+
+
+def test_what_is_no_line_is_refused():
+    with pytest.raises(mq.SettingError, match=r"figure.lines='floors'.*did you mean 'floor'"):
+        theory_lines.wanted({"lines": ["floors"], "metric": "q_error"})
+    with pytest.raises(mq.SettingError, match=r"figure\.metric must be one of q_error"):
+        theory_lines.wanted({"lines": ["floor"], "metric": "policy_value"})
