@@ -14,6 +14,7 @@ from mqlearn.problems.prospects import report
 
 _ABSENT = {
     "success_probability": "none: no goal can be reached",
+    "shortest_path": "none: no goal can be reached",
     "operator_certified_error": "none: no contraction is proven",
     "operator_map_to_q_star": "none: Q* does not follow from it",
 }

@@ -79,7 +79,8 @@ def lines(axes) -> list[tuple[Any, np.ndarray, np.ndarray]]:
 def cell(mdp, *, sampling=None, features=None, evaluation=None) -> Any:
     """As much of a cell as the exact lines read."""
     arguments = {"sampling": sampling or mq.Replay(start="uniform"), "features": features, "theta0": 0.05}
-    return SimpleNamespace(mdp=mdp, run_arguments=arguments | {"evaluation": evaluation or mq.Evaluation()})
+    more = {"evaluation": evaluation or mq.Evaluation(), "operator": mq.Bellman()}
+    return SimpleNamespace(mdp=mdp, run_arguments=arguments | more)
 
 
 def test_rivals_that_coincide_both_stay_visible():

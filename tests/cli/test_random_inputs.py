@@ -22,7 +22,7 @@ from mqlearn.paths import CONF
 from mqlearn.storage import tracking
 
 SMALL = ("iterations=20", "n_checkpoints=3", "n_seeds=2", "tracking=none", "experiment.name=there")
-GROUPS = ("env", "algorithm", "step_size", "sampling", "features", "evaluation", "tracking", "experiment")
+GROUPS = ("env", "algorithm", "operator", "step_size", "sampling", "features", "evaluation", "tracking", "experiment")
 NUMBERS = (
     "0", "-1", "1", "2", "3.5", "0.5", "-0.0", "nan", "inf", "-inf", ".inf", "1e308", "-1e309", "1e-320", "1e5",
     "1_0", "9" * 40, "0x10", "007", "1e", "1,2", "2**63",
@@ -59,9 +59,12 @@ FLAGS = (
     "-x", "--cfg", "--info", "--config-dir", "-cd", "-cn", "--resolve", "--", "-",
 )  # fmt: skip
 PAGES = ("page.html", "picture.png", "picture.svg", "picture.pdf")
+KINDS = ("rule", "stateful", "problem", "features", "metric", "figure", "claim", "suite", "tutorial", "nix", "")
 FIXED = {  # what a verb is about, with the right word most of the time
     "figure": ("figure2_smoke", "figure2_smoke", "figure1", "nix", "tuning", ""),
     "claims": ("momentum_vs_q_learning", "nix", ""),
+    "bench": ("paper", "classic", "nix", "../..", ""),
+    "new": KINDS,
     "rerun": ("FOLDER", "FOLDER", "DAMAGED", "nix", "0" * 32, "/", ""),
     "upload": ("DAMAGED", "DAMAGED", "nix", "/", ""),
     "explain": (*(f"DAMAGED/{name}" for name in PAGES), "nix.png", "/", ""),
@@ -83,7 +86,8 @@ def stopping(monkeypatch):
     monkeypatch.setattr(run_missing, "finished", stop)
     monkeypatch.setattr("mqlearn.cli.figure.finished", stop)
     monkeypatch.setattr("mqlearn.cli.rerun.perform", stop)
-    monkeypatch.setattr(tracking, "open_ui", stop)
+    monkeypatch.setattr("mqlearn.experiments.suite.run_suite.of_suite", stop)
+    monkeypatch.setattr("mqlearn.cli.ui.open_ui", stop)
     monkeypatch.setattr(tracking, "upload", stop)
     monkeypatch.setattr(tracking, "prepare", stop)
     monkeypatch.setattr(doctor, "_carried_out", stop)
@@ -121,6 +125,8 @@ def drawn(draw: random.Random, verb: str, known: list[str]) -> list[str]:
         return f"{sign}{key}" if form < (0.7 if sign == "~" else 0.03) else f"{sign}{key}={value(key)}"
 
     words = [draw.choice(FIXED[verb])] if verb in FIXED and draw.random() < 0.95 else []
+    if verb == "new":
+        words.append(draw.choice(("mine", *TEXTS)))
     if verb == "run":
         words += ["-m"] if draw.random() < 0.5 else []
     words += [draw.choice(FLAGS) for _ in range(draw.random() < 0.15)]
