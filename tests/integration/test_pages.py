@@ -77,7 +77,7 @@ def test_an_experiment_opens_as_charts_of_runs_with_names_and_pictures(tmp_path)
         needs("chromium")
     outputs = tmp_path / "outputs"
     asked = ["algorithm=q_learning,speedy_q,momentum_q", "iterations=500", "n_checkpoints=10", "n_seeds=2"]
-    said = mqlearn(outputs, "run", "-m", *asked)
+    said = mqlearn(outputs, "run", "-m", *asked, "hydra/launcher=basic")
     mqlearn(outputs, "report", "experiment.name=default")
     uri = f"sqlite:///{outputs}/mlflow.db"
     found = lookup.finished(outputs, "default", store=uri).values()
