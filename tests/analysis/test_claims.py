@@ -162,7 +162,8 @@ def test_a_small_effect_and_equality_within_the_margin_both_stand(small):
 
 
 def test_questions_of_our_own_are_marked_and_shares_stand_beside_conditional(small):
-    assert {row["claim"] for row in small.rows if row["ours"]} == {"linear_momentum_matched", "linear_momentum_tuned"}
+    ours = {"efficiency", "linear_momentum_matched", "linear_momentum_tuned", "predicted_error", "root_sa"}
+    assert {row["claim"] for row in small.rows if row["ours"]} == ours
     for line, row in zip((x for x in small.table.splitlines() if x.startswith("| `")), small.rows, strict=True):
         assert ("| ours, on " in line) == row["ours"]
         share = f"**conditional ({row['holding']} of {row['deciding']} checks)**"
