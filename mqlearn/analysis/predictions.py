@@ -50,7 +50,7 @@ def predictions(cell: Cell, run: Run | None) -> dict[str, Any]:
         "asymptotic": {} if no_constants else _asymptotic(cell, rule, run),
         "bounds": _table_bounds(cell, rule, run) if linear is None else linear.bounds(rule),
         "slopes": bounds.SLOPES,
-        "bias": None if linear is None or linear.no_bias(rule) else linear.bias(rule),
+        "bias": None if linear is None else linear.bias(rule),
         "bias_reason": None if linear is None else linear.no_bias(rule),
         "replay_distance": memory_of(cell),
         "interval": None if no_constants else _interval(cell, rule, run),

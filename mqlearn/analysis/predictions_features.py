@@ -124,8 +124,10 @@ class LinearFeatures:
             return "there is no theta*"
         return None if self.cell.settings["iterations"] else "there is no iteration"
 
-    def bias(self, rule: Rule) -> dict[str, Any]:
+    def bias(self, rule: Rule | Stateful) -> dict[str, Any] | None:
         """The lemma's bound at the last iteration, kappa = a_T, and the bias as measured over seeds."""
+        if self.no_bias(rule) or not isinstance(rule, Rule):
+            return None
         last, step = int(self.cell.settings["iterations"]), self.cell.run_arguments["step_size"]
         beta, lam = (rule.beta, rule.lam) if isinstance(rule, MomentumQLinear) else (0.0, 0.5)
         k = np.unique(np.geomspace(1, min(last, _BIASED), _TIMES).astype(int))

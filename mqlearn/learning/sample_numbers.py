@@ -26,5 +26,5 @@ def unpack(numbers: np.ndarray, shift: np.uint64) -> Unpacked:
     """The inverse of `pack`, of numbers (uint64) of any shape."""
     transition, to = numbers >> _HALF, numbers & _LOW
     outcome = transition & ((np.uint64(1) << shift) - np.uint64(1))
-    pair, y = transition >> shift, to >> np.uint64(1)
-    return Unpacked(*(part.astype(np.int64) for part in (pair, outcome, y)), (to & np.uint64(1)).astype(bool))
+    pair, outcome, y = (part.astype(np.int64) for part in (transition >> shift, outcome, to >> np.uint64(1)))
+    return Unpacked(pair, outcome, y, (to & np.uint64(1)).astype(bool))
