@@ -124,6 +124,13 @@ def test_signed_rank_is_scipys_without_ties():
     assert over_problems.signed_rank(d) == pytest.approx(found.pvalue)
 
 
+def test_the_winner_is_that_of_the_rank_sum():
+    """Six differences of one sign are significant, however many problems do not tell the two apart."""
+    a = np.concatenate([-np.arange(1.0, 7), np.zeros(18)])
+    (test,) = over_problems.compare(["a", "b"], np.stack([a, np.zeros(24)]))
+    assert (test.p, test.rank_sum, test.better) == (pytest.approx(2 / 2**6), -21, "a")
+
+
 # --- how often it is wrong ----------------------------------------------------------------------------------------
 
 

@@ -8,7 +8,7 @@ import pytest
 
 import mqlearn as mq
 from mqlearn.errors import SettingError
-from mqlearn.experiments.suite import definition, results, rules, scores, trials
+from mqlearn.experiments.suite import definition, results, rules, run_suite, scores, trials
 
 SUITE = """
 base: [sampling=synchronous, reward=sampled]
@@ -130,6 +130,18 @@ def test_no_error_divergence_and_levels_never_reached_have_their_bounds():
     found = scores.scores(samples, errors, axis)
     assert found[0] == pytest.approx([-12, 3, 3, np.log10(0.5), 0])
     assert np.isinf(found[1:3, 1:]).all() and np.isfinite(found[1:3, 0]).all()
+
+
+def test_no_level_is_reached_before_the_first_checkpoint():
+    samples, errors = np.array([0, 64, 128]), np.array([[1.0, 1e-3, 1e-4]])
+    assert scores.scores(samples, errors, np.array([64.0, 128.0]))[1:3, 0].tolist() == [64, 64]
+
+
+def test_a_floor_is_told_of_the_plain_operator_alone():
+    problems = {"plain": ["env=two_state"], "soft": ["env=two_state", "operator=mellowmax"]}
+    suite = definition.made("s", KEYS | {"base": ["reward=sampled"], "problems": problems})
+    plain, soft = (run_suite.facts(one)["floor"] for one in suite.problems)
+    assert plain > 0 and soft is None
 
 
 def test_n_squared_state_is_over_budget_above_100_pairs():

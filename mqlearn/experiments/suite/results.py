@@ -23,7 +23,7 @@ from mqlearn.files import write_whole
 from mqlearn.paths import PACKAGE, outputs_folder
 
 LEAGUES = ("default", "tuned")
-_FORMAT = 1
+_FORMAT = 2  # what is kept, and how scores and facts are made: files of another are made again
 
 
 @dataclass(frozen=True, eq=False)

@@ -218,11 +218,13 @@ def facts(problem: Problem) -> dict[str, Any]:
 
 def _floor(problem: Problem) -> float | None:
     """The least expected sup error that a rule can have for large budgets, at this one; None where it is not known."""
+    from mqlearn.algorithms.operators import is_plain
     from mqlearn.theory.asymptotic import floor
     from mqlearn.theory.sup import expected_sup
 
-    tabular = problem.cell.run_arguments["features"] is None
-    if not (problem.synchronous and tabular and problem.metric == "q_error") or problem.pairs > _FLOOR_PAIRS:
+    arguments = problem.cell.run_arguments
+    known = arguments["features"] is None and is_plain(arguments["operator"])
+    if not (problem.synchronous and known and problem.metric == "q_error") or problem.pairs > _FLOOR_PAIRS:
         return None
     try:
         least = expected_sup(floor(problem.cell.mdp, problem.cell.settings["reward"]).floor).value
