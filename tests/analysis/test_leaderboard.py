@@ -196,6 +196,26 @@ def test_a_rule_that_did_not_run_somewhere_is_named_and_its_mean_is_over_the_res
     )
 
 
+def without(one, rule):
+    return Results(one.facts, {**one.entries, rule: Entry("", reason="has no form for this")})
+
+
+def test_a_baseline_that_did_not_run_somewhere_is_told_and_one_that_ran_nowhere_is_refused(every, found):
+    some = board("small", [without(every[0], "q_learning"), *every[1:]])
+    rest = board("small", every[1:])
+    for row, expected in zip(some["rules"], rest["rules"], strict=True):
+        assert [row[key] for key in ("rule", "score", "n_problems")] == [
+            expected[key] for key in ("rule", "score", "n_problems")
+        ]
+        assert row["profile"] == expected["profile"]
+        assert row["n_ranked"] == (7 if row["rule"] == "q_learning" else 8)
+    assert "q_learning did not run on two: scores are of the other 7 problems" in some["notes"]
+    with pytest.raises(mq.SettingError, match=r"q_learning runs on.*two, forest.*has no form for this"):
+        board("small", [without(one, "q_learning") for one in every])
+    with pytest.raises(mq.SettingError, match="has no form for this"):
+        board("small", [Results(one.facts, {"q_learning": Entry("", reason="has no form for this")}) for one in every])
+
+
 def test_one_problem_or_one_seed_says_what_cannot_be_concluded(suite, every):
     assert "one problem" in board("small", every[:1])["notes"][0] and not board("small", every[:1])["tests"]
     alone = [results_of(one, errors(one, RULES, 1)) for one in suite.problems]

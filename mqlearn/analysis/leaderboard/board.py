@@ -12,6 +12,7 @@ import numpy as np
 
 from mqlearn.analysis.leaderboard import aggregate, over_problems
 from mqlearn.analysis.leaderboard.aggregate import Resampled
+from mqlearn.errors import SettingError
 from mqlearn.experiments.suite.definition import BASELINE
 from mqlearn.experiments.suite.results import LEAGUES, Results
 from mqlearn.experiments.suite.scores import LEVELS, SCORES
@@ -33,8 +34,12 @@ class _League:
 
 
 def board(suite: str, every: Sequence[Results], own: Collection[str] = ()) -> dict[str, Any]:
-    """The leaderboard of results, which have the same rules; the baseline is among them. own: names to mark."""
+    """The leaderboard of results, which have the same rules; the baseline is among them. own: names to mark.
+
+    Raises SettingError if the baseline ran on no problem: scores are relative to it.
+    """
     names = sorted(every[0].entries)
+    _require_baseline(suite, every)
     scores = _scores(every, names)  # (R, league, score, P, S)
     seeds = Resampled.of(len(every), scores.shape[-1])
     base = scores[names.index(BASELINE), _TUNED, _AREA]
@@ -67,6 +72,13 @@ def board(suite: str, every: Sequence[Results], own: Collection[str] = ()) -> di
     }  # fmt: skip
 
 
+def _require_baseline(suite: str, every: Sequence[Results]) -> None:
+    reasons = _reasons(every, BASELINE)
+    if len(reasons) == len(every):
+        told = "; ".join(f"{', '.join(places)}: {reason}" for reason, places in _by_reason(reasons).items())
+        raise SettingError("suite", suite, f"must have a problem that {BASELINE} runs on, the baseline ({told})")
+
+
 def _scores(every: Sequence[Results], names: Sequence[str]) -> np.ndarray:
     whole = [entry for one in every for entry in one.entries.values() if entry.reason is None]
     shape = whole[0].scores.shape
@@ -93,6 +105,7 @@ def _row(
     better = [one for one in found.tests if one.better == names[r]]
     worse = [one for one in found.tests if one.better and names[r] in (one.a, one.b) and one.better != names[r]]
     ran = ~np.isnan(own[_AREA]).any(1)
+    both = ran & ~np.isnan(base).any(1)
     same = names[r] == BASELINE and LEAGUES[league] == "tuned"
     pair = aggregate.improvement(np.stack([own[_AREA], base]), seeds)
     chance = [None if same or math.isnan(part[0, 1]) else float(part[0, 1]) for part in pair]
@@ -109,7 +122,8 @@ def _row(
         "improvement": dict(zip(("p", "low", "high"), chance, strict=True)),
         "better_than": sorted(_other(one, names[r]) for one in better),
         "worse_than": sorted(_other(one, names[r]) for one in worse),
-        "n_problems": int(ran.sum()),
+        "n_problems": int(both.sum()),
+        "n_ranked": int(ran.sum()),
         "profile": aggregate.profile(own[_AREA], base, PROFILE).tolist(),
         "reached": [float(np.isfinite(own[1 + i])[ran].mean()) if ran.any() else None for i in range(len(LEVELS))],
         "problems": {
@@ -164,6 +178,13 @@ def _improvement(names: Sequence[str], found: tuple[np.ndarray, ...]) -> dict[st
     }
 
 
+def _by_reason(reasons: Mapping[str, str]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for problem, reason in reasons.items():
+        found.setdefault(reason, []).append(problem)
+    return found
+
+
 def _reasons(every: Sequence[Results], name: str) -> dict[str, str]:
     return {one.name: one.entries[name].reason or "" for one in every if one.entries[name].reason is not None}
 
@@ -185,7 +206,7 @@ def _kinds(
     found: dict[str, Any] = {}
     for kind in KINDS:
         inside = np.array([kind in one.facts["kinds"] for one in every])
-        if not inside.any():
+        if not (inside & ~np.isnan(base).any(1)).any():
             continue
         scores = {names[r]: aggregate.centre(areas[r, inside], base[inside]) for r in whole}
         turned: list[tuple[int, int]] = []
@@ -253,6 +274,9 @@ def _growth(every: Sequence[Results], names: Sequence[str], scores: np.ndarray) 
 
 def _notes(every: Sequence[Results], n_seeds: int, n_rules: int) -> list[str]:
     notes = []
+    if missed := _reasons(every, BASELINE):
+        text = f"{BASELINE} did not run on {', '.join(missed)}"
+        notes.append(f"{text}: scores are of the other {len(every) - len(missed)} problems")
     if len(every) == 1:
         notes.append("one problem: nothing can be concluded of other problems; no tests, and ranks are of this one")
     elif (least := over_problems.smallest_p(len(every), n_rules)) > over_problems.LEVEL:

@@ -48,7 +48,7 @@ def _line(place: int, row: Mapping[str, Any], default: Mapping[str, Any], total:
     name = f"{row['rule'][: _NAME - 1]}{'*' if row['own'] else ''}"
     start = f"{place:2} {name:{_NAME}}"
     if row["score"] is None:
-        return f"{start} cannot run on any problem"
+        return f"{start} ran on no problem of the baseline's"
     between = "" if row["low"] is None else f"{_short(row['low']):>7} {_short(row['high']):>7}"
     few = "" if row["n_problems"] == total else f" {row['n_problems']}/{total}"
     won, lost = len(row["better_than"]), len(row["worse_than"])
