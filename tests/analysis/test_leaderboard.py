@@ -12,7 +12,7 @@ from scipy import stats
 
 import mqlearn as mq
 from mqlearn.analysis.figures import leaderboard as figure
-from mqlearn.analysis.leaderboard import aggregate, over_problems, page, tables
+from mqlearn.analysis.leaderboard import aggregate, growth, over_problems, page, tables
 from mqlearn.analysis.leaderboard.aggregate import Resampled
 from mqlearn.analysis.leaderboard.board import board
 from mqlearn.experiments.suite import definition, trials
@@ -52,7 +52,8 @@ def suite():
 def results_of(problem, curves) -> Results:
     """Results of curves by rule: samples (K,), errors (n_seeds, K)."""
     facts = {
-        "problem": problem.name, "digest": "", "overrides": problem.overrides, "env": problem.name, "discount": 0.9,
+        "problem": problem.name, "digest": "", "overrides": problem.overrides, "env": problem.name,
+        "model": problem.name, "discount": 0.9,
         "reward": "sampled", "sampling": "synchronous", "metric": "q_error", "pairs": problem.pairs, "budget": 3000,
         "seeds": vars(problem.seeds), "kind": "ergodic", "floor": 0.1,
         "kinds": ["ergodic" if problem.name in ("two", "forest", "walls") else "absorbing", "noisy"],
@@ -129,6 +130,13 @@ def test_the_winner_is_that_of_the_rank_sum():
     a = np.concatenate([-np.arange(1.0, 7), np.zeros(18)])
     (test,) = over_problems.compare(["a", "b"], np.stack([a, np.zeros(24)]))
     assert (test.p, test.rank_sum, test.better) == (pytest.approx(2 / 2**6), -21, "a")
+
+
+def test_medians_of_drawn_seeds_are_numpys():
+    counts, values = Resampled.of(3, 6, 5).counts, np.random.default_rng(0).normal(size=(3, 6))
+    found = growth.medians(values, counts)
+    for b, p in itertools.product(range(5), range(3)):
+        assert found[b, p] == pytest.approx(np.median(np.repeat(values[p], counts[b, p].astype(int))))
 
 
 # --- how often it is wrong ----------------------------------------------------------------------------------------
@@ -243,10 +251,25 @@ def test_growth_with_the_horizon_is_the_exponent_of_its_power_law(suite):
         one = results_of(problem, errors(problem, {"q_learning": RULES["q_learning"]}))
         entry = one.entries["q_learning"]
         entry.scores[:, 2] = 5.0 * (1 / (1 - discount)) ** 2.5
-        every.append(Results({**one.facts, "env": "same", "discount": discount}, one.entries))
-    growth = next(one for one in board("small", every)["growth"] if one["level"] == 0.01)
-    assert growth["discounts"] == 4 and growth["exponent"] == pytest.approx(2.5, abs=1e-5)
-    assert growth["low"] == pytest.approx(growth["high"], abs=1e-5)
+        every.append(Results({**one.facts, "env": "same", "model": "same", "discount": discount}, one.entries))
+    found = next(one for one in board("small", every)["growth"] if one["level"] == 0.01)
+    assert found["discounts"] == 4 and found["exponent"] == pytest.approx(2.5, abs=1e-5)
+    assert found["low"] == pytest.approx(found["high"], abs=1e-5)
+    assert "4 of 4 discounts" in " ".join(tables.terminal(board("small", every)).split())
+
+    # a seed that never got there is beyond the median; where half of them never did, so is the median
+    for p, exponent in ((1, 2.5), (3, None)):
+        every[p].entries["q_learning"].scores[:, 2, :3] = np.inf
+        found = next(one for one in board("small", every)["growth"] if one["level"] == 0.01)
+        assert found["discounts"] == 4 and found["exponent"] == pytest.approx(2.5, abs=1e-5)
+        every[p].entries["q_learning"].scores[:, 2, :4] = np.inf
+        found = next(one for one in board("small", every)["growth"] if one["level"] == 0.01)
+        assert found["discounts"] == 3 and found["exponent"] == (exponent and pytest.approx(exponent, abs=1e-5))
+        every[p].entries["q_learning"].scores[:, 2] = 5.0 * (1 / (1 - every[p].facts["discount"])) ** 2.5
+
+    # two models of one environment are not one line
+    other = [Results({**one.facts, "model": f"{p % 2}"}, one.entries) for p, one in enumerate(every)]
+    assert board("small", other)["growth"] == []
 
 
 def test_what_is_written(found, tmp_path):

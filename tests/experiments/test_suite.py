@@ -144,6 +144,18 @@ def test_a_floor_is_told_of_the_plain_operator_alone():
     assert plain > 0 and soft is None
 
 
+def test_a_model_is_the_same_at_all_discounts_and_of_no_other_settings():
+    problems = {
+        "low": ["env=lower_bound", "discount=0.8"], "high": ["env=lower_bound", "discount=0.9"],
+        "easy": ["env=garnet_fixed", "env.n_states=6", "discount=0.8"],
+        "other": ["env=garnet_fixed", "env.n_states=7", "discount=0.8"],
+    }  # fmt: skip
+    low, high, easy, other = (
+        run_suite.facts(one)["model"] for one in definition.made("s", KEYS | {"problems": problems}).problems
+    )
+    assert low == high and easy != other
+
+
 def test_n_squared_state_is_over_budget_above_100_pairs():
     assert rules.over_budget(mq.Zap(), 100) is None and rules.over_budget(mq.QLearning(), 10**6) is None
     assert rules.over_budget(mq.DoubleQ(), 10**6) is None

@@ -12,6 +12,7 @@ import numpy as np
 
 from mqlearn.analysis.leaderboard import aggregate, over_problems
 from mqlearn.analysis.leaderboard.aggregate import Resampled
+from mqlearn.analysis.leaderboard.growth import growth
 from mqlearn.errors import SettingError
 from mqlearn.experiments.suite.definition import BASELINE
 from mqlearn.experiments.suite.results import LEAGUES, Results
@@ -67,7 +68,7 @@ def board(suite: str, every: Sequence[Results], own: Collection[str] = ()) -> di
                      and row["score"] is not None],
         "kinds": _kinds(every, names, scores[:, _TUNED, _AREA], base, seeds),
         "not_run": {name: _reasons(every, name) for name in names if _reasons(every, name)},
-        "growth": _growth(every, names, scores),
+        "growth": growth(every, names, scores[:, _TUNED]),
         "notes": _notes(every, scores.shape[-1], len(names)),
     }  # fmt: skip
 
@@ -236,36 +237,6 @@ def _turned(areas: np.ndarray, whole: Sequence[int], inside: np.ndarray, seeds: 
                 aggregate.relative(areas[i, some], areas[j, some], drawn) for some, drawn in parts
             )
             found += [(i, j)] if high < 0 < low_outside else [(j, i)] if high_outside < 0 < low else []
-    return found
-
-
-# --- growth with 1/(1 - discount) ---------------------------------------------------------------------------------
-
-
-def _growth(every: Sequence[Results], names: Sequence[str], scores: np.ndarray) -> list[dict[str, Any]]:
-    """For models at three discounts or more: samples to 10 % and 1 % as a power of 1/(1 - discount), with interval."""
-    models: dict[str, list[int]] = {}
-    for p, one in enumerate(every):
-        models.setdefault(one.facts["env"], []).append(p)
-    found = []
-    for model, places in models.items():
-        horizon = np.log([1 / (1 - every[p].facts["discount"]) for p in places])
-        if len(set(horizon.tolist())) < 3:
-            continue
-        seeds = Resampled.of(len(places), scores.shape[-1])
-        for r, name in enumerate(names):
-            for i, level in enumerate(LEVELS):
-                samples = scores[r, _TUNED, 1 + i][places]
-                reached = np.isfinite(samples).all(1)
-                told = {"model": model, "rule": name, "level": level, "discounts": int(reached.sum())}
-                if len(set(horizon[reached].tolist())) < 3:
-                    found.append(told | {"exponent": None, "low": None, "high": None})
-                    continue
-                away = horizon[reached] - horizon[reached].mean()
-                logs = np.log(samples[reached])
-                means = seeds.of_problems(reached).means(logs)
-                low, high = aggregate.interval(means @ away / (away @ away))
-                found.append(told | {"exponent": float(logs.mean(1) @ away / (away @ away)), "low": low, "high": high})
     return found
 
 

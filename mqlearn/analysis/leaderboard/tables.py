@@ -81,9 +81,10 @@ def _said(found: Mapping[str, Any]) -> list[str]:
         texts.append(f"Not run, so not in the means of {', '.join(rules)}: {'; '.join(told)}.")
     for one in found["growth"]:
         if one["level"] == 0.01 and one["exponent"] is not None:
-            between = f"[{one['low']:.2f}, {one['high']:.2f}]"
+            ends = ["–" if one[key] is None else f"{one[key]:.2f}" for key in ("low", "high")]
             texts.append(
-                f"{one['model']}, {one['rule']}: samples to 1 % grow as 1/(1-g)^{one['exponent']:.2f} {between}."
+                f"{one['model']}, {one['rule']}: samples to 1 % grow as 1/(1-g)^{one['exponent']:.2f} "
+                f"[{', '.join(ends)}], {one['discounts']} of {one['of']} discounts."
             )
     return [line for text in texts for line in textwrap.wrap(text, _WIDTH, subsequent_indent="  ")]
 

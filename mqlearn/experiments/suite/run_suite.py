@@ -1,5 +1,6 @@
 """Run what a suite lacks, problem by problem in a process a core, and hand over the results of all."""
 
+import hashlib
 import multiprocessing
 import os
 import signal
@@ -15,7 +16,7 @@ import numpy as np
 from mqlearn.errors import SettingError
 from mqlearn.experiments import processes
 from mqlearn.experiments.progress import COMPILING, duration
-from mqlearn.experiments.settings import plugins
+from mqlearn.experiments.settings import identity, plugins
 from mqlearn.experiments.suite import results, trials
 from mqlearn.experiments.suite.definition import Problem, Suite
 from mqlearn.experiments.suite.results import Results
@@ -203,6 +204,7 @@ def facts(problem: Problem) -> dict[str, Any]:
         "digest": problem.digest,
         "overrides": problem.overrides,
         "env": settings["env"]["name"],
+        "model": _model(settings),
         "discount": settings["discount"],
         "reward": settings["reward"],
         "sampling": settings["sampling"]["name"],
@@ -214,6 +216,12 @@ def facts(problem: Problem) -> dict[str, Any]:
         "kinds": [name for name, holds in kinds.items() if holds],
         "floor": _floor(problem),
     }
+
+
+def _model(settings: Mapping[str, Any]) -> str:
+    """Equal for problems that differ in their discount alone."""
+    text = identity.problem_key({**settings, "discount": 0.5})
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _floor(problem: Problem) -> float | None:
