@@ -63,7 +63,14 @@ def results_of(problem, curves) -> Results:
         own = scores(samples, measured, problem.axis).astype(np.float32)
         curve = log_errors(samples, measured, problem.axis).mean(0).astype(np.float32)
         entries[name] = Entry(
-            "", (), 9, ((),), 0, np.zeros((1, 2), np.float32), np.stack([own] * 2), np.stack([curve] * 2)
+            "",
+            (f"algorithm={name}",),
+            9,
+            ((),),
+            0,
+            np.zeros((1, 2), np.float32),
+            np.stack([own] * 2),
+            np.stack([curve] * 2),
         )
     return Results(facts, entries)
 

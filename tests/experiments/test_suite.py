@@ -1,12 +1,16 @@
 """Suites: what they refuse, what they run, what is kept, and what a score is."""
 
 import json
+import re
+import shlex
+from html import unescape
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import mqlearn as mq
+from mqlearn.analysis.leaderboard import page
 from mqlearn.errors import SettingError
 from mqlearn.experiments.suite import definition, results, rules, run_suite, scores, trials
 
@@ -37,10 +41,10 @@ KEYS = {"base": [], "budget": 100, "metric": "q_error", "problems": {"two": ["en
 @pytest.fixture
 def tiny(work) -> Path:
     """The user's folder of configurations, with a suite, and a module of rules beside it."""
-    (work / "conf" / "suite").mkdir(parents=True)
-    (work / "conf" / "suite" / "tiny.yaml").write_text(SUITE)
+    (work / "my conf" / "suite").mkdir(parents=True)
+    (work / "my conf" / "suite" / "tiny.yaml").write_text(SUITE)
     (work / "my_rules.py").write_text(OWN)
-    return work / "conf"
+    return work / "my conf"
 
 
 @pytest.fixture
@@ -99,6 +103,14 @@ def test_tuning_in_a_yaml_must_have_as_many_settings_as_all_have(work, tiny):
     (tiny / "algorithm" / "mine.yaml").write_text("_target_: mqlearn.NeSA\ntuning:\n  - [algorithm.zeta=1]\n")
     with pytest.raises(SettingError, match="4 lists of overrides"):
         rules.entrants(["mine"], (), str(tiny))
+
+
+def test_a_class_called_as_a_rule_of_the_package_is_not_replaced_by_it(work):
+    (work / "my_rules.py").write_text(OWN.replace("MyRule", "RootSA"))
+    with pytest.raises(SettingError, match=r"your my_rules.RootSA: write algorithm=my_rules.RootSA"):
+        rules.entrants(["root_sa"], ["my_rules"])
+    (mine,) = rules.entrants(["my_rules.RootSA"], ["my_rules"])
+    assert mine.own and mine.overrides[0] == "algorithm._target_=my_rules.RootSA"
 
 
 def test_the_suites_of_the_package_can_be_composed():
@@ -225,11 +237,21 @@ def test_the_way_of_a_suite(bench, mqlearn, tiny, outputs):
     rescaled = next(row for row in mine["rules"] if row["rule"] == "my_rule" and row["setting"] == "default")
     assert rescaled["problems"]["two"]["last"] == pytest.approx(_rescaled_by_hand(), 1e-6)
 
+    # what is printed runs as it is: the user's folder and module are in it, and the suite's
+    html = Path("b.html")
+    assert mqlearn(*shlex.split(mine["command"])[1:], "--html", html).code == 0
+    printed = [unescape(line) for line in re.findall(r"mqlearn run [^<\n]+", html.read_text(encoding="utf-8"))]
+    (one,) = (line for line in printed if "my_rule" in line and "env=two_state" in line)
+    assert mqlearn(*shlex.split(one)[1:], "tracking=none", "iterations=3").code == 0
+    assert shlex.join(["mqlearn", "bench", "tiny", "--config-dir", str(tiny)]) in fourth.err
+
     # the same from Python
     namespace: dict = {}
     exec(OWN, namespace)
     board = mq.bench(namespace["MyRule"](), "tiny", name="hers", config_dir=str(tiny))
     hers = {row["setting"]: row["score"] for row in board["rules"] if row["rule"] == "hers"}
+    assert "hers on two" in page.build(board) and "my_rule" not in page.build(board)
+    assert page.build(board).count("mqlearn run") == 2 * 3  # no command stands for an object
     assert hers == {row["setting"]: row["score"] for row in mine["rules"] if row["rule"] == "my_rule"}
 
     # committed results of other numerics are refused

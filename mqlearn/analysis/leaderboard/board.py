@@ -34,10 +34,13 @@ class _League:
         self.tests = over_problems.compare(names, self.means) if areas.shape[1] > 1 else []
 
 
-def board(suite: str, every: Sequence[Results], own: Collection[str] = ()) -> dict[str, Any]:
+def board(
+    suite: str, every: Sequence[Results], own: Collection[str] = (), config_dir: str | None = None
+) -> dict[str, Any]:
     """The leaderboard of results, which have the same rules; the baseline is among them. own: names to mark.
 
-    Raises SettingError if the baseline ran on no problem: scores are relative to it.
+    config_dir: of the user's configurations, for the commands that are shown. Raises SettingError if the baseline ran
+    on no problem: scores are relative to it.
     """
     names = sorted(every[0].entries)
     _require_baseline(suite, every)
@@ -57,6 +60,7 @@ def board(suite: str, every: Sequence[Results], own: Collection[str] = ()) -> di
     beaten = {test.a if test.better == test.b else test.b for test in tuned.tests if test.better}
     return {
         "suite": suite,
+        "config_dir": config_dir,
         "baseline": BASELINE,
         "n_seeds": scores.shape[-1],
         "seeds": every[0].facts["seeds"],

@@ -46,7 +46,7 @@ def _card(
     found: Mapping[str, Any], row: Mapping[str, Any], default: Mapping[str, Any], problem: Mapping[str, Any]
 ) -> dict[str, Any]:
     name = problem["problem"]
-    tuned, plain, seeds = row["problems"][name], default["problems"][name], found["seeds"]
+    tuned, plain = row["problems"][name], default["problems"][name]
     return {
         "id": anchor(row["rule"], name),
         "title": f"{row['rule']} on {name}",
@@ -56,7 +56,7 @@ def _card(
         "default": plain,
         "curves": [_points(tuned["curve"]), _points(plain["curve"])],
         "range": [max(tuned["curve"] + plain["curve"]), min(tuned["curve"] + plain["curve"])],
-        "command": command(problem, tuned["rule"], tuned["setting"], seeds, tuned["iterations"]),
+        "command": command(problem, tuned, found["seeds"], found["config_dir"]),
     }
 
 

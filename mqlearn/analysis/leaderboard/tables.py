@@ -4,7 +4,7 @@ import csv
 import io
 import shlex
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from mqlearn.analysis.leaderboard.board import by_setting
@@ -151,9 +151,14 @@ def _counted(n: int, what: str) -> str:
 
 
 def command(
-    problem: Mapping[str, Any], rule: Sequence[str], setting: Sequence[str], seeds: Mapping[str, int], iterations: int
-) -> str:
-    """The command that makes a cell a run of its own."""
-    length = [f"iterations={iterations}", f"n_checkpoints={CHECKPOINTS + 1}"]
+    problem: Mapping[str, Any], cell: Mapping[str, Any], seeds: Mapping[str, int], config_dir: str | None
+) -> str | None:
+    """The command that makes a cell a run of its own; None for a rule that is an object, which no overrides choose."""
+    if not cell["rule"]:
+        return None
+    folder = ["--config-dir", config_dir] if config_dir else []
+    length = [f"iterations={cell['iterations']}", f"n_checkpoints={CHECKPOINTS + 1}"]
     seed = [f"seed={seeds['reporting_seed']}", f"n_seeds={seeds['reporting']}"]
-    return shlex.join(["mqlearn", "run", *problem["overrides"], *rule, *setting, *length, *seed])
+    return shlex.join(
+        ["mqlearn", "run", *folder, *problem["overrides"], *cell["rule"], *cell["setting"], *length, *seed]
+    )

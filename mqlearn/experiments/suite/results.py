@@ -164,7 +164,7 @@ def committed_of(suite: Suite) -> dict[str, Results]:
     path = committed(suite.name)
     if path is None:
         return {}
-    remedy = f"`mqlearn bench {suite.name}` without algorithm= makes them here"
+    remedy = f"`{suite.command}` without algorithm= makes them here"
     try:
         found = {one.name: one for one in read(path)}
     except ValueError as error:

@@ -74,7 +74,7 @@ def of_suite(suite: Suite, wanted: Wanted, n_workers: int | None = None) -> tupl
     if left := [name for name in digests if name not in names]:
         sys.stderr.write(
             f"bench {suite.name}: not ranked, for want of results on all problems: {', '.join(left)}; "
-            f"`mqlearn bench {suite.name}` runs them\n"
+            f"`{suite.command}` runs them\n"
         )
     every = [Results(one.facts, {name: one.entries[name] for name in order}) for one in complete]
     return every, sum(len(some) for _, some in missing)
