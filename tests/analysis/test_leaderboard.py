@@ -201,7 +201,7 @@ def test_scores_are_relative_to_the_baseline(every, found):
 
 
 def test_a_rule_that_did_not_run_somewhere_is_named_and_its_mean_is_over_the_rest(suite, every):
-    first = Results(every[0].facts, {**every[0].entries, "speedy_q": Entry("", reason="has no form for this")})
+    first = Results(every[0].facts, {**every[0].entries, "speedy_q": Entry.refused("", "has no form for this")})
     found = board("small", [first, *every[1:]])
     row = next(row for row in found["rules"] if row["rule"] == "speedy_q")
     assert row["n_problems"] == 7 and found["not_run"] == {"speedy_q": {"two": "has no form for this"}}
@@ -211,8 +211,20 @@ def test_a_rule_that_did_not_run_somewhere_is_named_and_its_mean_is_over_the_res
     )
 
 
+def test_a_default_that_is_refused_does_not_cost_the_tuned_rule_its_place(every, found):
+    entry = every[0].entries["speedy_q"]
+    numbers = [np.stack([np.full_like(part[0], np.nan), part[1]]) for part in (entry.scores, entry.curve)]
+    half = dataclasses.replace(entry, scores=numbers[0], curve=numbers[1], reasons=("no such step", None))
+    some = board("small", [Results(every[0].facts, {**every[0].entries, "speedy_q": half}), *every[1:]])
+    (tuned, default), before = ([r for r in b["rules"] if r["rule"] == "speedy_q"] for b in (some, found))
+    assert {**tuned, "own": 0} == {**before[0], "own": 0} and default["n_problems"] == 7
+    assert (some["not_run"], some["not_run_by_default"]) == ({}, {"speedy_q": {"two": "no such step"}})
+    assert "Not run by default, so not in the means of speedy_q" in " ".join(tables.terminal(some).split())
+    assert "not run: no such step" in page.build(some)
+
+
 def without(one, rule):
-    return Results(one.facts, {**one.entries, rule: Entry("", reason="has no form for this")})
+    return Results(one.facts, {**one.entries, rule: Entry.refused("", "has no form for this")})
 
 
 def test_a_baseline_that_did_not_run_somewhere_is_told_and_one_that_ran_nowhere_is_refused(every, found):
@@ -228,7 +240,7 @@ def test_a_baseline_that_did_not_run_somewhere_is_told_and_one_that_ran_nowhere_
     with pytest.raises(mq.SettingError, match=r"q_learning runs on.*two, forest.*has no form for this"):
         board("small", [without(one, "q_learning") for one in every])
     with pytest.raises(mq.SettingError, match="has no form for this"):
-        board("small", [Results(one.facts, {"q_learning": Entry("", reason="has no form for this")}) for one in every])
+        board("small", [Results(one.facts, {"q_learning": Entry.refused("", "has no form for this")}) for one in every])
 
 
 def test_one_problem_or_one_seed_says_what_cannot_be_concluded(suite, every):

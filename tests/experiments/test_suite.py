@@ -282,7 +282,32 @@ def test_rules_that_cannot_run_and_rules_that_take_two_samples(work):
     suite = definition.made("s", KEYS | {"problems": {"two": ["env=two_state", "sampling=markovian"]}})
     problem = suite.problems[0]
     found = trials.entries(problem, rules.entrants(["phased", "speedy_q"]))
-    assert "it has synchronous" in (found["phased"].reason or "") and found["speedy_q"].reason is None
+    assert "it has synchronous" in (found["phased"].reasons[1] or "") and found["speedy_q"].reasons == (None, None)
     assert (problem.iterations(mq.SpeedyQ()), problem.iterations(mq.Residual())) == (100, 50)
     (lake,) = definition.made("s", KEYS | {"problems": {"lake": ["env=frozen_lake_8x8"]}}).problems
-    assert "212^2 = 44,944 numbers of state" in (trials.entries(lake, rules.entrants(["zap"]))["zap"].reason or "")
+    assert "212^2 = 44,944 numbers of state" in (trials.entries(lake, rules.entrants(["zap"]))["zap"].reasons[1] or "")
+
+
+def test_a_rule_whose_default_is_refused_runs_tuned(work):
+    """Its own step size has no form at this discount; four settings have one, of which one is refused too."""
+    (work / "algorithm").mkdir()
+    steps = [
+        "[step_size=constant, step_size.alpha=-1]",
+        *[f"[step_size=constant, step_size.alpha=0.{i}]" for i in (1, 2, 3)],
+    ]
+    tuning = "".join(f"  - {one}\n" for one in steps)
+    (work / "algorithm" / "picky.yaml").write_text(f"_target_: my_rules.Picky\nname: picky\ntuning:\n{tuning}")
+    refusing = "raise mq.SettingError('discount', discount, 'is none of mine')"
+    (work / "my_rules.py").write_text(
+        OWN.replace("MyRule", "Picky").replace("return mq.RescaledLinear(discount)", refusing)
+    )
+    (problem,) = definition.made("s", KEYS | {"problems": {"two": ["env=two_state"]}}, str(work)).problems
+    entrant = rules.entrants(["picky"], ["my_rules"], str(work))
+    found = trials.entries(problem, entrant, ["my_rules"])["picky"]
+    assert "is none of mine" in (found.reasons[0] or "") and found.reasons[1] is None
+    assert found.chosen >= 2 and np.isinf(found.tuning[:2]).all() and np.isfinite(found.tuning[2:]).all()
+    assert np.isnan(found.scores[0]).all() and np.isfinite(found.scores[1, 0]).all()
+    results.write(work / "kept.npz", [results.Results({"problem": "two"}, {"picky": found})])
+    (again,) = results.read(work / "kept.npz")
+    assert again.entries["picky"].reasons == found.reasons
+    assert np.array_equal(again.entries["picky"].scores, found.scores, equal_nan=True)

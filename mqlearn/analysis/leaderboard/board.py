@@ -56,7 +56,7 @@ def board(
     for row in rows:
         row["own"] = row["rule"] in own
     rows.sort(key=lambda row: (row["setting"] != "tuned", _last_if_absent(row["score"]), row["rule"]))
-    tuned = leagues[_TUNED]
+    tuned, not_run = leagues[_TUNED], _not_run(every, names, _TUNED)
     beaten = {test.a if test.better == test.b else test.b for test in tuned.tests if test.better}
     return {
         "suite": suite,
@@ -71,7 +71,9 @@ def board(
         "unbeaten": [row["rule"] for row in rows if row["setting"] == "tuned" and row["rule"] not in beaten
                      and row["score"] is not None],
         "kinds": _kinds(every, names, scores[:, _TUNED, _AREA], base, seeds),
-        "not_run": {name: _reasons(every, name) for name in names if _reasons(every, name)},
+        "not_run": not_run,
+        "not_run_by_default": {rule: rest for rule, reasons in _not_run(every, names, LEAGUES.index("default")).items()
+                               if (rest := _others(reasons, not_run.get(rule, {})))},
         "growth": growth(every, names, scores[:, _TUNED]),
         "notes": _notes(every, scores.shape[-1], len(names)),
     }  # fmt: skip
@@ -80,17 +82,17 @@ def board(
 def _require_baseline(suite: str, every: Sequence[Results]) -> None:
     reasons = _reasons(every, BASELINE)
     if len(reasons) == len(every):
-        told = "; ".join(f"{', '.join(places)}: {reason}" for reason, places in _by_reason(reasons).items())
+        told = "; ".join(f"{', '.join(places)}: {reason}" for reason, places in by_reason(reasons).items())
         raise SettingError("suite", suite, f"must have a problem that {BASELINE} runs on, the baseline ({told})")
 
 
 def _scores(every: Sequence[Results], names: Sequence[str]) -> np.ndarray:
-    whole = [entry for one in every for entry in one.entries.values() if entry.reason is None]
+    whole = [entry for one in every for entry in one.entries.values() if entry.ran]
     shape = whole[0].scores.shape
     found = np.full((len(names), len(every), *shape), np.nan)
     for p, one in enumerate(every):
         for r, name in enumerate(names):
-            if one.entries[name].reason is None:
+            if one.entries[name].ran:
                 found[r, p] = one.entries[name].scores
     return np.moveaxis(found, 1, -2)
 
@@ -141,8 +143,8 @@ def _row(
 def _cell(one: Results, rule: str, league: int, own: np.ndarray, base: np.ndarray, over_floor: float) -> dict[str, Any]:
     """A rule on a problem: own (4, S), base (S,)."""
     entry = one.entries[rule]
-    if entry.reason is not None:
-        return {"reason": entry.reason}
+    if entry.reasons[league] is not None:
+        return {"reason": entry.reasons[league]}
     reached = [float(np.median(own[1 + i])) for i in range(len(LEVELS))]
     return {
         "area": float(own[_AREA].mean()),
@@ -183,15 +185,26 @@ def _improvement(names: Sequence[str], found: tuple[np.ndarray, ...]) -> dict[st
     }
 
 
-def _by_reason(reasons: Mapping[str, str]) -> dict[str, list[str]]:
+def by_reason(reasons: Mapping[str, str]) -> dict[str, list[str]]:
+    """The problems of each reason."""
     found: dict[str, list[str]] = {}
     for problem, reason in reasons.items():
         found.setdefault(reason, []).append(problem)
     return found
 
 
-def _reasons(every: Sequence[Results], name: str) -> dict[str, str]:
-    return {one.name: one.entries[name].reason or "" for one in every if one.entries[name].reason is not None}
+def _reasons(every: Sequence[Results], name: str, league: int = _TUNED) -> dict[str, str]:
+    """Why a rule did not run with one kind of setting, by problem."""
+    reasons = {one.name: one.entries[name].reasons[league] for one in every}
+    return {problem: reason for problem, reason in reasons.items() if reason is not None}
+
+
+def _not_run(every: Sequence[Results], names: Sequence[str], league: int) -> dict[str, dict[str, str]]:
+    return {name: reasons for name in names if (reasons := _reasons(every, name, league))}
+
+
+def _others(reasons: Mapping[str, str], known: Mapping[str, str]) -> dict[str, str]:
+    return {problem: reason for problem, reason in reasons.items() if problem not in known}
 
 
 # --- kinds of problems --------------------------------------------------------------------------------------------

@@ -54,8 +54,7 @@ def _card(
         "setting": " ".join(tuned["setting"]) or "the default of its source",
         "tuned": tuned,
         "default": plain,
-        "curves": [_points(tuned["curve"]), _points(plain["curve"])],
-        "range": [max(tuned["curve"] + plain["curve"]), min(tuned["curve"] + plain["curve"])],
+        "curves": [_points(one["curve"]) for one in (tuned, plain) if "curve" in one],
         "command": command(problem, tuned, found["seeds"], found["config_dir"]),
     }
 

@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Mapping
 from typing import Any
 
-from mqlearn.analysis.leaderboard.board import by_setting
+from mqlearn.analysis.leaderboard.board import by_reason, by_setting
 from mqlearn.experiments.suite.definition import CHECKPOINTS
 
 _WIDTH = 80
@@ -70,15 +70,8 @@ def _said(found: Mapping[str, Any]) -> list[str]:
             more = f" and {len(one['changed']) - 4} more" if len(one["changed"]) > 4 else ""
             text += f"; unlike elsewhere {', '.join(pairs)}{more}"
         texts.append(text + ".")
-    alike: dict[tuple, list[str]] = {}
-    for rule, reasons in found["not_run"].items():
-        alike.setdefault(tuple(reasons.items()), []).append(rule)
-    for reasons, rules in alike.items():
-        by_reason: dict[str, list[str]] = {}
-        for problem, reason in reasons:
-            by_reason.setdefault(reason, []).append(problem)
-        told = [f"{', '.join(problems)}: {reason}" for reason, problems in by_reason.items()]
-        texts.append(f"Not run, so not in the means of {', '.join(rules)}: {'; '.join(told)}.")
+    texts += _not_run("Not run", found["not_run"])
+    texts += _not_run("Not run by default", found["not_run_by_default"])
     for one in found["growth"]:
         if one["level"] == 0.01 and one["exponent"] is not None:
             ends = ["–" if one[key] is None else f"{one[key]:.2f}" for key in ("low", "high")]
@@ -87,6 +80,18 @@ def _said(found: Mapping[str, Any]) -> list[str]:
                 f"[{', '.join(ends)}], {one['discounts']} of {one['of']} discounts."
             )
     return [line for text in texts for line in textwrap.wrap(text, _WIDTH, subsequent_indent="  ")]
+
+
+def _not_run(start: str, not_run: Mapping[str, Mapping[str, str]]) -> list[str]:
+    """A sentence for all rules that did not run on the same problems for the same reasons."""
+    alike: dict[tuple, list[str]] = {}
+    for rule, reasons in not_run.items():
+        alike.setdefault(tuple(reasons.items()), []).append(rule)
+    texts = []
+    for reasons, rules in alike.items():
+        told = [f"{', '.join(problems)}: {reason}" for reason, problems in by_reason(dict(reasons)).items()]
+        texts.append(f"{start}, so not in the means of {', '.join(rules)}: {'; '.join(told)}.")
+    return texts
 
 
 def comma_separated(found: Mapping[str, Any]) -> str:
