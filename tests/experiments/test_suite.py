@@ -229,6 +229,13 @@ def test_the_way_of_a_suite(bench, mqlearn, tiny, outputs):
     assert "a damaged file is made again" in third.err and {**repaired, "command": 0} == {**found, "command": 0}
     assert (kept / "noisy.npz").stat().st_mtime_ns == before["noisy.npz"]
 
+    # one that was refused is tried again
+    (one,) = results.read(kept / "two.npz")
+    root = {"root_sa": results.Entry.refused(one.entries["root_sa"].digest, "of an older version")}
+    results.write(kept / "two.npz", [results.Results(one.facts, {**one.entries, **root})])
+    tried, _ = bench("algorithm=root_sa,speedy_q")
+    assert {**tried, "command": 0} == {**found, "command": 0}
+
     # a rule of the user's is ranked among what is there, and is the only one that is run
     mine, fourth = bench("plugins=[my_rules]", "algorithm=my_rule")
     assert [row["rule"] for row in mine["rules"] if row["own"]] == ["my_rule"] * 2
@@ -286,6 +293,15 @@ def test_rules_that_cannot_run_and_rules_that_take_two_samples(work):
     assert (problem.iterations(mq.SpeedyQ()), problem.iterations(mq.Residual())) == (100, 50)
     (lake,) = definition.made("s", KEYS | {"problems": {"lake": ["env=frozen_lake_8x8"]}}).problems
     assert "212^2 = 44,944 numbers of state" in (trials.entries(lake, rules.entrants(["zap"]))["zap"].reasons[1] or "")
+
+
+def test_what_is_refused_again_is_not_run_again(outputs):
+    suite = definition.made("s", KEYS | {"problems": {"lake": ["env=frozen_lake_8x8"]}})
+    wanted = run_suite.Wanted(tuple(rules.entrants(["q_learning", "zap"])))
+    first, ran = run_suite.of_suite(suite, wanted)
+    again, none = run_suite.of_suite(suite, wanted)
+    assert (ran, none) == (2, 0) and again[0].entries["zap"].reasons == first[0].entries["zap"].reasons
+    assert "numbers of state" in (again[0].entries["zap"].reasons[1] or "")
 
 
 def test_a_rule_whose_default_is_refused_runs_tuned(work):

@@ -61,9 +61,7 @@ def of_suite(suite: Suite, wanted: Wanted, n_workers: int | None = None) -> tupl
             before = there[name]
             entries = {**one.of(usable).entries, **(before.entries if before else {})}
             there[name] = Results(before.facts if before else one.facts, entries)
-    missing = [
-        (problem, [rule for rule in wanted.rules if _lacks(there[problem.name], rule)]) for problem in suite.problems
-    ]
+    missing = [(problem, _missing(problem, there[problem.name], wanted)) for problem in suite.problems]
     missing = [(problem, some) for problem, some in missing if some]
     for name, one in _run(suite, missing, wanted, n_workers).items():
         before = there[name]
@@ -80,8 +78,13 @@ def of_suite(suite: Suite, wanted: Wanted, n_workers: int | None = None) -> tupl
     return every, sum(len(some) for _, some in missing)
 
 
-def _lacks(one: Results | None, rule: Entrant) -> bool:
-    return one is None or rule.name not in one.entries
+def _missing(problem: Problem, one: Results | None, wanted: Wanted) -> list[Entrant]:
+    """The rules without a result, and those that were refused and are so no longer: what refused them may be mended."""
+    if one is None:
+        return list(wanted.rules)
+    kept = [rule for rule in wanted.rules if rule.name in one.entries and not one.entries[rule.name].ran]
+    again = kept and set(trials.runnable(problem, kept, wanted.modules))
+    return [rule for rule in wanted.rules if rule.name not in one.entries or rule.name in again]
 
 
 def _without(one: Results | None, rules: set[str]) -> Results | None:

@@ -67,6 +67,11 @@ def entries(problem: Problem, rules: Sequence[Entrant], modules: Sequence[str] =
     return {rule.name: found[rule.name] for rule in rules}
 
 
+def runnable(problem: Problem, rules: Sequence[Entrant], modules: Sequence[str] = ()) -> list[str]:
+    """The names of the rules, of yaml files, that nothing refuses before they are run."""
+    return [one.rule.name for one in _composed(problem, rules, modules, {})]
+
+
 def _narrow(values: np.ndarray) -> np.ndarray:
     with np.errstate(over="ignore"):  # a last error of a rule that grows without end
         return values.astype(np.float32)
