@@ -1,6 +1,8 @@
 """The leaderboard: its statistics against other code, how often its tests are wrong, and what is written of it."""
 
+import csv
 import dataclasses
+import io
 import itertools
 import json
 import re
@@ -205,6 +207,14 @@ def test_a_rule_that_did_not_run_somewhere_is_named_and_its_mean_is_over_the_res
     found = board("small", [first, *every[1:]])
     row = next(row for row in found["rules"] if row["rule"] == "speedy_q")
     assert row["n_problems"] == 7 and found["not_run"] == {"speedy_q": {"two": "has no form for this"}}
+    rank = f"{row['rank']:.1f} (7 of 8 problems)"
+    assert rank in tables.latex(found) and f"<td>{rank}</td>" in page.build(found)
+    told = csv.DictReader(io.StringIO(tables.comma_separated(found).partition("\n\n")[0]))
+    speedy = next(one for one in told if one["rule"] == "speedy_q")
+    assert (speedy["n_problems"], speedy["n_ranked"], speedy["of_problems"]) == ("7", "7", "8")
+    others = [one.entries[rule].scores[1, 0].mean() for one in every[1:] for rule in RULES]
+    ranks = stats.rankdata(np.reshape(others, (7, len(RULES))), axis=1)[:, list(RULES).index("speedy_q")]
+    assert row["rank"] == pytest.approx(ranks.mean())
     text = tables.terminal(found)
     assert "7/8" in text and "Not run, so not in the means of speedy_q: two: has no form for this." in " ".join(
         text.split()

@@ -8,7 +8,7 @@ from markupsafe import Markup
 
 from mqlearn.analysis import report
 from mqlearn.analysis.leaderboard.board import by_setting
-from mqlearn.analysis.leaderboard.tables import command
+from mqlearn.analysis.leaderboard.tables import command, ranked
 from mqlearn.analysis.report.markup import render
 
 _STYLE = Path(report.__file__).with_name("style.css")
@@ -33,6 +33,7 @@ def build(found: Mapping[str, Any]) -> str:
         problems=list(problems.values()),
         cards=cards,
         anchor=anchor,
+        ranked=ranked,
         style=Markup(_STYLE.read_text(encoding="utf-8")),
     )
 

@@ -14,7 +14,7 @@ _WIDTH = 80
 _NAME = 18
 _COLUMNS = (
     "rule", "setting", "score", "low", "high", "rank", "improvement", "improvement_low", "improvement_high",
-    "n_problems", "better_than", "worse_than", "own",
+    "n_problems", "n_ranked", "of_problems", "better_than", "worse_than", "own",
 )  # fmt: skip
 _PER_PROBLEM = ("area", "score", "to_10", "reached_10", "to_1", "reached_1", "last", "over_floor")
 
@@ -31,7 +31,8 @@ def terminal(found: Mapping[str, Any]) -> str:
         f"Score: the error over that of tuned {found['baseline']}, a geometric mean over log samples; interquartile "
         "mean over problems and seeds, 95 % interval by bootstrap over seeds. Less is better. P: how often a seed has "
         f"a smaller error than tuned {found['baseline']}. Won, lost: against how many rivals, over problems, "
-        "at 5 % after Holm. * marks yours."
+        "at 5 % after Holm. * marks yours. "
+        "n/m: score and rank are over n of m problems."
     )
     lines = [*textwrap.wrap(head, _WIDTH), *textwrap.wrap(about, _WIDTH), ""]
     lines.append(
@@ -102,7 +103,8 @@ def comma_separated(found: Mapping[str, Any]) -> str:
     for row in found["rules"]:
         chance = row["improvement"]
         told = {
-            **row, "improvement": chance["p"], "improvement_low": chance["low"], "improvement_high": chance["high"],
+            **row, "of_problems": len(row["problems"]), "improvement": chance["p"],
+            "improvement_low": chance["low"], "improvement_high": chance["high"],
             **{name: " ".join(row[name]) for name in ("better_than", "worse_than")},
         }  # fmt: skip
         writer.writerow([told[name] for name in _COLUMNS])
@@ -130,15 +132,20 @@ def latex(found: Mapping[str, Any]) -> str:
         r"\toprule", r"rule & score & interval & rank & beats & loses \\", r"\midrule",
     ]  # fmt: skip
     for row in by_setting(found, "tuned"):
-        few = "" if row["n_problems"] == total else f" ({row['n_problems']} problems)"
         if row["score"] is None:
             lines.append(rf"{_tex(row['rule'])} & -- & & & & \\")
             continue
         between = "" if row["low"] is None else f"[{_short(row['low'])}, {_short(row['high'])}]"
         beats, loses = len(row["better_than"]), len(row["worse_than"])
-        score, rank = _short(row["score"]), f"{row['rank']:.1f}"
-        lines.append(rf"{_tex(row['rule'] + few)} & {score} & {between} & {rank} & {beats} & {loses} \\")
+        score, rank = _short(row["score"]), ranked(row, total)
+        lines.append(rf"{_tex(row['rule'])} & {score} & {between} & {rank} & {beats} & {loses} \\")
     return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", r"\end{table}", ""])
+
+
+def ranked(row: Mapping[str, Any], total: int) -> str:
+    """The mean rank, which is over the problems that the rule ran on, with how many these are if not all."""
+    few = "" if row["n_ranked"] == total else f" ({row['n_ranked']} of {total} problems)"
+    return f"{row['rank']:.1f}{few}"
 
 
 def _tex(text: str, *, percent: bool = True) -> str:
