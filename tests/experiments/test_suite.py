@@ -13,6 +13,7 @@ import mqlearn as mq
 from mqlearn.analysis.leaderboard import page
 from mqlearn.errors import SettingError
 from mqlearn.experiments.suite import definition, results, rules, run_suite, scores, trials
+from mqlearn.experiments.suite.facts import facts
 
 SUITE = """
 base: [sampling=synchronous, reward=sampled]
@@ -152,7 +153,7 @@ def test_no_level_is_reached_before_the_first_checkpoint():
 def test_a_floor_is_told_of_the_plain_operator_alone():
     problems = {"plain": ["env=two_state"], "soft": ["env=two_state", "operator=mellowmax"]}
     suite = definition.made("s", KEYS | {"base": ["reward=sampled"], "problems": problems})
-    plain, soft = (run_suite.facts(one)["floor"] for one in suite.problems)
+    plain, soft = (facts(one)["floor"] for one in suite.problems)
     assert plain > 0 and soft is None
 
 
@@ -163,7 +164,7 @@ def test_a_model_is_the_same_at_all_discounts_and_of_no_other_settings():
         "other": ["env=garnet_fixed", "env.n_states=7", "discount=0.8"],
     }  # fmt: skip
     low, high, easy, other = (
-        run_suite.facts(one)["model"] for one in definition.made("s", KEYS | {"problems": problems}).problems
+        facts(one)["model"] for one in definition.made("s", KEYS | {"problems": problems}).problems
     )
     assert low == high and easy != other
 

@@ -1,6 +1,5 @@
 """Run what a suite lacks, problem by problem in a process a core, and hand over the results of all."""
 
-import hashlib
 import multiprocessing
 import os
 import signal
@@ -11,14 +10,13 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from mqlearn.errors import SettingError
 from mqlearn.experiments import processes
 from mqlearn.experiments.progress import COMPILING, duration
-from mqlearn.experiments.settings import identity, plugins
+from mqlearn.experiments.settings import plugins
 from mqlearn.experiments.suite import results, trials
 from mqlearn.experiments.suite.definition import Problem, Suite
+from mqlearn.experiments.suite.facts import facts
 from mqlearn.experiments.suite.results import Results
 from mqlearn.experiments.suite.rules import MOST_PAIRS, Entrant
 from mqlearn.paths import outputs_folder
@@ -28,7 +26,6 @@ _SPAWN = multiprocessing.get_context("spawn")
 _RULES = 21  # that the estimates below were measured with, on one core
 _ITERATION, _SQUARE, _FIXED = 1.8e-4, 6e-7, 2.0  # seconds: each iteration; each sample and pair, of n^2 states; each
 _ALONE = 8.0  # seconds of work that no further process is worth
-_FLOOR_PAIRS = 500  # of a problem, beyond which its floor takes minutes
 
 
 @dataclass(frozen=True)
@@ -184,62 +181,3 @@ def _job(suite: str, problem: Problem, some: Sequence[Entrant], modules: Sequenc
         if kept_rules:
             results.write(results.place(suite, problem), [whole])
     return Results(whole.facts, made)
-
-
-# --- what is known of a problem -----------------------------------------------------------------------------------
-
-
-def facts(problem: Problem) -> dict[str, Any]:
-    """What a leaderboard tells of a problem, whatever rule runs on it."""
-    from mqlearn.problems.solvers import optimal
-    from mqlearn.problems.structure import absorbing, deterministic, ergodic, kind, reward_depends_on
-
-    mdp, settings = problem.cell.mdp, problem.cell.settings
-    noisy = not deterministic(mdp) or reward_depends_on(mdp) == "chance"
-    kinds = {
-        "ergodic": ergodic(mdp),
-        "absorbing": bool(absorbing(mdp).any() or (mdp.reachable & mdp.terminal).any()),
-        "deterministic": not noisy,
-        "noisy": noisy,
-    }
-    return {
-        "problem": problem.name,
-        "digest": problem.digest,
-        "overrides": problem.overrides,
-        "env": settings["env"]["name"],
-        "model": _model(settings),
-        "discount": settings["discount"],
-        "reward": settings["reward"],
-        "sampling": settings["sampling"]["name"],
-        "metric": problem.metric,
-        "pairs": problem.pairs,
-        "budget": problem.budget,
-        "seeds": vars(problem.seeds),
-        "kind": kind(mdp, optimal(mdp)),
-        "kinds": [name for name, holds in kinds.items() if holds],
-        "floor": _floor(problem),
-    }
-
-
-def _model(settings: Mapping[str, Any]) -> str:
-    """Equal for problems that differ in their discount alone."""
-    text = identity.problem_key({**settings, "discount": 0.5})
-    return hashlib.sha256(text.encode()).hexdigest()
-
-
-def _floor(problem: Problem) -> float | None:
-    """The least expected sup error that a rule can have for large budgets, at this one; None where it is not known."""
-    from mqlearn.algorithms.operators import is_plain
-    from mqlearn.theory.asymptotic import floor
-    from mqlearn.theory.sup import expected_sup
-
-    arguments = problem.cell.run_arguments
-    known = arguments["features"] is None and is_plain(arguments["operator"])
-    if not (problem.synchronous and known and problem.metric == "q_error") or problem.pairs > _FLOOR_PAIRS:
-        return None
-    try:
-        least = expected_sup(floor(problem.cell.mdp, problem.cell.settings["reward"]).floor).value
-    except SettingError:
-        return None
-    value = float(least / np.sqrt(problem.budget / problem.pairs))
-    return value if value > 0 else None
