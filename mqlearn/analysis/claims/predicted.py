@@ -26,7 +26,8 @@ def predictions(spec: Mapping[str, Any], places: Sequence[Mapping[str, str]], lo
         row = {"reason": silent} if silent else asymptotic_row(seen.cell, rule_of(seen.cell))
         error = _finite_errors(seen, METRICS[norm])
         told = {"metric": METRICS[norm], "norm": norm, "n_finite": len(error), "digests": [seen.run.digest]}
-        why = row["reason"] or (f"{row['tied_states']} states with several optimal actions" * row["approximate"])
+        ties = f"{row['tied_states']} states with several optimal actions" if row.get("approximate") else ""
+        why = row["reason"] or ties
         if why or len(error) < 2:
             checks.append(ClaimCheck(said, OPEN, {**told, "reason": why or "too few finite seeds"}))
             continue
