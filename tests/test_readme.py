@@ -106,8 +106,7 @@ def finished(tmp_path_factory) -> Iterator[Path]:
 
 def of_the_user(page: str) -> None:
     """The files that a page speaks of without writing them, in the current folder."""
-    recorded = {"x": [0, 0, 1], "u": [0, 1, 0], "r": [5.0, 10.0, -1.0], "y": [0, 1, 1]}
-    np.savez("FILE.npz", **{name: np.array(values) for name, values in recorded.items()})
+    np.savez("FILE.npz", x=[0, 0, 1], u=[0, 1, 0], r=[5.0, 10.0, -1.0], y=[0, 1, 1])
     Path("FILE.txt").write_text("SFF\nFHF\nFFG\n", encoding="utf-8")
     if any("my_rules" in line for line in commands(page)):
         rules, yaml = "mqlearn/algorithms/README.md", Path("my_conf", "algorithm", "heavy_ball.yaml")

@@ -392,7 +392,7 @@ def test_repetitions_are_refused(place):
 
 def test_a_launcher_without_its_extra_names_the_extra(monkeypatch):
     monkeypatch.setattr(command, "_installed", lambda module: False)
-    with pytest.raises(SettingError, match=r"needs the extra slurm: pip install 'mqlearn\[slurm\]'"):
+    with pytest.raises(SettingError, match=r"needs the extra slurm: pip install '\.\[slurm\]' in the clone"):
         command.run([], ["hydra/launcher=submitit_slurm"], None, preview=False, existing="skip")
 
 
