@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,19 +17,23 @@ from mqlearn.storage.runs import Run
 from mqlearn.theory import assumptions, bounds
 from mqlearn.theory.assumptions import Check
 
+if TYPE_CHECKING:
+    from mqlearn.theory.asymptotic import Asymptotic
+    from mqlearn.theory.moments import Moments
+
 LEVEL = 0.95  # of an interval
 DELTA = 0.1  # a bound of tables holds with probability 1 - DELTA
 _SECONDS = 0.5  # of one core, for the exact moments
 _FLOPS = 3e10  # a second
+_OTHER = "another operator than Bellman's, of which alone theory speaks"
 
 
 def predictions(cell: Cell, run: Run | None) -> dict[str, Any]:
     """All that `mqlearn theory` says, for JSON. Raises SettingError for a model that is too large, or an operator other
     than Bellman's."""
     if not is_plain(cell.run_arguments["operator"]):
-        expected = "is another operator than Bellman's, of which alone theory speaks; use operator=bellman"
-        raise SettingError("operator", cell.settings["operator"].get("name"), expected)
-    mdp, synchronous = cell.mdp, cell.run_arguments["sampling"].name == "synchronous"
+        raise SettingError("operator", cell.settings["operator"].get("name"), f"is {_OTHER}; use operator=bellman")
+    mdp, no_constants = cell.mdp, uncovered(cell)
     rule = rule_of(cell)
     linear = None if cell.run_arguments["features"] is None else LinearFeatures(cell, rule)
     step = float(np.asarray(cell.run_arguments["step_size"](np.array([float(cell.settings["iterations"])])))[0])
@@ -43,16 +47,31 @@ def predictions(cell: Cell, run: Run | None) -> dict[str, Any]:
         "digest": cell.digest,
         "measured": None if run is None else measured_at_the_end(run, int(mdp.counted.sum()), rule.averaged),
         "assumptions": [one._asdict() for one in _assumptions(cell, rule, run, linear, step)],
-        "asymptotic": _asymptotic(cell, rule, run) if synchronous and linear is None else {},
+        "asymptotic": {} if no_constants else _asymptotic(cell, rule, run),
         "bounds": _table_bounds(cell, rule, run) if linear is None else linear.bounds(rule),
         "slopes": bounds.SLOPES,
-        "bias": None if linear is None else linear.bias(rule),
+        "bias": None if linear is None or linear.no_bias(rule) else linear.bias(rule),
+        "bias_reason": None if linear is None else linear.no_bias(rule),
         "replay_distance": memory_of(cell),
-        "interval": _interval(cell, rule, run) if synchronous and linear is None else None,
+        "interval": None if no_constants else _interval(cell, rule, run),
     }
-    if not facts["asymptotic"]:
-        facts["asymptotic_reason"] = "the constants are of tables under synchronous sampling"
+    if no_constants:
+        facts["asymptotic_reason"] = no_constants
     return facts
+
+
+def uncovered(cell: Cell) -> str | None:
+    """Why asymptotic constants, intervals and bounds of tables do not speak of a cell; None where they do.
+
+    They are of Bellman's operator on tables under synchronous sampling. Whether something is known of its rule too, is
+    said with each of them.
+    """
+    given = cell.run_arguments
+    if not is_plain(given["operator"]):
+        return f"operator={cell.settings['operator'].get('name')} is {_OTHER}"
+    if given["features"] is not None or given["sampling"].name != "synchronous":
+        return "the constants are of tables under synchronous sampling"
+    return None
 
 
 def rule_of(cell: Cell) -> Rule | Stateful:
@@ -165,21 +184,36 @@ def _limit(rule: Rule | Stateful) -> Any:
         return rule, rule.step_size
 
 
-def asymptotic_row(cell: Cell, rule: Rule | Stateful) -> dict[str, Any]:
-    """The prediction for a rule on the model of a cell; NaN and a reason where there is none."""
+def asymptotic(cell: Cell, rule: Rule | Stateful) -> "Asymptotic":
+    """The prediction for a rule on the model of a cell."""
     from mqlearn.theory.named_rules import predicted
-    from mqlearn.theory.sup import expected_sup
 
-    found = predicted(cell.mdp, rule, cell.settings["reward"])
+    return predicted(cell.mdp, rule, cell.settings["reward"])
+
+
+def asymptotic_row(cell: Cell, rule: Rule | Stateful) -> dict[str, Any]:
+    """The numbers of `asymptotic`; NaN and a reason where there is no prediction.
+
+    rms: of a pair, in the mean over pairs.   max: standard deviation of the worst pair.   sup and norm: the expected
+    sup and Euclidean norm, which a mean over seeds estimates.
+    """
+    return row_of(asymptotic(cell, rule))
+
+
+def row_of(found: "Asymptotic") -> dict[str, Any]:
+    from mqlearn.theory.sup import expected_norm, expected_sup
+
     sup, least = expected_sup(found.sigma), expected_sup(found.floor)
     return {
         "rms_sqrt_k": found.rms_sqrt_k,
         "max_sqrt_k": found.max_sqrt_k,
         "sup_sqrt_k": sup.value,
         "sup_standard_error": sup.standard_error,
+        "norm_sqrt_k": expected_norm(found.sigma),
         "floor_rms_sqrt_k": found.floor_rms_sqrt_k,
         "floor_max_sqrt_k": found.floor_max_sqrt_k,
         "floor_sup_sqrt_k": least.value,
+        "floor_norm_sqrt_k": expected_norm(found.floor),
         "rms_efficiency": found.rms_sqrt_k / found.floor_rms_sqrt_k if found.floor_rms_sqrt_k else math.nan,
         "sup_efficiency": sup.value / least.value if least.value else math.nan,
         "tied_states": found.tied_states,
@@ -190,14 +224,11 @@ def asymptotic_row(cell: Cell, rule: Rule | Stateful) -> dict[str, Any]:
 
 def _exact(cell: Cell, rule: Rule | Stateful) -> dict[str, Any]:
     """The exact root mean square error at some k, as far as a second of computing goes; of four-number rules alone."""
-    q0 = cell.run_arguments["q0"]
-    if not isinstance(rule, Rule) or rule.averaged:
-        return {}
-    if not isinstance(q0, int | float) or not cell.settings["iterations"]:
+    if not isinstance(rule, Rule) or rule.averaged or not cell.settings["iterations"]:
         return {}
     last = min(int(cell.settings["iterations"]), _affordable(cell))
-    k = np.unique(np.geomspace(1, last, 40).astype(int))
-    return {"exact": {"iteration": k.tolist(), "rms": exact_rms(cell, rule, k).tolist()}}
+    found = exact_moments(cell, rule, np.unique(np.geomspace(1, last, 40).astype(int)))
+    return {} if found is None else {"exact": {"iteration": found.iteration.tolist(), "rms": found.rms.tolist()}}
 
 
 def _affordable(cell: Cell, seconds: float = _SECONDS) -> int:
@@ -207,15 +238,18 @@ def _affordable(cell: Cell, seconds: float = _SECONDS) -> int:
     return max(int(seconds / a_step), 1)
 
 
-def exact_rms(cell: Cell, rule: Rule, iteration: np.ndarray, seconds: float = _SECONDS) -> np.ndarray:
-    """The exact root mean square error at the first of these numbers of iterations (C,), as many as are affordable."""
+def exact_moments(cell: Cell, rule: Rule, iteration: np.ndarray, seconds: float = _SECONDS) -> "Moments | None":
+    """The exact moments of the error at the first of these numbers of iterations (C,), as many as are affordable.
+
+    None where there are none, or the initial table is no constant.
+    """
     from mqlearn.theory.moments import moments
 
     q0 = cell.run_arguments["q0"]
     some = iteration[iteration <= _affordable(cell, seconds)]
     if not isinstance(q0, int | float) or not len(some):
-        return np.empty(0)
-    return moments(cell.mdp, rule, some, cell.settings["reward"], rule.batch, q0=float(q0)).rms
+        return None
+    return moments(cell.mdp, rule, some, cell.settings["reward"], rule.batch, q0=float(q0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -244,7 +278,7 @@ def table_bounds(cell: Cell, rule: Rule | Stateful, run: Run | None, iteration: 
     There is none where no theorem with known constants covers the cell.
     """
     mdp = cell.mdp
-    if cell.run_arguments["sampling"].name != "synchronous" or not iteration[-1] or rule.batch > 1 or rule.averaged:
+    if uncovered(cell) or not iteration[-1] or rule.batch > 1 or rule.averaged:
         return []
     rewards = mdp.mean_rewards[mdp.learned] if cell.settings["reward"] == "mean" else mdp.rewards[mdp.learned]
     r_max = float(np.abs(rewards).max())

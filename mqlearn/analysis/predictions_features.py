@@ -114,11 +114,19 @@ class LinearFeatures:
             named["Theorem 2"] = float(bounds.theorem_2(last, known, alpha=step.alpha, beta=beta, lam=lam)[0])
         return [as_row(name, value, known.d_max**2, origin) for name, value in named.items()]
 
-    def bias(self, rule: Rule | Stateful) -> dict[str, Any] | None:
+    def no_bias(self, rule: Rule | Stateful) -> str | None:
+        """Why there is no bias to measure; None where there is."""
+        if self.cell.run_arguments["sampling"].name == "recorded":
+            return "recorded transitions are the same for every seed, and it is a mean over seeds"
+        if not isinstance(rule, MomentumQLinear | QLearning) or rule.batch > 1:
+            return "the lemma is of Q-learning and of MomentumQ with linear features, one sample an iteration"
+        if not self.root.exists:
+            return "there is no theta*"
+        return None if self.cell.settings["iterations"] else "there is no iteration"
+
+    def bias(self, rule: Rule) -> dict[str, Any]:
         """The lemma's bound at the last iteration, kappa = a_T, and the bias as measured over seeds."""
         last, step = int(self.cell.settings["iterations"]), self.cell.run_arguments["step_size"]
-        if not last or not isinstance(rule, MomentumQLinear | QLearning) or rule.batch > 1 or not self.root.exists:
-            return None
         beta, lam = (rule.beta, rule.lam) if isinstance(rule, MomentumQLinear) else (0.0, 0.5)
         k = np.unique(np.geomspace(1, min(last, _BIASED), _TIMES).astype(int))
         known = self.constants(float(np.asarray(step(np.array([float(last)])))[0]))

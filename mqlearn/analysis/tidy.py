@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from mqlearn.analysis import axis
 from mqlearn.analysis.comparison.selection import SILENT, value_of
 from mqlearn.errors import SettingError
 from mqlearn.experiments.settings.recipes import flat, text_of
@@ -38,8 +39,7 @@ class Table:
         """
         for run, facts in zip(self.runs, self.facts, strict=True):
             own = {name: _as(self.types[name], value) for name, value in facts.items()}
-            iteration = run.curves["iteration"]
-            samples = run.curves.get("samples")
+            iteration, samples = run.curves["iteration"], _samples(run)
             for metric, curve in run.curves.items():
                 if metric in AXES:
                     continue
@@ -55,6 +55,14 @@ class Table:
     def rows(self) -> Iterator[tuple[Any, ...]]:
         for block in self.blocks():
             yield from zip(*block.values(), strict=True)
+
+
+def _samples(run: Run) -> np.ndarray | None:
+    """(C,): of each checkpoint; None where a record does not tell them and its settings cannot."""
+    try:
+        return axis.positions(run, "samples")
+    except SettingError:  # a module of the user's that is not here
+        return None
 
 
 def _facts(some: Sequence[Run]) -> list[dict[str, Any]]:

@@ -1,6 +1,7 @@
 """`mqlearn bench`: run what a suite lacks, and rank the rules."""
 
 import json
+import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -39,8 +40,8 @@ def bench(arguments: Sequence[str]) -> int:
     track = _tracking(options, suite.name)
     wanted = _wanted(options)
     every, made = run_suite.of_suite(suite, wanted, n_workers)
-    found = board(suite.name, every, [one.name for one in wanted.rules if one.own])
-    found["command"] = " ".join(["mqlearn", "bench", *arguments])
+    found = board(suite.name, every, [one.name for one in wanted.rules if one.own], options.config_dir)
+    found["command"] = shlex.join(["mqlearn", "bench", *arguments])
     if "--store" in options.given:
         _store(suite.name, every, found)
     if made:

@@ -18,4 +18,4 @@ def bench(
     from mqlearn.analysis.leaderboard.board import board
     from mqlearn.experiments.suite.own import results_with
 
-    return board(*results_with(rule, suite, name, config_dir))
+    return board(*results_with(rule, suite, name, config_dir), config_dir)

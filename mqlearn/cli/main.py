@@ -1,12 +1,17 @@
 """`mqlearn VERB [overrides]`. Nothing heavy is imported before a verb needs it."""
 
+import errno
 import importlib
 import os
 import sys
+from pathlib import Path
 
 from mqlearn.cli import streams
 from mqlearn.cli.verbs import VERBS
 from mqlearn.paths import CONF, PACKAGE
+
+# What the system may refuse any program, whatever the file: no room, too large, a failing disk, too much open.
+_SCARCE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS, errno.ENOMEM, errno.EMFILE, errno.ENFILE)
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -55,10 +60,10 @@ def main(argv: list[str] | None = None) -> None:
         sys.stderr.write(f"mqlearn: {error}\n")
         code = 1
     except OSError as error:
-        place = str(error.filename or "")
-        if error.strerror is None or place.startswith(str(PACKAGE)):  # a fault of ours
+        if not _of_the_users(error):
             raise
-        sys.stderr.write(f"mqlearn: {place}{': ' * bool(place)}{error.strerror}\n")
+        place = "" if error.filename is None else f"{error.filename}: "
+        sys.stderr.write(f"mqlearn: {place}{error.strerror}\n")
         code = 1
     except KeyboardInterrupt:
         sys.stderr.write("mqlearn: interrupted; finished runs are kept\n")
@@ -66,6 +71,13 @@ def main(argv: list[str] | None = None) -> None:
     finally:
         sys.argv = given
     sys.exit(code)
+
+
+def _of_the_users(error: OSError) -> bool:
+    """Whether the system refused a file of the user's, or had no room; all else is a fault of ours."""
+    if error.strerror is None or not isinstance(error.filename, str | os.PathLike):
+        return error.errno in _SCARCE
+    return not any(Path(error.filename).is_relative_to(ours) for ours in (PACKAGE, CONF))
 
 
 def _help(verb: str) -> str:

@@ -21,6 +21,7 @@ _SHOWN = {
     ("-c", "--cfg"): ("job", "hydra", "all"),
     ("-i", "--info"): ("all", "config", "defaults", "defaults-tree", "plugins", "searchpath"),
 }
+_WITHOUT_EFFECT = ("MLFLOW_EXPERIMENT_ID", "MLFLOW_RUN_ID", "MLFLOW_RUN_NAME", "MLFLOW_TAGS")
 _SHOWN_BY_HYDRA = ("-c", "--cfg", "-i", "--info", "--hydra-help")
 
 
@@ -78,10 +79,12 @@ def _mode(options: Options) -> None:
 
 
 def _warn_of_names(options: Options) -> None:
-    """Say that a variable of MLflow's names no experiment here: it is a setting, and part of a run's folder."""
+    """Say that MLflow's variables name no experiment and no run here: settings do, and they name the folders too."""
     name = os.environ.get("MLFLOW_EXPERIMENT_NAME")
     if name and not any(text.startswith(("experiment=", "experiment.name=")) for text in options.overrides):
         sys.stderr.write(f"warning: MLFLOW_EXPERIMENT_NAME is not used; write experiment.name='{name}'\n")
+    if others := [variable for variable in _WITHOUT_EFFECT if os.environ.get(variable)]:
+        sys.stderr.write(f"warning: {', '.join(others)} not used: a run is named by its settings\n")
 
 
 def _shown_by_hydra(arguments: Sequence[str]) -> int:

@@ -7,15 +7,17 @@ from typing import Any
 
 
 class _Unbroken(io.FileIO):
-    """A stream that goes on into nothing when its reader has gone (`| head -1`)."""
+    """A stream that goes on into nothing when its reader has gone (`| head -1`), or once its disk has refused."""
 
     def write(self, data: Any, /) -> int:
         try:
             return super().write(data)
-        except BrokenPipeError:
+        except OSError as error:
             nothing = os.open(os.devnull, os.O_WRONLY)
             os.dup2(nothing, self.fileno())
             os.close(nothing)
+            if not isinstance(error, BrokenPipeError):
+                raise
             return len(data)
 
 

@@ -133,6 +133,8 @@ def _bounds(facts: dict[str, Any]) -> list[str]:
     lines = ["Bounds at the last iteration", *lines] if lines else ["No bound with known constants covers this cell"]
     if bias is not None:
         lines += _bias(bias["measured"])
+    elif facts["bias_reason"]:
+        lines += _hanging("No bias of the samples: ", facts["bias_reason"])
     if (memory := facts["replay_distance"]) is not None:
         text = ", ".join(
             f"{d:.3g} at k = {k}" for k, d in list(zip(memory["iteration"], memory["mean"], strict=True))[::4]

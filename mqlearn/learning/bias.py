@@ -12,6 +12,7 @@ from mqlearn.algorithms.rule import Rule
 from mqlearn.learning.chains import Chain, Samples
 from mqlearn.learning.initial import Initial
 from mqlearn.learning.learners import Linear, start
+from mqlearn.learning.sample_numbers import unpack
 from mqlearn.learning.sampling import Replay
 from mqlearn.problems.feature_rows import Features
 from mqlearn.problems.mdp import FiniteMDP, bellman
@@ -52,9 +53,8 @@ def measured_bias(
 
 
 def _gradients(mdp: FiniteMDP, features: Features, model: Any, numbers: np.ndarray, theta: np.ndarray) -> np.ndarray:
-    """(L, d): g of one sample a seed, see `kernels.chain` for its number."""
-    pair, y = (numbers >> (np.uint64(32) + model.shift)).astype(int), (numbers & np.uint64(2**32 - 1)).astype(int) >> 1
-    outcome = ((numbers >> np.uint64(32)) & ((np.uint64(1) << model.shift) - np.uint64(1))).astype(int)
+    """(L, d): g of one sample a seed."""
+    pair, outcome, y, _ = unpack(numbers, model.shift)
     table, row = features.table(mdp, theta), np.arange(len(theta))
     x, u = mdp.pairs[pair].T
     best = np.where(mdp.terminal[y], 0.0, np.where(mdp.admissible[y], table[row, y], -np.inf).max(1))
@@ -85,7 +85,7 @@ def replay_distance(
             samples.draw(min(_BLOCK, k - done))
             done = samples.k
         stored = np.minimum(chain.states[:, 2], chain.buffers.shape[1])
-        pairs = (chain.buffers >> (np.uint64(32) + chain.model.shift)).astype(np.int64)
+        pairs = unpack(chain.buffers, chain.model.shift).pair
         counts = [np.bincount(pairs[lane, :n], minlength=len(x)) for lane, n in enumerate(stored)]
         share = np.array(counts) / np.where(stored == 0, np.nan, stored)[:, None]
         found.append(np.abs(share - mu[x, u]).sum(1) / 2)

@@ -120,6 +120,8 @@ def on_problem(operator: Operator, mdp: Any, features: Any = None) -> OnModel:
     if not isinstance(mdp, FiniteMDP):
         raise SettingError("operator", name, f"needs an exact model, which {mdp.name} has not; use bellman")
     if features is not None and not operator.with_features:
-        expected = "has no certified fixed point with features; use bellman, relaxed, truncated or mellowmax, or tables"
+        expected = (
+            "has no certified fixed point with features; use bellman, relaxed, truncated, mellowmax, soft, or tables"
+        )
         raise SettingError("operator", name, expected)
     return OnModel(operator.on(Facts(mdp)), mdp)

@@ -16,6 +16,7 @@ import numpy as np
 
 from mqlearn.checks import choice
 from mqlearn.errors import SettingError, nearest
+from mqlearn.learning.sample_numbers import pack, unpack
 from mqlearn.paths import expanded
 from mqlearn.problems.mdp import FiniteMDP
 
@@ -161,8 +162,7 @@ class Recorded:
         successors = np.zeros((len(mdp.pairs), width), np.uint32)
         rewards = np.zeros(successors.shape)
         successors[owner, outcome], rewards[owner, outcome] = kinds[:, 1].astype(np.uint32), kinds[:, 2]
-        to = 2 * kinds[:, 1].astype(np.uint64) + (kinds[:, 2] != 0)
-        numbers = (((owner.astype(np.uint64) << shift) | outcome.astype(np.uint64)) << np.uint64(32)) | to
+        numbers = pack(owner, outcome, kinds[:, 1], kinds[:, 2] != 0, shift)
         offsets = mdp.pair_offsets.astype(np.uint64)
         return kernels.Model(offsets, successors, rewards, np.zeros(successors.shape, np.uint32), shift), numbers[kind]
 
@@ -196,12 +196,10 @@ class RecordedSamples:
 
     def chain_state(self, k: int, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """`states` and `visits` of `chains.Chain` before iteration k, as far as a record tells them."""
-        mdp, passed = self.chain.mdp, self._numbers[:k]
-        pair, to = passed >> (np.uint64(32) + self.chain.model.shift), passed & np.uint64(_WORD - 1)
-        y, paid = (to >> np.uint64(1)).astype(np.int64), np.count_nonzero(to & np.uint64(1))
-        ended = mdp.terminal[y]
-        state = [0, 0, k, np.count_nonzero(ended), np.count_nonzero(ended & mdp.goal[y]), paid]
-        visits = np.bincount(pair.astype(np.int64), minlength=len(mdp.pairs)).astype(np.int32)
+        mdp, passed = self.chain.mdp, unpack(self._numbers[:k], self.chain.model.shift)
+        ended, goal = mdp.terminal[passed.y], mdp.goal[passed.y]
+        state = [0, 0, k, *(np.count_nonzero(seen) for seen in (ended, ended & goal, passed.paid))]
+        visits = np.bincount(passed.pair, minlength=len(mdp.pairs)).astype(np.int32)
         return np.tile(np.array(state, np.int64), (len(rows), 1)), np.tile(visits, (len(rows), 1))
 
 

@@ -46,9 +46,10 @@ def open_ui(uri: str, experiment: str, *, named: bool = True, host: str = "127.0
     database = sqlite_path(uri)
     if database is not None and not database.exists():
         raise SettingError("tracking.uri", uri, "no store there yet: the first tracked run makes it")
-    port = whole("port", port, 0, 65535)
+    port = whole("port", port, 1, 65535)
     _check_free(host, port)
-    address = page(f"http://{host}:{port}", _number(uri, experiment, named))
+    place = f"[{host}]" if ":" in host else host
+    address = page(f"http://{place}:{port}", _number(uri, experiment, named))
     command = [sys.executable, "-m", "mlflow", "server", "--workers=1", f"--host={host}", f"--port={port}"]
     if database is not None:
         command.append(f"--artifacts-destination={database.parent / moved.ROOT}")

@@ -1,6 +1,8 @@
 """The leaderboard: its statistics against other code, how often its tests are wrong, and what is written of it."""
 
+import csv
 import dataclasses
+import io
 import itertools
 import json
 import re
@@ -12,7 +14,7 @@ from scipy import stats
 
 import mqlearn as mq
 from mqlearn.analysis.figures import leaderboard as figure
-from mqlearn.analysis.leaderboard import aggregate, over_problems, page, tables
+from mqlearn.analysis.leaderboard import aggregate, growth, over_problems, page, tables
 from mqlearn.analysis.leaderboard.aggregate import Resampled
 from mqlearn.analysis.leaderboard.board import board
 from mqlearn.experiments.suite import definition, trials
@@ -52,7 +54,8 @@ def suite():
 def results_of(problem, curves) -> Results:
     """Results of curves by rule: samples (K,), errors (n_seeds, K)."""
     facts = {
-        "problem": problem.name, "digest": "", "overrides": problem.overrides, "env": problem.name, "discount": 0.9,
+        "problem": problem.name, "digest": "", "overrides": problem.overrides, "env": problem.name,
+        "model": problem.name, "discount": 0.9,
         "reward": "sampled", "sampling": "synchronous", "metric": "q_error", "pairs": problem.pairs, "budget": 3000,
         "seeds": vars(problem.seeds), "kind": "ergodic", "floor": 0.1,
         "kinds": ["ergodic" if problem.name in ("two", "forest", "walls") else "absorbing", "noisy"],
@@ -62,7 +65,14 @@ def results_of(problem, curves) -> Results:
         own = scores(samples, measured, problem.axis).astype(np.float32)
         curve = log_errors(samples, measured, problem.axis).mean(0).astype(np.float32)
         entries[name] = Entry(
-            "", (), 9, ((),), 0, np.zeros((1, 2), np.float32), np.stack([own] * 2), np.stack([curve] * 2)
+            "",
+            (f"algorithm={name}",),
+            9,
+            ((),),
+            0,
+            np.zeros((1, 2), np.float32),
+            np.stack([own] * 2),
+            np.stack([curve] * 2),
         )
     return Results(facts, entries)
 
@@ -124,6 +134,20 @@ def test_signed_rank_is_scipys_without_ties():
     assert over_problems.signed_rank(d) == pytest.approx(found.pvalue)
 
 
+def test_the_winner_is_that_of_the_rank_sum():
+    """Six differences of one sign are significant, however many problems do not tell the two apart."""
+    a = np.concatenate([-np.arange(1.0, 7), np.zeros(18)])
+    (test,) = over_problems.compare(["a", "b"], np.stack([a, np.zeros(24)]))
+    assert (test.p, test.rank_sum, test.better) == (pytest.approx(2 / 2**6), -21, "a")
+
+
+def test_medians_of_drawn_seeds_are_numpys():
+    counts, values = Resampled.of(3, 6, 5).counts, np.random.default_rng(0).normal(size=(3, 6))
+    found = growth.medians(values, counts)
+    for b, p in itertools.product(range(5), range(3)):
+        assert found[b, p] == pytest.approx(np.median(np.repeat(values[p], counts[b, p].astype(int))))
+
+
 # --- how often it is wrong ----------------------------------------------------------------------------------------
 
 
@@ -179,14 +203,54 @@ def test_scores_are_relative_to_the_baseline(every, found):
 
 
 def test_a_rule_that_did_not_run_somewhere_is_named_and_its_mean_is_over_the_rest(suite, every):
-    first = Results(every[0].facts, {**every[0].entries, "speedy_q": Entry("", reason="has no form for this")})
+    first = Results(every[0].facts, {**every[0].entries, "speedy_q": Entry.refused("", "has no form for this")})
     found = board("small", [first, *every[1:]])
     row = next(row for row in found["rules"] if row["rule"] == "speedy_q")
     assert row["n_problems"] == 7 and found["not_run"] == {"speedy_q": {"two": "has no form for this"}}
+    rank = f"{row['rank']:.1f} (7 of 8 problems)"
+    assert rank in tables.latex(found) and f"<td>{rank}</td>" in page.build(found)
+    told = csv.DictReader(io.StringIO(tables.comma_separated(found).partition("\n\n")[0]))
+    speedy = next(one for one in told if one["rule"] == "speedy_q")
+    assert (speedy["n_problems"], speedy["n_ranked"], speedy["of_problems"]) == ("7", "7", "8")
+    others = [one.entries[rule].scores[1, 0].mean() for one in every[1:] for rule in RULES]
+    ranks = stats.rankdata(np.reshape(others, (7, len(RULES))), axis=1)[:, list(RULES).index("speedy_q")]
+    assert row["rank"] == pytest.approx(ranks.mean())
     text = tables.terminal(found)
     assert "7/8" in text and "Not run, so not in the means of speedy_q: two: has no form for this." in " ".join(
         text.split()
     )
+
+
+def test_a_default_that_is_refused_does_not_cost_the_tuned_rule_its_place(every, found):
+    entry = every[0].entries["speedy_q"]
+    numbers = [np.stack([np.full_like(part[0], np.nan), part[1]]) for part in (entry.scores, entry.curve)]
+    half = dataclasses.replace(entry, scores=numbers[0], curve=numbers[1], reasons=("no such step", None))
+    some = board("small", [Results(every[0].facts, {**every[0].entries, "speedy_q": half}), *every[1:]])
+    (tuned, default), before = ([r for r in b["rules"] if r["rule"] == "speedy_q"] for b in (some, found))
+    assert {**tuned, "own": 0} == {**before[0], "own": 0} and default["n_problems"] == 7
+    assert (some["not_run"], some["not_run_by_default"]) == ({}, {"speedy_q": {"two": "no such step"}})
+    assert "Not run by default, so not in the means of speedy_q" in " ".join(tables.terminal(some).split())
+    assert "not run: no such step" in page.build(some)
+
+
+def without(one, rule):
+    return Results(one.facts, {**one.entries, rule: Entry.refused("", "has no form for this")})
+
+
+def test_a_baseline_that_did_not_run_somewhere_is_told_and_one_that_ran_nowhere_is_refused(every, found):
+    some = board("small", [without(every[0], "q_learning"), *every[1:]])
+    rest = board("small", every[1:])
+    for row, expected in zip(some["rules"], rest["rules"], strict=True):
+        assert [row[key] for key in ("rule", "score", "n_problems")] == [
+            expected[key] for key in ("rule", "score", "n_problems")
+        ]
+        assert row["profile"] == expected["profile"]
+        assert row["n_ranked"] == (7 if row["rule"] == "q_learning" else 8)
+    assert "q_learning did not run on two: scores are of the other 7 problems" in some["notes"]
+    with pytest.raises(mq.SettingError, match=r"q_learning runs on.*two, forest.*has no form for this"):
+        board("small", [without(one, "q_learning") for one in every])
+    with pytest.raises(mq.SettingError, match="has no form for this"):
+        board("small", [Results(one.facts, {"q_learning": Entry.refused("", "has no form for this")}) for one in every])
 
 
 def test_one_problem_or_one_seed_says_what_cannot_be_concluded(suite, every):
@@ -216,10 +280,25 @@ def test_growth_with_the_horizon_is_the_exponent_of_its_power_law(suite):
         one = results_of(problem, errors(problem, {"q_learning": RULES["q_learning"]}))
         entry = one.entries["q_learning"]
         entry.scores[:, 2] = 5.0 * (1 / (1 - discount)) ** 2.5
-        every.append(Results({**one.facts, "env": "same", "discount": discount}, one.entries))
-    growth = next(one for one in board("small", every)["growth"] if one["level"] == 0.01)
-    assert growth["discounts"] == 4 and growth["exponent"] == pytest.approx(2.5, abs=1e-5)
-    assert growth["low"] == pytest.approx(growth["high"], abs=1e-5)
+        every.append(Results({**one.facts, "env": "same", "model": "same", "discount": discount}, one.entries))
+    found = next(one for one in board("small", every)["growth"] if one["level"] == 0.01)
+    assert found["discounts"] == 4 and found["exponent"] == pytest.approx(2.5, abs=1e-5)
+    assert found["low"] == pytest.approx(found["high"], abs=1e-5)
+    assert "4 of 4 discounts" in " ".join(tables.terminal(board("small", every)).split())
+
+    # a seed that never got there is beyond the median; where half of them never did, so is the median
+    for p, exponent in ((1, 2.5), (3, None)):
+        every[p].entries["q_learning"].scores[:, 2, :3] = np.inf
+        found = next(one for one in board("small", every)["growth"] if one["level"] == 0.01)
+        assert found["discounts"] == 4 and found["exponent"] == pytest.approx(2.5, abs=1e-5)
+        every[p].entries["q_learning"].scores[:, 2, :4] = np.inf
+        found = next(one for one in board("small", every)["growth"] if one["level"] == 0.01)
+        assert found["discounts"] == 3 and found["exponent"] == (exponent and pytest.approx(exponent, abs=1e-5))
+        every[p].entries["q_learning"].scores[:, 2] = 5.0 * (1 / (1 - every[p].facts["discount"])) ** 2.5
+
+    # two models of one environment are not one line
+    other = [Results({**one.facts, "model": f"{p % 2}"}, one.entries) for p, one in enumerate(every)]
+    assert board("small", other)["growth"] == []
 
 
 def test_what_is_written(found, tmp_path):

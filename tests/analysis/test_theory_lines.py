@@ -9,6 +9,8 @@ import mqlearn as mq
 from mqlearn.analysis.figures import make, theory_lines
 from mqlearn.cli.figure import plan
 from mqlearn.experiments import run_missing
+from mqlearn.experiments.settings.cell import rebuild
+from mqlearn.storage import runs
 from mqlearn.theory.asymptotic import covariance
 from mqlearn.theory.bounds import speedy_q
 from mqlearn.theory.moments import moments
@@ -75,13 +77,38 @@ def test_lines_have_the_numbers_of_theory_at_the_checkpoints(drawn):
     assert len(styles) >= 3
 
 
-def test_the_euclidean_norm_has_the_exact_moments(drawn):
-    _, data, _ = drawn("figure.metric=q_error_l2", "figure.lines=[predicted]")
+def test_the_euclidean_norm_starts_with_the_exact_moments(drawn):
+    """It lies below the root of the exact mean square, between this and the norm of the exact mean."""
+    _, data, said = drawn("figure.metric=q_error_l2", "figure.lines=[predicted]")
     mdp = mq.garnet_fixed(8, 2, 3, discount=0.9)
-    k = data["garnet | SpeedyQ | iteration"]
-    expected = moments(mdp, mq.SpeedyQ(), k).rms * np.sqrt(16)
-    np.testing.assert_allclose(data["garnet | SpeedyQ | line predicted"], expected, rtol=1e-12)
+    found = moments(mdp, mq.SpeedyQ(), data["garnet | SpeedyQ | iteration"])
+    line = data["garnet | SpeedyQ | line predicted"]
+    assert line[0] == pytest.approx(np.sqrt(found.second[0].sum()), rel=1e-12)  # Q_0 is known
+    assert (line[1:] > 0.995 * np.sqrt((found.mean[1:] ** 2).sum(1))).all()
+    assert (line[1:] < 1.01 * np.sqrt(found.second[1:].sum(1))).all()
+    assert "a mean of norms as the curve is" in said and "spread as" in said
     assert not [name for name in data if "floor" in name or name.startswith("garnet | slow | line")]
+
+
+def test_the_lines_of_the_euclidean_norm_are_of_its_mean_over_seeds(mqlearn, outputs):
+    """Two states share one value, so the root of the mean square lies 20 % above the mean of the norm."""
+    cell = ("env=two_state", "algorithm=speedy_q", "iterations=2000", "n_seeds=2000", "n_checkpoints=5")
+    assert mqlearn("run", *cell, "discount=0.5", "tracking=none").code == 0
+    (folder,) = (outputs / "runs" / "default").iterdir()
+    run, spec = runs.load(folder), {"metric": "q_error_l2", "lines": ["floor", "predicted"]}
+    built = rebuild(run.settings)
+    floor, predicted = theory_lines.of(built, run, spec, "SpeedyQ")
+    seen = run.curves["q_error_l2"].mean(0)
+    assert predicted.values == pytest.approx(seen, rel=0.06)
+    exact = covariance(built.mdp, mq.SpeedyQ(), built.settings["reward"])
+    assert floor.values[-1] < 0.9 * np.sqrt(np.trace(exact.floor) / 2000)
+
+
+@pytest.mark.parametrize("operator", ["advantage", "robust"])
+def test_another_operator_has_no_lines_and_the_caption_says_why(drawn, operator):
+    _, data, said = drawn(f"operator={operator}", "iterations=20", "n_checkpoints=4")
+    assert data and not [name for name in data if " | line " in name]
+    assert f"SpeedyQ: no lines of theory; operator={operator} is another operator than Bellman's" in said
 
 
 def test_without_lines_the_data_are_as_before(drawn):

@@ -171,6 +171,17 @@ def test_settings_of_gymnasium_in_both_spellings(mqlearn, outputs):
     assert only_run(outputs).settings["env"]["kwargs"] == {"is_slippery": False}
 
 
+def test_the_command_of_a_later_upload_can_be_typed_as_it_is_said(mqlearn, work, monkeypatch):
+    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
+    monkeypatch.setenv("MQLEARN_OUTPUTS", str(work / "my runs"))
+    small = ["iterations=2", "n_seeds=1", "seed=1,2", "hydra/launcher=basic", "tracking.uri=http://127.0.0.1:9"]
+    said = next(line for line in mqlearn("run", "-m", *small).out.splitlines() if "mqlearn upload" in line)
+    typed = subprocess.run(["bash", "-c", f"printf '%s\\n' {said}"], capture_output=True, text=True, check=True)
+    program, verb, *folders = typed.stdout.splitlines()
+    assert (program, verb) == ("mqlearn", "upload") and len(folders) == 2
+    assert all((Path(folder) / "summary.json").is_file() for folder in folders)
+
+
 def test_a_password_is_written_nowhere(mqlearn, outputs, monkeypatch):
     monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")  # seconds each
     uri = "http://me:hidden@127.0.0.1:9"

@@ -81,6 +81,15 @@ def test_a_row_says_which_run_it_is_of(mqlearn, recorded):
         assert len({row[name] for row in rows}) > 1, name  # what all runs share is no column
 
 
+def test_samples_of_earlier_versions_follow_from_the_settings(mqlearn, recorded):
+    """The small lake has 44 pairs to learn; a rule whose module is not here may take any number."""
+    rows = json.loads(mqlearn("export", "experiment.name=recorded", LEFT_OUT, "--format", "json").out)
+    assert {row["algorithm"] for row in rows} > {"damped"}
+    for row in rows:
+        an_iteration = {"markovian": 1, "synchronous": 44}[row["sampling"]]
+        assert row["samples"] == (None if row["algorithm"] == "damped" else an_iteration * row["iteration"])
+
+
 def test_overrides_select_the_runs(mqlearn, recorded):
     out = mqlearn("export", "experiment.name=recorded", LEFT_OUT, "algorithm=momentum_q").out
     assert {row["algorithm"] for row in csv.DictReader(io.StringIO(out))} == {"momentum_q"}

@@ -144,6 +144,10 @@ def test_a_name_of_mlflows_is_said_not_to_be_used(mqlearn, monkeypatch):
     monkeypatch.setenv("MLFLOW_EXPERIMENT_NAME", "theirs")
     assert "MLFLOW_EXPERIMENT_NAME is not used; write experiment.name='theirs'" in mqlearn("run", *SMALL).err
     assert "MLFLOW" not in mqlearn("run", *SMALL, "experiment.name=mine").err
+    monkeypatch.setenv("MLFLOW_RUN_NAME", "mine")
+    monkeypatch.setenv("MLFLOW_TAGS", '{"by": "me"}')
+    warned = mqlearn("run", *SMALL, "experiment.name=mine").err
+    assert warned.startswith("warning: MLFLOW_RUN_NAME, MLFLOW_TAGS not used: ") and warned.count("\n") == 1
 
 
 def test_a_port_in_use_is_a_sentence(stored, mqlearn):

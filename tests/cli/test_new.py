@@ -47,6 +47,7 @@ def test_every_kind_is_written_and_its_command_runs(mqlearn, work, outputs):
         assert ran.code == 0, ran.err
 
 
+@pytest.mark.integration  # half a minute: a process of its own that compiles
 def test_the_tests_that_are_written_pass_and_can_fail(mqlearn, work):
     for kind in KINDS:
         assert mqlearn("new", kind, f"own_{kind}").code == 0

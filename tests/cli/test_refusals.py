@@ -1,8 +1,11 @@
 """What the command line refuses, in which words: one message that names the setting, and nothing is written."""
 
+import errno
 from pathlib import Path
 
 import pytest
+
+from mqlearn.cli import status
 
 LAKE = "env=frozen_lake"
 SMALL = ("iterations=20", "n_seeds=2", "n_checkpoints=3", "tracking=none")
@@ -222,6 +225,31 @@ def test_a_fault_of_the_users_is_one_line_with_its_place(mqlearn, outputs):
     assert line.startswith("mqlearn: metrics.wrong='wrong': raised AttributeError: 'numpy.ndarray' object has no")
     assert line.endswith("faulty_metric.py, line 2)")
     assert not list(outputs.glob("runs/*/*"))
+
+
+def test_what_the_system_refuses_is_one_line(mqlearn, work, monkeypatch):
+    folder = work / ("x" * 300)
+    monkeypatch.setenv("MQLEARN_OUTPUTS", str(folder))
+    done = mqlearn("status")
+    assert done.code == 1 and done.err.startswith(f"mqlearn: {folder}") and done.err.endswith(": File name too long\n")
+    assert done.err.count("\n") == 1
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no disk that is always full")
+def test_a_disk_that_is_full_is_one_line(process):
+    command = process("status", before="import os; os.dup2(os.open('/dev/full', os.O_WRONLY), 1)")
+    err = command.communicate(timeout=120)[1]
+    assert (command.returncode, err) == (1, "mqlearn: No space left on device\n")
+
+
+@pytest.mark.parametrize("place", [None, status.__file__])
+def test_what_is_no_file_of_the_users_keeps_its_traceback(mqlearn, monkeypatch, place):
+    def wrong(arguments):
+        raise OSError(errno.EBADF, "Bad file descriptor", place)
+
+    monkeypatch.setattr(status, "status", wrong)
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        mqlearn("status")
 
 
 def test_what_was_guessed_of_a_model_is_said_by_truth_and_by_a_run(mqlearn, work):

@@ -142,6 +142,17 @@ def test_the_bias_and_the_memory_of_replay_are_measured(mqlearn, work):
     assert distance["mean"][0] > 0.9 > 0.2 > distance["mean"][-1] and "memory of replay" in told
 
 
+def test_recorded_transitions_have_no_bias_and_the_reason_is_said(mqlearn, work):
+    mdp = mq.two_state(discount=0.9)
+    x, u = mdp.pairs[[0, 1, 2, 0]].T
+    y = mdp.successors[x, u, mdp.probabilities[x, u].argmax(1)]
+    np.savez(work / "rec.npz", x=x, u=u, r=np.zeros(4), y=y)
+    cell = ("env=two_state", "features=one_hot", "sampling=recorded", "sampling.path=rec.npz", "n_seeds=1")
+    facts, told = facts_of(mqlearn, work, *cell, "iterations=4", "step_size=constant", "algorithm=q_learning")
+    assert facts["bias"] is None and "the same for every seed" in facts["bias_reason"]
+    assert "No bias of the samples: recorded" in told
+
+
 @pytest.mark.parametrize(
     ("arguments", "named", "said"),
     [

@@ -70,6 +70,12 @@ def test_a_note_names_no_code_of_a_module_that_only_the_record_names():
     assert "def " not in presentation.shows({})(run_of(own), {}).note
 
 
+def test_a_note_on_a_run_of_no_experiment_asks_for_no_comparison():
+    own = {key: value for key, value in SETTINGS.items() if key != "experiment"}
+    shown = presentation.shows({})(run_of(own), {})
+    assert "| algorithm.m | `2` |" in shown.note and "mqlearn compare" not in shown.note and shown.about == ""
+
+
 def test_a_failed_run_has_a_name_and_no_picture():
     shown = presentation.shows({})(run_of({}, status="failed"), {})
     assert shown.name.endswith("05d100c1") and not shown.pictures and not shown.note

@@ -1,14 +1,19 @@
 """Suites: what they refuse, what they run, what is kept, and what a score is."""
 
 import json
+import re
+import shlex
+from html import unescape
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import mqlearn as mq
+from mqlearn.analysis.leaderboard import page
 from mqlearn.errors import SettingError
-from mqlearn.experiments.suite import definition, results, rules, scores, trials
+from mqlearn.experiments.suite import definition, results, rules, run_suite, scores, trials
+from mqlearn.experiments.suite.facts import facts
 
 SUITE = """
 base: [sampling=synchronous, reward=sampled]
@@ -37,10 +42,10 @@ KEYS = {"base": [], "budget": 100, "metric": "q_error", "problems": {"two": ["en
 @pytest.fixture
 def tiny(work) -> Path:
     """The user's folder of configurations, with a suite, and a module of rules beside it."""
-    (work / "conf" / "suite").mkdir(parents=True)
-    (work / "conf" / "suite" / "tiny.yaml").write_text(SUITE)
+    (work / "my conf" / "suite").mkdir(parents=True)
+    (work / "my conf" / "suite" / "tiny.yaml").write_text(SUITE)
     (work / "my_rules.py").write_text(OWN)
-    return work / "conf"
+    return work / "my conf"
 
 
 @pytest.fixture
@@ -101,6 +106,14 @@ def test_tuning_in_a_yaml_must_have_as_many_settings_as_all_have(work, tiny):
         rules.entrants(["mine"], (), str(tiny))
 
 
+def test_a_class_called_as_a_rule_of_the_package_is_not_replaced_by_it(work):
+    (work / "my_rules.py").write_text(OWN.replace("MyRule", "RootSA"))
+    with pytest.raises(SettingError, match=r"your my_rules.RootSA: write algorithm=my_rules.RootSA"):
+        rules.entrants(["root_sa"], ["my_rules"])
+    (mine,) = rules.entrants(["my_rules.RootSA"], ["my_rules"])
+    assert mine.own and mine.overrides[0] == "algorithm._target_=my_rules.RootSA"
+
+
 def test_the_suites_of_the_package_can_be_composed():
     for name in definition.suites():
         suite = definition.load(name)
@@ -130,6 +143,30 @@ def test_no_error_divergence_and_levels_never_reached_have_their_bounds():
     found = scores.scores(samples, errors, axis)
     assert found[0] == pytest.approx([-12, 3, 3, np.log10(0.5), 0])
     assert np.isinf(found[1:3, 1:]).all() and np.isfinite(found[1:3, 0]).all()
+
+
+def test_no_level_is_reached_before_the_first_checkpoint():
+    samples, errors = np.array([0, 64, 128]), np.array([[1.0, 1e-3, 1e-4]])
+    assert scores.scores(samples, errors, np.array([64.0, 128.0]))[1:3, 0].tolist() == [64, 64]
+
+
+def test_a_floor_is_told_of_the_plain_operator_alone():
+    problems = {"plain": ["env=two_state"], "soft": ["env=two_state", "operator=mellowmax"]}
+    suite = definition.made("s", KEYS | {"base": ["reward=sampled"], "problems": problems})
+    plain, soft = (facts(one)["floor"] for one in suite.problems)
+    assert plain > 0 and soft is None
+
+
+def test_a_model_is_the_same_at_all_discounts_and_of_no_other_settings():
+    problems = {
+        "low": ["env=lower_bound", "discount=0.8"], "high": ["env=lower_bound", "discount=0.9"],
+        "easy": ["env=garnet_fixed", "env.n_states=6", "discount=0.8"],
+        "other": ["env=garnet_fixed", "env.n_states=7", "discount=0.8"],
+    }  # fmt: skip
+    low, high, easy, other = (
+        facts(one)["model"] for one in definition.made("s", KEYS | {"problems": problems}).problems
+    )
+    assert low == high and easy != other
 
 
 def test_n_squared_state_is_over_budget_above_100_pairs():
@@ -193,6 +230,13 @@ def test_the_way_of_a_suite(bench, mqlearn, tiny, outputs):
     assert "a damaged file is made again" in third.err and {**repaired, "command": 0} == {**found, "command": 0}
     assert (kept / "noisy.npz").stat().st_mtime_ns == before["noisy.npz"]
 
+    # one that was refused is tried again
+    (one,) = results.read(kept / "two.npz")
+    root = {"root_sa": results.Entry.refused(one.entries["root_sa"].digest, "of an older version")}
+    results.write(kept / "two.npz", [results.Results(one.facts, {**one.entries, **root})])
+    tried, _ = bench("algorithm=root_sa,speedy_q")
+    assert {**tried, "command": 0} == {**found, "command": 0}
+
     # a rule of the user's is ranked among what is there, and is the only one that is run
     mine, fourth = bench("plugins=[my_rules]", "algorithm=my_rule")
     assert [row["rule"] for row in mine["rules"] if row["own"]] == ["my_rule"] * 2
@@ -201,11 +245,21 @@ def test_the_way_of_a_suite(bench, mqlearn, tiny, outputs):
     rescaled = next(row for row in mine["rules"] if row["rule"] == "my_rule" and row["setting"] == "default")
     assert rescaled["problems"]["two"]["last"] == pytest.approx(_rescaled_by_hand(), 1e-6)
 
+    # what is printed runs as it is: the user's folder and module are in it, and the suite's
+    html = Path("b.html")
+    assert mqlearn(*shlex.split(mine["command"])[1:], "--html", html).code == 0
+    printed = [unescape(line) for line in re.findall(r"mqlearn run [^<\n]+", html.read_text(encoding="utf-8"))]
+    (one,) = (line for line in printed if "my_rule" in line and "env=two_state" in line)
+    assert mqlearn(*shlex.split(one)[1:], "tracking=none", "iterations=3").code == 0
+    assert shlex.join(["mqlearn", "bench", "tiny", "--config-dir", str(tiny)]) in fourth.err
+
     # the same from Python
     namespace: dict = {}
     exec(OWN, namespace)
     board = mq.bench(namespace["MyRule"](), "tiny", name="hers", config_dir=str(tiny))
     hers = {row["setting"]: row["score"] for row in board["rules"] if row["rule"] == "hers"}
+    assert "hers on two" in page.build(board) and "my_rule" not in page.build(board)
+    assert page.build(board).count("mqlearn run") == 2 * 3  # no command stands for an object
     assert hers == {row["setting"]: row["score"] for row in mine["rules"] if row["rule"] == "my_rule"}
 
     # committed results of other numerics are refused
@@ -236,7 +290,41 @@ def test_rules_that_cannot_run_and_rules_that_take_two_samples(work):
     suite = definition.made("s", KEYS | {"problems": {"two": ["env=two_state", "sampling=markovian"]}})
     problem = suite.problems[0]
     found = trials.entries(problem, rules.entrants(["phased", "speedy_q"]))
-    assert "it has synchronous" in (found["phased"].reason or "") and found["speedy_q"].reason is None
+    assert "it has synchronous" in (found["phased"].reasons[1] or "") and found["speedy_q"].reasons == (None, None)
     assert (problem.iterations(mq.SpeedyQ()), problem.iterations(mq.Residual())) == (100, 50)
     (lake,) = definition.made("s", KEYS | {"problems": {"lake": ["env=frozen_lake_8x8"]}}).problems
-    assert "212^2 = 44,944 numbers of state" in (trials.entries(lake, rules.entrants(["zap"]))["zap"].reason or "")
+    assert "212^2 = 44,944 numbers of state" in (trials.entries(lake, rules.entrants(["zap"]))["zap"].reasons[1] or "")
+
+
+def test_what_is_refused_again_is_not_run_again(outputs):
+    suite = definition.made("s", KEYS | {"problems": {"lake": ["env=frozen_lake_8x8"]}})
+    wanted = run_suite.Wanted(tuple(rules.entrants(["q_learning", "zap"])))
+    first, ran = run_suite.of_suite(suite, wanted)
+    again, none = run_suite.of_suite(suite, wanted)
+    assert (ran, none) == (2, 0) and again[0].entries["zap"].reasons == first[0].entries["zap"].reasons
+    assert "numbers of state" in (again[0].entries["zap"].reasons[1] or "")
+
+
+def test_a_rule_whose_default_is_refused_runs_tuned(work):
+    """Its own step size has no form at this discount; four settings have one, of which one is refused too."""
+    (work / "algorithm").mkdir()
+    steps = [
+        "[step_size=constant, step_size.alpha=-1]",
+        *[f"[step_size=constant, step_size.alpha=0.{i}]" for i in (1, 2, 3)],
+    ]
+    tuning = "".join(f"  - {one}\n" for one in steps)
+    (work / "algorithm" / "picky.yaml").write_text(f"_target_: my_rules.Picky\nname: picky\ntuning:\n{tuning}")
+    refusing = "raise mq.SettingError('discount', discount, 'is none of mine')"
+    (work / "my_rules.py").write_text(
+        OWN.replace("MyRule", "Picky").replace("return mq.RescaledLinear(discount)", refusing)
+    )
+    (problem,) = definition.made("s", KEYS | {"problems": {"two": ["env=two_state"]}}, str(work)).problems
+    entrant = rules.entrants(["picky"], ["my_rules"], str(work))
+    found = trials.entries(problem, entrant, ["my_rules"])["picky"]
+    assert "is none of mine" in (found.reasons[0] or "") and found.reasons[1] is None
+    assert found.chosen >= 2 and np.isinf(found.tuning[:2]).all() and np.isfinite(found.tuning[2:]).all()
+    assert np.isnan(found.scores[0]).all() and np.isfinite(found.scores[1, 0]).all()
+    results.write(work / "kept.npz", [results.Results({"problem": "two"}, {"picky": found})])
+    (again,) = results.read(work / "kept.npz")
+    assert again.entries["picky"].reasons == found.reasons
+    assert np.array_equal(again.entries["picky"].scores, found.scores, equal_nan=True)

@@ -327,7 +327,7 @@ LAKE = mq.frozen_lake("4x4", discount=0.9)
     [
         (mq.Relative(0.5), {}, "has no such fixed point where states are terminal"),
         (mq.Robust(0.1), {"features": mq.one_hot(LAKE)}, "has no certified fixed point with features"),
-        (mq.Advantage(0.5), {"features": mq.one_hot(LAKE)}, "use bellman, relaxed, truncated or mellowmax"),
+        (mq.Advantage(0.5), {"features": mq.one_hot(LAKE)}, "use bellman, relaxed, truncated, mellowmax, soft, or"),
         ("relaxed", {}, "must be an operator, such as mq.Relaxed"),
     ],
 )

@@ -8,6 +8,7 @@ import pytest
 
 import mqlearn as mq
 from mqlearn.experiments.settings import cell, compose
+from mqlearn.learning.sample_numbers import pack, unpack
 
 FILE = Path(__file__).parent.parent / "data" / "transitions" / "two_states.npz"
 P, R = np.array([[[0.5, 0.5], [0.0, 1.0]], [[0.8, 0.2], [0.1, 0.9]]]), np.array([[5.0, 10.0], [-1.0, 2.0]])
@@ -148,3 +149,13 @@ def test_the_command_refuses_in_one_message(mqlearn):
     assert "sampling.path='???': must be given. Recorded transitions, learned from once each" in done.err
     done = mqlearn("run", *OVERRIDES[1:], "env=two_state", f"sampling.path={FILE}", "discount=0.9")
     assert done.code == 2 and "sampling.path" in done.err and done.err.count("\n") == 1
+
+
+def test_numbers_of_samples_have_their_fields_at_their_bits():
+    shift = np.uint64(3)
+    fields = np.array([0, 5, 2**28]), np.array([7, 0, 3]), np.array([0, 9, 2**31 - 1]), np.array([True, False, True])
+    numbers = pack(*fields, shift)
+    literal = [((p << 3 | b) << 32) + 2 * y + w for p, b, y, w in zip(*(part.tolist() for part in fields), strict=True)]
+    assert numbers.dtype == np.uint64 and numbers.tolist() == literal
+    for field, found in zip(fields, unpack(numbers, shift), strict=True):
+        np.testing.assert_array_equal(found, field)

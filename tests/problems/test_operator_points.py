@@ -177,7 +177,7 @@ def test_tables_have_the_same_root_with_one_hot_features(name):
     )
 
 
-@pytest.mark.parametrize("name", ["relaxed", "mellowmax", "truncated"])
+@pytest.mark.parametrize("name", ["relaxed", "mellowmax", "soft", "truncated"])
 def test_a_root_with_few_features_is_one_of_the_literal_gradient(name):
     mdp, operator = by_hand.model(name), by_hand.TABLE[name][0]
     features = mq.from_matrix(mdp, np.random.default_rng(1).uniform(0, 1, (9, 3, 2)))

@@ -1,5 +1,7 @@
 """Which addresses name a store, and how its pages are opened."""
 
+import socket
+
 import pytest
 
 from mqlearn.errors import SettingError
@@ -51,19 +53,41 @@ def test_the_ui_gets_the_store_and_prints_its_address(uri, tmp_path, monkeypatch
     calls = []
     monkeypatch.setattr("os.execve", lambda *call: calls.append(call))
     number = tracking.prepare(uri, "trial")
-    ui.open_ui(uri, "trial", port=0)
+    port = free_port("127.0.0.1")
+    ui.open_ui(uri, "trial", port=port)
     ((_, command, environment),) = calls
     assert command[1:4] == ["-m", "mlflow", "server"]
     assert environment["MLFLOW_BACKEND_STORE_URI"] == uri and uri not in command
     assert f"--artifacts-destination={tmp_path / 'outputs' / 'mlartifacts'}" in command
     assert environment["MLFLOW_SERVER_ENABLE_JOB_EXECUTION"] == "false"
-    address = f"http://127.0.0.1:0/#/experiments/{number}/runs?workflowType=machine_learning&compareRunsMode=CHART"
+    address = f"http://127.0.0.1:{port}/#/experiments/{number}/runs?workflowType=machine_learning&compareRunsMode=CHART"
     assert capsys.readouterr().out.startswith(f"MLflow UI: {address} (store sqlite:////")
-    ui.open_ui(uri, "default", named=False, port=0)
-    assert "http://127.0.0.1:0/#/experiments (store" in capsys.readouterr().out
+    ui.open_ui(uri, "default", named=False, port=port)
+    assert f"http://127.0.0.1:{port}/#/experiments (store" in capsys.readouterr().out
     with pytest.raises(SettingError, match=r"^experiment\.name='trail': the store .* has no such experiment; it has"):
-        ui.open_ui(uri, "trail", port=0)
+        ui.open_ui(uri, "trail", port=port)
     with pytest.raises(SettingError, match="no store there yet"):
         ui.open_ui(f"sqlite:///{tmp_path}/absent.db", "trial")
-    with pytest.raises(SettingError, match=r"^port="):
-        ui.open_ui(uri, "trial", port=99999)
+    for wrong in (0, 99999):  # at 0 nobody would know where the page is
+        with pytest.raises(SettingError, match=rf"^port={wrong}: .*from 1 to 65535"):
+            ui.open_ui(uri, "trial", port=wrong)
+
+
+@pytest.mark.skipif(not socket.has_ipv6, reason="no IPv6 here")
+def test_an_address_of_the_newer_internet_protocol_stands_in_brackets(uri, monkeypatch, capsys):
+    calls = []
+    monkeypatch.setattr("os.execve", lambda *call: calls.append(call))
+    tracking.prepare(uri, "trial")
+    try:
+        port = free_port("::1")
+    except OSError:
+        pytest.skip("this machine has no such address")
+    ui.open_ui(uri, "trial", host="::1", port=port)
+    assert f"http://[::1]:{port}/#/experiments/" in capsys.readouterr().out
+    assert "--host=::1" in calls[0][1]
+
+
+def free_port(host: str) -> int:
+    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
+        probe.bind((host, 0))
+        return probe.getsockname()[1]

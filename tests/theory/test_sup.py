@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy import integrate, special
 
-from mqlearn.theory.sup import expected_sup
+from mqlearn.theory.sup import expected_norm, expected_norms, expected_sup
 
 
 def independent(n):
@@ -29,3 +29,24 @@ def test_the_same_draws_every_time_and_nothing_from_nothing():
     assert expected_sup(sigma) == expected_sup(sigma.copy())
     assert expected_sup(np.zeros((3, 3))) == (0.0, 0.0)
     assert np.isnan(expected_sup(np.full((2, 2), np.nan))).all()
+
+
+@pytest.mark.parametrize("n", [1, 2, 10, 200])
+def test_the_norm_of_independent_pairs_is_that_of_the_chi_distribution(n):
+    """Below the root mean square, by 20 % for one pair."""
+    expected = 2 * np.sqrt(2) * np.exp(special.gammaln((n + 1) / 2) - special.gammaln(n / 2))
+    assert expected_norm(4.0 * np.eye(n)) == pytest.approx(expected, rel=0.025)
+    assert expected < 2 * np.sqrt(n)
+
+
+def test_the_norm_about_a_mean_by_integration():
+    """Pairs that move along (3, 4)/5 with variance s^2 about a mean: one integral."""
+    direction, mean, scale = np.array([0.6, 0.8]), np.array([[0.0, 0.0], [1.0, -2.0], [3.0, 4.0]]), np.array([1, 4, 0])
+    found = expected_norms(np.outer(direction, direction), mean, scale)
+    for value, middle, s in zip(found, mean, np.sqrt(scale), strict=True):
+
+        def density(z, middle=middle, s=s):
+            return np.linalg.norm(middle + s * z * direction) * np.exp(-z * z / 2) / np.sqrt(2 * np.pi)
+
+        assert value == pytest.approx(integrate.quad(density, -10, 10, points=[0])[0], rel=0.025)
+    assert found[2] == pytest.approx(5.0) and np.isnan(expected_norm(np.full((2, 2), np.nan)))

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from mqlearn.analysis.claims.checks import FAILS, HOLDS, LEVEL, OPEN, ClaimCheck, Look, Seen, looked_at
-from mqlearn.analysis.predictions import asymptotic_row, rule_of
+from mqlearn.analysis.predictions import asymptotic_row, rule_of, uncovered
 
 METRICS = {"rms": "q_error_l2", "sup": "q_error"}
 
@@ -22,7 +22,8 @@ def predictions(spec: Mapping[str, Any], places: Sequence[Mapping[str, str]], lo
     checks = []
     level = 1 - LEVEL / (len(places) * len(spec["of"]))
     for said, seen in looked_at(spec, places, look):
-        norm, row = str(spec.get("norm", "rms")), asymptotic_row(seen.cell, rule_of(seen.cell))
+        norm, silent = str(spec.get("norm", "rms")), uncovered(seen.cell)
+        row = {"reason": silent} if silent else asymptotic_row(seen.cell, rule_of(seen.cell))
         error = _finite_errors(seen, METRICS[norm])
         told = {"metric": METRICS[norm], "norm": norm, "n_finite": len(error), "digests": [seen.run.digest]}
         why = row["reason"] or (f"{row['tied_states']} states with several optimal actions" * row["approximate"])

@@ -15,6 +15,7 @@ from mqlearn.analysis import predictions
 from mqlearn.analysis.figures.style import QUIET, Look
 from mqlearn.checks import choice
 from mqlearn.errors import SettingError
+from mqlearn.theory.sup import expected_norms
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -23,11 +24,16 @@ if TYPE_CHECKING:
     from mqlearn.storage.runs import Run
 
 KINDS = ("floor", "predicted", "bound")
-_NORMS = {"q_error": "sup", "q_error_l2": "rms", "q_error_average": "sup", "q_error_l2_average": "rms"}
+_NORMS = {"q_error": "sup", "q_error_l2": "norm", "q_error_average": "sup", "q_error_l2_average": "norm"}
 _ABOUT = {
     "sup": r"the error that theory predicts, E$\,\max|N(0,\Sigma)|/\sqrt{k}$ for large $k$",
-    "rms": "the error that theory predicts, from the moments of the rule while the best actions are chosen",
+    "norm": r"the error that theory predicts, E$\,\|N(0,\Sigma)\|/\sqrt{k}$ for large $k$, a mean of norms as the "
+    "curve is, and so below the root mean square of tables",
 }
+_EXACT = (
+    "; before, that of a normal error with the exact mean and mean square of the rule while the best actions are "
+    r"chosen, spread as $\Sigma$ is"
+)
 _FLOOR = "Grey: the floor, the least error that any rule can have for large $k$"
 _SECONDS = 2.0  # of exact moments, for a line
 _NEAR = 0.02  # of the asymptotic error, where the exact one may go on as it
@@ -64,20 +70,26 @@ def of(cell: "Cell", run: "Run", spec: Mapping[str, Any], label: str) -> list[Li
     asked, iteration = wanted(spec), run.curves["iteration"]
     if not asked:
         return []
-    if cell.run_arguments["sampling"].name != "synchronous" or cell.run_arguments["features"] is not None:
-        return [_said("No lines of theory: its constants are of tables under synchronous sampling")]
+    reason = predictions.uncovered(cell)
+    if reason is not None:
+        return [_said(f"{label}: no lines of theory; {reason}")]
     rule, norm = predictions.rule_of(cell), _NORMS[spec["metric"]]
     found: list[Line] = []
     if {"floor", "predicted"} & {*asked}:
-        row = predictions.asymptotic_row(cell, rule)
+        asymptotic = predictions.asymptotic(cell, rule)
+        row = predictions.row_of(asymptotic)
         if "floor" in asked:
-            found.append(Line("floor", "floor", _falling(cell, row[f"floor_{norm}_sqrt_k"], norm, iteration), _FLOOR))
+            found.append(Line("floor", "floor", _falling(row[f"floor_{norm}_sqrt_k"], iteration), _FLOOR))
         if "predicted" in asked:
             mean = spec["metric"].endswith("_average")
-            found.append(
-                _predicted(cell, rule, row, norm, iteration, label) if mean == rule.averaged else _said(_OTHER)
-            )
-    if "bound" in asked and norm == "sup" and not rule.averaged:
+            if mean != rule.averaged:
+                found.append(_said(_OTHER))
+            elif row["reason"] is not None:
+                found.append(_said(f"{label}: nothing is predicted; {row['reason'].rpartition(chr(39) + ': ')[2]}"))
+            else:
+                exact = _exact(cell, rule, asymptotic.sigma, iteration) if norm == "norm" else np.empty(0)
+                found.append(_predicted(cell, row, norm, iteration, exact))
+    if "bound" in asked and norm == "sup":
         found += _bounds(cell, rule, run, iteration)
     return found
 
@@ -89,26 +101,39 @@ def _said(note: str) -> Line:
     return Line("", "", np.empty(0), note)
 
 
-def _falling(cell: "Cell", constant: float, norm: str, iteration: np.ndarray) -> np.ndarray:
-    """(C,): constant/sqrt(k), of a root mean square over pairs the Euclidean norm; NaN at k = 0."""
-    scale = np.sqrt(cell.mdp.counted.sum()) if norm == "rms" else 1.0
-    return np.where(iteration > 0, constant * scale / np.sqrt(np.maximum(iteration, 1)), np.nan)
+def _falling(constant: float, iteration: np.ndarray) -> np.ndarray:
+    """(C,): constant/sqrt(k); NaN at k = 0."""
+    return np.where(iteration > 0, constant / np.sqrt(np.maximum(iteration, 1)), np.nan)
 
 
-def _predicted(cell: "Cell", rule: Any, row: Mapping[str, Any], norm: str, iteration: np.ndarray, label: str) -> Line:
-    if row["reason"] is not None:
-        return _said(f"{label}: nothing is predicted; {row['reason'].rpartition(chr(39) + ': ')[2]}")
-    values = _falling(cell, row[f"{norm}_sqrt_k"], norm, iteration)
-    if norm == "rms" and isinstance(rule, Rule) and not rule.averaged:
-        exact = predictions.exact_rms(cell, rule, iteration, _SECONDS) * np.sqrt(cell.mdp.counted.sum())
-        n = len(exact)
-        if n and abs(values[n - 1] / exact[-1] - 1) > _NEAR:
-            values[n:] = np.nan  # the transient is not over where the moments end
-        values[:n] = exact
+def _exact(cell: "Cell", rule: Any, sigma: np.ndarray, iteration: np.ndarray) -> np.ndarray:
+    """Expected Euclidean norms at the first of the checkpoints (C,), as many as the moments are affordable at.
+
+    The moments know the mean and the mean square of each pair, but not how pairs move together: this is taken from the
+    asymptotic covariance (n, n), scaled to the variance of all pairs.
+    """
+    if not isinstance(rule, Rule) or rule.averaged:
+        return np.empty(0)
+    found = predictions.exact_moments(cell, rule, iteration, _SECONDS)
+    if found is None:
+        return np.empty(0)
+    total = np.trace(sigma)
+    with np.errstate(over="ignore", invalid="ignore"):  # of a transient that overflows
+        variance = np.maximum((found.second - found.mean**2).sum(1), 0.0)
+        return expected_norms(sigma, found.mean, variance / total if total else np.zeros(len(variance)))
+
+
+def _predicted(cell: "Cell", row: Mapping[str, Any], norm: str, iteration: np.ndarray, exact: np.ndarray) -> Line:
+    """The asymptotic line, with exact values at its first checkpoints where there are some."""
+    values, n = _falling(row[f"{norm}_sqrt_k"], iteration), len(exact)
+    if n and abs(values[n - 1] / exact[-1] - 1) > _NEAR:
+        values[n:] = np.nan  # the transient is not over where the moments end
+    values[:n] = exact
+    about = _ABOUT[norm] + _EXACT * bool(n)
     if row["approximate"]:
         tied = f"optimal actions tie in {row['tied_states']} of the states of {cell.mdp.name}, which share equally"
-        return Line("approximate", "predicted, approximate", values, f"Dashed: {_ABOUT[norm]}; approximate, as {tied}")
-    return Line("predicted", "predicted", values, f"Dotted: {_ABOUT[norm]}")
+        return Line("approximate", "predicted, approximate", values, f"Dashed: {about}; approximate, as {tied}")
+    return Line("predicted", "predicted", values, f"Dotted: {about}")
 
 
 def _bounds(cell: "Cell", rule: Any, run: "Run", iteration: np.ndarray) -> list[Line]:

@@ -100,6 +100,10 @@ def ranks(means: np.ndarray) -> np.ndarray:
 
 
 def profile(area: np.ndarray, base: np.ndarray, levels: np.ndarray) -> np.ndarray:
-    """(L,): share of the problems and seeds on which area - base is at most a level; what did not run never is."""
-    difference = (area - base).ravel()
+    """(L,): share of the problems and seeds on which area - base is at most a level; what did not run never is.
+
+    Problems that the baseline did not run on are left out.
+    """
+    there = ~np.isnan(base).any(1)
+    difference = (area - base)[there].ravel()
     return (difference[None] <= levels[:, None]).mean(1)

@@ -5,20 +5,20 @@ Rules stand in the order of their scores, tuned; equal inputs in another order g
 
 import math
 from collections.abc import Collection, Mapping, Sequence
-from itertools import combinations
 from typing import Any
 
 import numpy as np
 
 from mqlearn.analysis.leaderboard import aggregate, over_problems
 from mqlearn.analysis.leaderboard.aggregate import Resampled
+from mqlearn.analysis.leaderboard.growth import growth
+from mqlearn.analysis.leaderboard.kinds import by_kind
+from mqlearn.errors import SettingError
 from mqlearn.experiments.suite.definition import BASELINE
 from mqlearn.experiments.suite.results import LEAGUES, Results
 from mqlearn.experiments.suite.scores import LEVELS, SCORES
 
-KINDS = ("ergodic", "absorbing", "deterministic", "noisy")
 PROFILE = np.linspace(-4, 2, 121)  # log10 of the error over the baseline's
-_FEW = 300  # resamples of the many pairs of rules on kinds of problems
 _AREA, _LAST = SCORES.index("area"), SCORES.index("last")
 _TUNED = LEAGUES.index("tuned")
 
@@ -32,9 +32,16 @@ class _League:
         self.tests = over_problems.compare(names, self.means) if areas.shape[1] > 1 else []
 
 
-def board(suite: str, every: Sequence[Results], own: Collection[str] = ()) -> dict[str, Any]:
-    """The leaderboard of results, which have the same rules; the baseline is among them. own: names to mark."""
+def board(
+    suite: str, every: Sequence[Results], own: Collection[str] = (), config_dir: str | None = None
+) -> dict[str, Any]:
+    """The leaderboard of results, which have the same rules; the baseline is among them. own: names to mark.
+
+    config_dir: of the user's configurations, for the commands that are shown. Raises SettingError if the baseline ran
+    on no problem: scores are relative to it.
+    """
     names = sorted(every[0].entries)
+    _require_baseline(suite, every)
     scores = _scores(every, names)  # (R, league, score, P, S)
     seeds = Resampled.of(len(every), scores.shape[-1])
     base = scores[names.index(BASELINE), _TUNED, _AREA]
@@ -47,10 +54,11 @@ def board(suite: str, every: Sequence[Results], own: Collection[str] = ()) -> di
     for row in rows:
         row["own"] = row["rule"] in own
     rows.sort(key=lambda row: (row["setting"] != "tuned", _last_if_absent(row["score"]), row["rule"]))
-    tuned = leagues[_TUNED]
+    tuned, not_run = leagues[_TUNED], _not_run(every, names, _TUNED)
     beaten = {test.a if test.better == test.b else test.b for test in tuned.tests if test.better}
     return {
         "suite": suite,
+        "config_dir": config_dir,
         "baseline": BASELINE,
         "n_seeds": scores.shape[-1],
         "seeds": every[0].facts["seeds"],
@@ -60,20 +68,29 @@ def board(suite: str, every: Sequence[Results], own: Collection[str] = ()) -> di
         "improvement": _improvement(names, aggregate.improvement(scores[:, _TUNED, _AREA], seeds)),
         "unbeaten": [row["rule"] for row in rows if row["setting"] == "tuned" and row["rule"] not in beaten
                      and row["score"] is not None],
-        "kinds": _kinds(every, names, scores[:, _TUNED, _AREA], base, seeds),
-        "not_run": {name: _reasons(every, name) for name in names if _reasons(every, name)},
-        "growth": _growth(every, names, scores),
+        "kinds": by_kind(every, names, scores[:, _TUNED, _AREA], base, seeds),
+        "not_run": not_run,
+        "not_run_by_default": {rule: rest for rule, reasons in _not_run(every, names, LEAGUES.index("default")).items()
+                               if (rest := _others(reasons, not_run.get(rule, {})))},
+        "growth": growth(every, names, scores[:, _TUNED]),
         "notes": _notes(every, scores.shape[-1], len(names)),
     }  # fmt: skip
 
 
+def _require_baseline(suite: str, every: Sequence[Results]) -> None:
+    reasons = _reasons(every, BASELINE)
+    if len(reasons) == len(every):
+        told = "; ".join(f"{', '.join(places)}: {reason}" for reason, places in by_reason(reasons).items())
+        raise SettingError("suite", suite, f"must have a problem that {BASELINE} runs on, the baseline ({told})")
+
+
 def _scores(every: Sequence[Results], names: Sequence[str]) -> np.ndarray:
-    whole = [entry for one in every for entry in one.entries.values() if entry.reason is None]
+    whole = [entry for one in every for entry in one.entries.values() if entry.ran]
     shape = whole[0].scores.shape
     found = np.full((len(names), len(every), *shape), np.nan)
     for p, one in enumerate(every):
         for r, name in enumerate(names):
-            if one.entries[name].reason is None:
+            if one.entries[name].ran:
                 found[r, p] = one.entries[name].scores
     return np.moveaxis(found, 1, -2)
 
@@ -93,6 +110,7 @@ def _row(
     better = [one for one in found.tests if one.better == names[r]]
     worse = [one for one in found.tests if one.better and names[r] in (one.a, one.b) and one.better != names[r]]
     ran = ~np.isnan(own[_AREA]).any(1)
+    both = ran & ~np.isnan(base).any(1)
     same = names[r] == BASELINE and LEAGUES[league] == "tuned"
     pair = aggregate.improvement(np.stack([own[_AREA], base]), seeds)
     chance = [None if same or math.isnan(part[0, 1]) else float(part[0, 1]) for part in pair]
@@ -109,7 +127,8 @@ def _row(
         "improvement": dict(zip(("p", "low", "high"), chance, strict=True)),
         "better_than": sorted(_other(one, names[r]) for one in better),
         "worse_than": sorted(_other(one, names[r]) for one in worse),
-        "n_problems": int(ran.sum()),
+        "n_problems": int(both.sum()),
+        "n_ranked": int(ran.sum()),
         "profile": aggregate.profile(own[_AREA], base, PROFILE).tolist(),
         "reached": [float(np.isfinite(own[1 + i])[ran].mean()) if ran.any() else None for i in range(len(LEVELS))],
         "problems": {
@@ -122,8 +141,8 @@ def _row(
 def _cell(one: Results, rule: str, league: int, own: np.ndarray, base: np.ndarray, over_floor: float) -> dict[str, Any]:
     """A rule on a problem: own (4, S), base (S,)."""
     entry = one.entries[rule]
-    if entry.reason is not None:
-        return {"reason": entry.reason}
+    if entry.reasons[league] is not None:
+        return {"reason": entry.reasons[league]}
     reached = [float(np.median(own[1 + i])) for i in range(len(LEVELS))]
     return {
         "area": float(own[_AREA].mean()),
@@ -164,88 +183,26 @@ def _improvement(names: Sequence[str], found: tuple[np.ndarray, ...]) -> dict[st
     }
 
 
-def _reasons(every: Sequence[Results], name: str) -> dict[str, str]:
-    return {one.name: one.entries[name].reason or "" for one in every if one.entries[name].reason is not None}
-
-
-# --- kinds of problems --------------------------------------------------------------------------------------------
-
-
-def _kinds(
-    every: Sequence[Results], names: Sequence[str], areas: np.ndarray, base: np.ndarray, seeds: Resampled
-) -> dict[str, Any]:
-    """By kind: how many problems, the order of the rules there, and pairs whose order is the other way round elsewhere.
-
-    Such a pair differs in its interquartile mean, with an interval on either side of 0, on the problems of the kind and
-    on all others. Rules that miss a problem are left out and named.
-    """
-    whole = [r for r in range(len(names)) if not np.isnan(areas[r]).any()]
-    overall = {r: aggregate.centre(areas[r], base) for r in whole}
-    known: dict[bytes, list[tuple[int, int]]] = {}
-    found: dict[str, Any] = {}
-    for kind in KINDS:
-        inside = np.array([kind in one.facts["kinds"] for one in every])
-        if not inside.any():
-            continue
-        scores = {names[r]: aggregate.centre(areas[r, inside], base[inside]) for r in whole}
-        turned: list[tuple[int, int]] = []
-        if 2 <= inside.sum() <= len(every) - 2:
-            if (~inside).tobytes() in known:  # the kind of all the others, as deterministic of noisy
-                turned = [(j, i) for i, j in known[(~inside).tobytes()]]
-            else:
-                turned = _turned(areas, whole, inside, seeds)
-            known[inside.tobytes()] = turned
-            turned = sorted(turned, key=lambda pair: sorted(overall[r] for r in pair))
-        found[kind] = {
-            "problems": int(inside.sum()),
-            "order": sorted(scores, key=lambda name: (scores[name], name)),
-            "changed": [[names[i], names[j]] for i, j in turned],
-        }
+def by_reason(reasons: Mapping[str, str]) -> dict[str, list[str]]:
+    """The problems of each reason."""
+    found: dict[str, list[str]] = {}
+    for problem, reason in reasons.items():
+        found.setdefault(reason, []).append(problem)
     return found
 
 
-def _turned(areas: np.ndarray, whole: Sequence[int], inside: np.ndarray, seeds: Resampled) -> list[tuple[int, int]]:
-    """Pairs of rules of which the first is surely better inside and the second surely better outside."""
-    parts = [(some, seeds.of_problems(some, _FEW)) for some in (inside, ~inside)]
-    found = []
-    for i, j in combinations(whole, 2):
-        centres = [aggregate.centre(areas[i, some], areas[j, some]) for some, _ in parts]
-        if centres[0] * centres[1] < 0:  # else not even the estimates disagree
-            (_, low, high), (_, low_outside, high_outside) = (
-                aggregate.relative(areas[i, some], areas[j, some], drawn) for some, drawn in parts
-            )
-            found += [(i, j)] if high < 0 < low_outside else [(j, i)] if high_outside < 0 < low else []
-    return found
+def _reasons(every: Sequence[Results], name: str, league: int = _TUNED) -> dict[str, str]:
+    """Why a rule did not run with one kind of setting, by problem."""
+    reasons = {one.name: one.entries[name].reasons[league] for one in every}
+    return {problem: reason for problem, reason in reasons.items() if reason is not None}
 
 
-# --- growth with 1/(1 - discount) ---------------------------------------------------------------------------------
+def _not_run(every: Sequence[Results], names: Sequence[str], league: int) -> dict[str, dict[str, str]]:
+    return {name: reasons for name in names if (reasons := _reasons(every, name, league))}
 
 
-def _growth(every: Sequence[Results], names: Sequence[str], scores: np.ndarray) -> list[dict[str, Any]]:
-    """For models at three discounts or more: samples to 10 % and 1 % as a power of 1/(1 - discount), with interval."""
-    models: dict[str, list[int]] = {}
-    for p, one in enumerate(every):
-        models.setdefault(one.facts["env"], []).append(p)
-    found = []
-    for model, places in models.items():
-        horizon = np.log([1 / (1 - every[p].facts["discount"]) for p in places])
-        if len(set(horizon.tolist())) < 3:
-            continue
-        seeds = Resampled.of(len(places), scores.shape[-1])
-        for r, name in enumerate(names):
-            for i, level in enumerate(LEVELS):
-                samples = scores[r, _TUNED, 1 + i][places]
-                reached = np.isfinite(samples).all(1)
-                told = {"model": model, "rule": name, "level": level, "discounts": int(reached.sum())}
-                if len(set(horizon[reached].tolist())) < 3:
-                    found.append(told | {"exponent": None, "low": None, "high": None})
-                    continue
-                away = horizon[reached] - horizon[reached].mean()
-                logs = np.log(samples[reached])
-                means = seeds.of_problems(reached).means(logs)
-                low, high = aggregate.interval(means @ away / (away @ away))
-                found.append(told | {"exponent": float(logs.mean(1) @ away / (away @ away)), "low": low, "high": high})
-    return found
+def _others(reasons: Mapping[str, str], known: Mapping[str, str]) -> dict[str, str]:
+    return {problem: reason for problem, reason in reasons.items() if problem not in known}
 
 
 # --- what cannot be concluded -------------------------------------------------------------------------------------
@@ -253,6 +210,9 @@ def _growth(every: Sequence[Results], names: Sequence[str], scores: np.ndarray) 
 
 def _notes(every: Sequence[Results], n_seeds: int, n_rules: int) -> list[str]:
     notes = []
+    if missed := _reasons(every, BASELINE):
+        text = f"{BASELINE} did not run on {', '.join(missed)}"
+        notes.append(f"{text}: scores are of the other {len(every) - len(missed)} problems")
     if len(every) == 1:
         notes.append("one problem: nothing can be concluded of other problems; no tests, and ranks are of this one")
     elif (least := over_problems.smallest_p(len(every), n_rules)) > over_problems.LEVEL:

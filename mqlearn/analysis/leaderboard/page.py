@@ -8,7 +8,7 @@ from markupsafe import Markup
 
 from mqlearn.analysis import report
 from mqlearn.analysis.leaderboard.board import by_setting
-from mqlearn.analysis.leaderboard.tables import command
+from mqlearn.analysis.leaderboard.tables import command, ranked
 from mqlearn.analysis.report.markup import render
 
 _STYLE = Path(report.__file__).with_name("style.css")
@@ -33,6 +33,7 @@ def build(found: Mapping[str, Any]) -> str:
         problems=list(problems.values()),
         cards=cards,
         anchor=anchor,
+        ranked=ranked,
         style=Markup(_STYLE.read_text(encoding="utf-8")),
     )
 
@@ -46,7 +47,7 @@ def _card(
     found: Mapping[str, Any], row: Mapping[str, Any], default: Mapping[str, Any], problem: Mapping[str, Any]
 ) -> dict[str, Any]:
     name = problem["problem"]
-    tuned, plain, seeds = row["problems"][name], default["problems"][name], found["seeds"]
+    tuned, plain = row["problems"][name], default["problems"][name]
     return {
         "id": anchor(row["rule"], name),
         "title": f"{row['rule']} on {name}",
@@ -54,9 +55,8 @@ def _card(
         "setting": " ".join(tuned["setting"]) or "the default of its source",
         "tuned": tuned,
         "default": plain,
-        "curves": [_points(tuned["curve"]), _points(plain["curve"])],
-        "range": [max(tuned["curve"] + plain["curve"]), min(tuned["curve"] + plain["curve"])],
-        "command": command(problem, tuned["rule"], tuned["setting"], seeds, tuned["iterations"]),
+        "curves": [_points(one["curve"]) for one in (tuned, plain) if "curve" in one],
+        "command": command(problem, tuned, found["seeds"], found["config_dir"]),
     }
 
 

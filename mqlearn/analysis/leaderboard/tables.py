@@ -4,17 +4,17 @@ import csv
 import io
 import shlex
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
-from mqlearn.analysis.leaderboard.board import by_setting
+from mqlearn.analysis.leaderboard.board import by_reason, by_setting
 from mqlearn.experiments.suite.definition import CHECKPOINTS
 
 _WIDTH = 80
 _NAME = 18
 _COLUMNS = (
     "rule", "setting", "score", "low", "high", "rank", "improvement", "improvement_low", "improvement_high",
-    "n_problems", "better_than", "worse_than", "own",
+    "n_problems", "n_ranked", "of_problems", "better_than", "worse_than", "own",
 )  # fmt: skip
 _PER_PROBLEM = ("area", "score", "to_10", "reached_10", "to_1", "reached_1", "last", "over_floor")
 
@@ -31,7 +31,8 @@ def terminal(found: Mapping[str, Any]) -> str:
         f"Score: the error over that of tuned {found['baseline']}, a geometric mean over log samples; interquartile "
         "mean over problems and seeds, 95 % interval by bootstrap over seeds. Less is better. P: how often a seed has "
         f"a smaller error than tuned {found['baseline']}. Won, lost: against how many rivals, over problems, "
-        "at 5 % after Holm. * marks yours."
+        "at 5 % after Holm. * marks yours. "
+        "n/m: score and rank are over n of m problems."
     )
     lines = [*textwrap.wrap(head, _WIDTH), *textwrap.wrap(about, _WIDTH), ""]
     lines.append(
@@ -48,7 +49,7 @@ def _line(place: int, row: Mapping[str, Any], default: Mapping[str, Any], total:
     name = f"{row['rule'][: _NAME - 1]}{'*' if row['own'] else ''}"
     start = f"{place:2} {name:{_NAME}}"
     if row["score"] is None:
-        return f"{start} cannot run on any problem"
+        return f"{start} ran on no problem of the baseline's"
     between = "" if row["low"] is None else f"{_short(row['low']):>7} {_short(row['high']):>7}"
     few = "" if row["n_problems"] == total else f" {row['n_problems']}/{total}"
     won, lost = len(row["better_than"]), len(row["worse_than"])
@@ -70,22 +71,28 @@ def _said(found: Mapping[str, Any]) -> list[str]:
             more = f" and {len(one['changed']) - 4} more" if len(one["changed"]) > 4 else ""
             text += f"; unlike elsewhere {', '.join(pairs)}{more}"
         texts.append(text + ".")
-    alike: dict[tuple, list[str]] = {}
-    for rule, reasons in found["not_run"].items():
-        alike.setdefault(tuple(reasons.items()), []).append(rule)
-    for reasons, rules in alike.items():
-        by_reason: dict[str, list[str]] = {}
-        for problem, reason in reasons:
-            by_reason.setdefault(reason, []).append(problem)
-        told = [f"{', '.join(problems)}: {reason}" for reason, problems in by_reason.items()]
-        texts.append(f"Not run, so not in the means of {', '.join(rules)}: {'; '.join(told)}.")
+    texts += _not_run("Not run", found["not_run"])
+    texts += _not_run("Not run by default", found["not_run_by_default"])
     for one in found["growth"]:
         if one["level"] == 0.01 and one["exponent"] is not None:
-            between = f"[{one['low']:.2f}, {one['high']:.2f}]"
+            ends = ["–" if one[key] is None else f"{one[key]:.2f}" for key in ("low", "high")]
             texts.append(
-                f"{one['model']}, {one['rule']}: samples to 1 % grow as 1/(1-g)^{one['exponent']:.2f} {between}."
+                f"{one['model']}, {one['rule']}: samples to 1 % grow as 1/(1-g)^{one['exponent']:.2f} "
+                f"[{', '.join(ends)}], {one['discounts']} of {one['of']} discounts."
             )
     return [line for text in texts for line in textwrap.wrap(text, _WIDTH, subsequent_indent="  ")]
+
+
+def _not_run(start: str, not_run: Mapping[str, Mapping[str, str]]) -> list[str]:
+    """A sentence for all rules that did not run on the same problems for the same reasons."""
+    alike: dict[tuple, list[str]] = {}
+    for rule, reasons in not_run.items():
+        alike.setdefault(tuple(reasons.items()), []).append(rule)
+    texts = []
+    for reasons, rules in alike.items():
+        told = [f"{', '.join(problems)}: {reason}" for reason, problems in by_reason(dict(reasons)).items()]
+        texts.append(f"{start}, so not in the means of {', '.join(rules)}: {'; '.join(told)}.")
+    return texts
 
 
 def comma_separated(found: Mapping[str, Any]) -> str:
@@ -96,7 +103,8 @@ def comma_separated(found: Mapping[str, Any]) -> str:
     for row in found["rules"]:
         chance = row["improvement"]
         told = {
-            **row, "improvement": chance["p"], "improvement_low": chance["low"], "improvement_high": chance["high"],
+            **row, "of_problems": len(row["problems"]), "improvement": chance["p"],
+            "improvement_low": chance["low"], "improvement_high": chance["high"],
             **{name: " ".join(row[name]) for name in ("better_than", "worse_than")},
         }  # fmt: skip
         writer.writerow([told[name] for name in _COLUMNS])
@@ -124,15 +132,20 @@ def latex(found: Mapping[str, Any]) -> str:
         r"\toprule", r"rule & score & interval & rank & beats & loses \\", r"\midrule",
     ]  # fmt: skip
     for row in by_setting(found, "tuned"):
-        few = "" if row["n_problems"] == total else f" ({row['n_problems']} problems)"
         if row["score"] is None:
             lines.append(rf"{_tex(row['rule'])} & -- & & & & \\")
             continue
         between = "" if row["low"] is None else f"[{_short(row['low'])}, {_short(row['high'])}]"
         beats, loses = len(row["better_than"]), len(row["worse_than"])
-        score, rank = _short(row["score"]), f"{row['rank']:.1f}"
-        lines.append(rf"{_tex(row['rule'] + few)} & {score} & {between} & {rank} & {beats} & {loses} \\")
+        score, rank = _short(row["score"]), ranked(row, total)
+        lines.append(rf"{_tex(row['rule'])} & {score} & {between} & {rank} & {beats} & {loses} \\")
     return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", r"\end{table}", ""])
+
+
+def ranked(row: Mapping[str, Any], total: int) -> str:
+    """The mean rank, which is over the problems that the rule ran on, with how many these are if not all."""
+    few = "" if row["n_ranked"] == total else f" ({row['n_ranked']} of {total} problems)"
+    return f"{row['rank']:.1f}{few}"
 
 
 def _tex(text: str, *, percent: bool = True) -> str:
@@ -150,9 +163,14 @@ def _counted(n: int, what: str) -> str:
 
 
 def command(
-    problem: Mapping[str, Any], rule: Sequence[str], setting: Sequence[str], seeds: Mapping[str, int], iterations: int
-) -> str:
-    """The command that makes a cell a run of its own."""
-    length = [f"iterations={iterations}", f"n_checkpoints={CHECKPOINTS + 1}"]
+    problem: Mapping[str, Any], cell: Mapping[str, Any], seeds: Mapping[str, int], config_dir: str | None
+) -> str | None:
+    """The command that makes a cell a run of its own; None for a rule that is an object, which no overrides choose."""
+    if not cell["rule"]:
+        return None
+    folder = ["--config-dir", config_dir] if config_dir else []
+    length = [f"iterations={cell['iterations']}", f"n_checkpoints={CHECKPOINTS + 1}"]
     seed = [f"seed={seeds['reporting_seed']}", f"n_seeds={seeds['reporting']}"]
-    return shlex.join(["mqlearn", "run", *problem["overrides"], *rule, *setting, *length, *seed])
+    return shlex.join(
+        ["mqlearn", "run", *folder, *problem["overrides"], *cell["rule"], *cell["setting"], *length, *seed]
+    )

@@ -38,8 +38,7 @@ def _has_constants(one: Subject) -> bool:
     return (
         one.mdp is not None
         and one.cell is not None
-        and one.cell.run_arguments["features"] is None
-        and one.run.settings["sampling"]["name"] == "synchronous"
+        and predictions.uncovered(one.cell) is None
         and "q_error_l2" in one.run.curves
         and 0 < int(one.mdp.counted.sum()) <= _LARGEST
         and int(one.run.curves["iteration"][-1]) > 0

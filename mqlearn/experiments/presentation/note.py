@@ -23,8 +23,9 @@ def of_run(run: runs.Run, rule: type | None, store: Mapping[str, str]) -> str:
         parts += [source.words(rule), f"```python\n{_cut(chr(10).join(source.equation(rule)), _LONGEST_CODE)}\n```"]
     rows = [f"| {key} | {_code(value)} |" for key, value in flat(_own(settings)).items() if value is not None]
     parts.append("\n".join(["| setting | value |", "|---|---|", *rows]))
-    experiment = settings["experiment"]["name"]
-    asked = [f"Which rule is faster: {_code(_asked('compare', experiment, store))}"]
+    asked = []
+    if "experiment" in settings:
+        asked += [f"Which rule is faster: {_code(_asked('compare', settings['experiment']['name'], store))}"]
     asked += [f"This run again: {_code(again)}" for again in filter(None, [run.summary.get("command")])]
     return "\n\n".join([*parts, *asked])
 

@@ -6,6 +6,7 @@ run: each of its cells is composed from the overrides that it lists, which `mqle
 
 import hashlib
 import json
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -117,6 +118,12 @@ class Suite:
     @property
     def seeds(self) -> Seeds:
         return self.problems[0].seeds
+
+    @property
+    def command(self) -> str:
+        """What runs it with all rules of the package, for messages."""
+        folder = self.problems[0].config_dir
+        return shlex.join(["mqlearn", "bench", self.name, *(["--config-dir", folder] if folder else [])])
 
     @cached_property
     def digest(self) -> str:

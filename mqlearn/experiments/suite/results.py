@@ -23,7 +23,7 @@ from mqlearn.files import write_whole
 from mqlearn.paths import PACKAGE, outputs_folder
 
 LEAGUES = ("default", "tuned")
-_FORMAT = 1
+_FORMAT = 2  # what is kept, and how scores and facts are made: files of another are made again
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,7 +34,8 @@ class Entry:
     settings: the five, as overrides; `chosen` is the number of the best on the tuning seeds.
     tuning (5, n): areas there.   scores (2, 4, n_seeds): of the default and of the chosen setting (see `scores`).
     curve (2, C): log10 of the error over the initial one, mean over seeds, on the problem's axis.
-    reason: why it was not run; everything else is then empty.
+    reasons: why it did not run by default, and why not tuned; its numbers are NaN there, and without either all else is
+    empty.
     """
 
     digest: str
@@ -45,7 +46,17 @@ class Entry:
     tuning: np.ndarray = field(default_factory=lambda: np.empty((0, 0), np.float32))
     scores: np.ndarray = field(default_factory=lambda: np.empty((0, 0, 0), np.float32))
     curve: np.ndarray = field(default_factory=lambda: np.empty((0, 0), np.float32))
-    reason: str | None = None
+    reasons: tuple[str | None, str | None] = (None, None)
+
+    @classmethod
+    def refused(cls, digest: str, reason: str) -> "Entry":
+        """A rule that cannot be run at all."""
+        return cls(digest, reasons=(reason, reason))
+
+    @property
+    def ran(self) -> bool:
+        """Whether it ran in one setting at least."""
+        return None in self.reasons
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +93,7 @@ def committed(suite: str) -> Path | None:
 def write(path: Path, some: Sequence[Results]) -> None:
     """Write results, in one step."""
     rules = sorted({rule for one in some for rule in one.entries})
-    whole = [entry for one in some for entry in one.entries.values() if entry.reason is None]
+    whole = [entry for one in some for entry in one.entries.values() if entry.ran]
     n_tuning, n_seeds = (whole[0].tuning.shape[1], whole[0].scores.shape[2]) if whole else (0, 0)
     size = (len(some), len(rules))
     arrays = {
@@ -97,7 +108,7 @@ def write(path: Path, some: Sequence[Results]) -> None:
             if rule not in one.entries:
                 continue
             entry = one.entries[rule]
-            if entry.reason is None:
+            if entry.ran:
                 arrays["tuning"][p, r, : len(entry.tuning)] = entry.tuning
                 arrays["scores"][p, r], arrays["curve"][p, r] = entry.scores, entry.curve
             described[rule] = {
@@ -106,7 +117,7 @@ def write(path: Path, some: Sequence[Results]) -> None:
                 "iterations": entry.iterations,
                 "settings": entry.settings,
                 "chosen": entry.chosen,
-                "reason": entry.reason,
+                "reasons": entry.reasons,
             }
         told.append({"facts": one.facts, "entries": described})
     meta = json.dumps({"format": _FORMAT, "rules": rules, "problems": told}, sort_keys=True)
@@ -136,12 +147,13 @@ def _each(one: Mapping[str, Any], rules: Sequence[str]) -> list[tuple[str, Any, 
 
 
 def _entry(told: Mapping[str, Any], arrays: Mapping[str, np.ndarray], p: int, r: int) -> Entry:
-    if told["reason"] is not None:
-        return Entry(told["digest"], reason=told["reason"])
+    default, tuned = told["reasons"]
+    if default is not None and tuned is not None:
+        return Entry(told["digest"], reasons=(default, tuned))
     settings = tuple(map(tuple, told["settings"]))
     tuning = arrays["tuning"][p, r, : len(settings)]
     described = (told["digest"], tuple(told["rule"]), told["iterations"], settings, told["chosen"])
-    return Entry(*described, tuning, arrays["scores"][p, r], arrays["curve"][p, r])
+    return Entry(*described, tuning, arrays["scores"][p, r], arrays["curve"][p, r], (default, tuned))
 
 
 def kept(suite: str, problem: Problem) -> tuple[Results | None, str | None]:
@@ -164,7 +176,7 @@ def committed_of(suite: Suite) -> dict[str, Results]:
     path = committed(suite.name)
     if path is None:
         return {}
-    remedy = f"`mqlearn bench {suite.name}` without algorithm= makes them here"
+    remedy = f"`{suite.command}` without algorithm= makes them here"
     try:
         found = {one.name: one for one in read(path)}
     except ValueError as error:

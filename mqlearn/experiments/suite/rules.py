@@ -89,16 +89,21 @@ def _read(file: Path) -> dict[str, Any]:
 
 def _chosen(name: str, plugins: dict[str, ModuleType], folder: Path | None) -> _Chosen:
     """The overrides that choose a rule, the file of its settings if it has one, and whether it is the user's own."""
-    if folder is not None and (folder / f"{name}.yaml").is_file():
-        return [f"algorithm={name}"], folder / f"{name}.yaml", True
-    if name in names():
-        return [f"algorithm={name}"], CONF / "algorithm" / f"{name}.yaml", False
     classes = {
         own_step_size.label(attribute): f"{module}.{attribute}"
         for module, content in plugins.items()
         for attribute, value in vars(content).items()
         if inspect.isclass(value) and value.__module__ == content.__name__
     }
+    if folder is not None and (folder / f"{name}.yaml").is_file():
+        return [f"algorithm={name}"], folder / f"{name}.yaml", True
+    if name in names():
+        if name in classes:
+            expected = (
+                f"is a rule of mqlearn and your {classes[name]}: write algorithm={classes[name]}, or rename yours"
+            )
+            raise SettingError("algorithm", name, expected)
+        return [f"algorithm={name}"], CONF / "algorithm" / f"{name}.yaml", False
     targets = {**{target: target for target in classes.values()}, **classes}
     if name in targets:
         target = targets[name]

@@ -10,14 +10,13 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from mqlearn.errors import SettingError
 from mqlearn.experiments import processes
 from mqlearn.experiments.progress import COMPILING, duration
 from mqlearn.experiments.settings import plugins
 from mqlearn.experiments.suite import results, trials
 from mqlearn.experiments.suite.definition import Problem, Suite
+from mqlearn.experiments.suite.facts import facts
 from mqlearn.experiments.suite.results import Results
 from mqlearn.experiments.suite.rules import MOST_PAIRS, Entrant
 from mqlearn.paths import outputs_folder
@@ -27,7 +26,6 @@ _SPAWN = multiprocessing.get_context("spawn")
 _RULES = 21  # that the estimates below were measured with, on one core
 _ITERATION, _SQUARE, _FIXED = 1.8e-4, 6e-7, 2.0  # seconds: each iteration; each sample and pair, of n^2 states; each
 _ALONE = 8.0  # seconds of work that no further process is worth
-_FLOOR_PAIRS = 500  # of a problem, beyond which its floor takes minutes
 
 
 @dataclass(frozen=True)
@@ -60,9 +58,7 @@ def of_suite(suite: Suite, wanted: Wanted, n_workers: int | None = None) -> tupl
             before = there[name]
             entries = {**one.of(usable).entries, **(before.entries if before else {})}
             there[name] = Results(before.facts if before else one.facts, entries)
-    missing = [
-        (problem, [rule for rule in wanted.rules if _lacks(there[problem.name], rule)]) for problem in suite.problems
-    ]
+    missing = [(problem, _missing(problem, there[problem.name], wanted)) for problem in suite.problems]
     missing = [(problem, some) for problem, some in missing if some]
     for name, one in _run(suite, missing, wanted, n_workers).items():
         before = there[name]
@@ -73,14 +69,19 @@ def of_suite(suite: Suite, wanted: Wanted, n_workers: int | None = None) -> tupl
     if left := [name for name in digests if name not in names]:
         sys.stderr.write(
             f"bench {suite.name}: not ranked, for want of results on all problems: {', '.join(left)}; "
-            f"`mqlearn bench {suite.name}` runs them\n"
+            f"`{suite.command}` runs them\n"
         )
     every = [Results(one.facts, {name: one.entries[name] for name in order}) for one in complete]
     return every, sum(len(some) for _, some in missing)
 
 
-def _lacks(one: Results | None, rule: Entrant) -> bool:
-    return one is None or rule.name not in one.entries
+def _missing(problem: Problem, one: Results | None, wanted: Wanted) -> list[Entrant]:
+    """The rules without a result, and those that were refused and are so no longer: what refused them may be mended."""
+    if one is None:
+        return list(wanted.rules)
+    kept = [rule for rule in wanted.rules if rule.name in one.entries and not one.entries[rule.name].ran]
+    again = kept and set(trials.runnable(problem, kept, wanted.modules))
+    return [rule for rule in wanted.rules if rule.name not in one.entries or rule.name in again]
 
 
 def _without(one: Results | None, rules: set[str]) -> Results | None:
@@ -180,53 +181,3 @@ def _job(suite: str, problem: Problem, some: Sequence[Entrant], modules: Sequenc
         if kept_rules:
             results.write(results.place(suite, problem), [whole])
     return Results(whole.facts, made)
-
-
-# --- what is known of a problem -----------------------------------------------------------------------------------
-
-
-def facts(problem: Problem) -> dict[str, Any]:
-    """What a leaderboard tells of a problem, whatever rule runs on it."""
-    from mqlearn.problems.solvers import optimal
-    from mqlearn.problems.structure import absorbing, deterministic, ergodic, kind, reward_depends_on
-
-    mdp, settings = problem.cell.mdp, problem.cell.settings
-    noisy = not deterministic(mdp) or reward_depends_on(mdp) == "chance"
-    kinds = {
-        "ergodic": ergodic(mdp),
-        "absorbing": bool(absorbing(mdp).any() or (mdp.reachable & mdp.terminal).any()),
-        "deterministic": not noisy,
-        "noisy": noisy,
-    }
-    return {
-        "problem": problem.name,
-        "digest": problem.digest,
-        "overrides": problem.overrides,
-        "env": settings["env"]["name"],
-        "discount": settings["discount"],
-        "reward": settings["reward"],
-        "sampling": settings["sampling"]["name"],
-        "metric": problem.metric,
-        "pairs": problem.pairs,
-        "budget": problem.budget,
-        "seeds": vars(problem.seeds),
-        "kind": kind(mdp, optimal(mdp)),
-        "kinds": [name for name, holds in kinds.items() if holds],
-        "floor": _floor(problem),
-    }
-
-
-def _floor(problem: Problem) -> float | None:
-    """The least expected sup error that a rule can have for large budgets, at this one; None where it is not known."""
-    from mqlearn.theory.asymptotic import floor
-    from mqlearn.theory.sup import expected_sup
-
-    tabular = problem.cell.run_arguments["features"] is None
-    if not (problem.synchronous and tabular and problem.metric == "q_error") or problem.pairs > _FLOOR_PAIRS:
-        return None
-    try:
-        least = expected_sup(floor(problem.cell.mdp, problem.cell.settings["reward"]).floor).value
-    except SettingError:
-        return None
-    value = float(least / np.sqrt(problem.budget / problem.pairs))
-    return value if value > 0 else None

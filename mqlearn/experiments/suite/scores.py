@@ -37,7 +37,7 @@ def scores(samples: np.ndarray, errors: np.ndarray, axis: np.ndarray) -> np.ndar
 def first_below(samples: np.ndarray, errors: np.ndarray, level: float) -> np.ndarray:
     """(n_seeds,): the samples at which the error is first at most `level` times the initial one, infinite if never.
 
-    Between two checkpoints log e is linear in log s.
+    Between two checkpoints log e is linear in log s; up to the first one after 0 the error is the initial one.
     """
     logs, wanted, place = _clipped(errors), np.log10(level), np.log(np.maximum(samples, 1))
     first = np.full(len(logs), np.inf)
@@ -45,6 +45,9 @@ def first_below(samples: np.ndarray, errors: np.ndarray, level: float) -> np.nda
         below = np.flatnonzero(row <= wanted)
         if below.size:
             j = below[0]
+            if j == 1:
+                first[seed] = samples[1]
+                continue
             share = (row[j - 1] - wanted) / (row[j - 1] - row[j])
             first[seed] = np.exp(place[j - 1] + share * (place[j] - place[j - 1]))
     return first

@@ -15,7 +15,7 @@ from mqlearn.experiments.settings.cell import build
 from mqlearn.experiments.suite.definition import Problem
 from mqlearn.experiments.suite.results import Entry
 from mqlearn.experiments.suite.rules import Entrant, over_budget, scaled
-from mqlearn.experiments.suite.scores import log_errors, scores
+from mqlearn.experiments.suite.scores import SCORES, log_errors, scores
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,7 +29,10 @@ class Seeds:
 
 @dataclass(frozen=True, eq=False)
 class Contest:
-    """A rule that can be run on a problem.   settings: as overrides.   made: for each, the rule with its step size."""
+    """A rule that can be run on a problem.   settings: as overrides.
+
+    made: for each, the rule with its step size, or a text that says why it is refused.
+    """
 
     rule: Entrant
     settings: list[tuple[str, ...]]
@@ -46,21 +49,27 @@ def entries(problem: Problem, rules: Sequence[Entrant], modules: Sequence[str] =
     for outcome in tried:
         areas = [np.full(seeds.tuning, np.inf) if one.reason else _scores(problem, one)[0] for one in outcome]
         chosen.append((int(np.argmin([area.mean() for area in areas])), areas))
-    final = [[one.made[i] for i in dict.fromkeys((0, best))] for one, (best, _) in zip(able, chosen, strict=True)]
+    final = [[one.made[i] for i in (0, best)] for one, (best, _) in zip(able, chosen, strict=True)]
     reported = run(problem, final, seeds.reporting_seed, seeds.reporting)
     for one, (best, areas), outcome in zip(able, chosen, reported, strict=True):
-        reason, both = next((part.reason for part in outcome if part.reason), None), (outcome[0], outcome[-1])
-        found[one.rule.name] = Entry(one.rule.digest, reason=reason) if reason else Entry(
+        default, tuned = (part.reason for part in outcome)
+        found[one.rule.name] = Entry(one.rule.digest, reasons=(default, tuned)) if default and tuned else Entry(
             digest=one.rule.digest,
             rule=_chosen_by(one.rule, modules),
             iterations=problem.iterations(one.made[best]),
             settings=tuple(one.settings),
             chosen=best,
             tuning=np.array(areas, np.float32),
-            scores=_narrow(np.stack([_scores(problem, part) for part in both])),
-            curve=_narrow(np.stack([_curve(problem, part) for part in both])),
+            scores=_narrow(np.stack([_scores(problem, part) for part in outcome])),
+            curve=_narrow(np.stack([_curve(problem, part) for part in outcome])),
+            reasons=(default, tuned),
         )  # fmt: skip
     return {rule.name: found[rule.name] for rule in rules}
+
+
+def runnable(problem: Problem, rules: Sequence[Entrant], modules: Sequence[str] = ()) -> list[str]:
+    """The names of the rules, of yaml files, that nothing refuses before they are run."""
+    return [one.rule.name for one in _composed(problem, rules, modules, {})]
 
 
 def _narrow(values: np.ndarray) -> np.ndarray:
@@ -69,10 +78,14 @@ def _narrow(values: np.ndarray) -> np.ndarray:
 
 
 def _scores(problem: Problem, one: Seeds) -> np.ndarray:
+    if one.reason is not None:
+        return np.full((len(SCORES), problem.seeds.reporting), np.nan)
     return scores(one.samples, one.errors, problem.axis)
 
 
 def _curve(problem: Problem, one: Seeds) -> np.ndarray:
+    if one.reason is not None:
+        return np.full(len(problem.axis), np.nan)
     return log_errors(one.samples, one.errors, problem.axis).mean(0)
 
 
@@ -82,23 +95,31 @@ def _curve(problem: Problem, one: Seeds) -> np.ndarray:
 def _composed(
     problem: Problem, rules: Sequence[Entrant], modules: Sequence[str], refused: dict[str, Entry]
 ) -> list[Contest]:
-    """The rules of yaml files that can be run; the others go to `refused`."""
+    """The rules of yaml files of which a setting can be run; the others go to `refused`."""
     base = _settings(problem, [(rule, ()) for rule in rules], modules)
-    able: list[tuple[Entrant, list[tuple[str, ...]]]] = []
-    for rule, settings in zip(rules, base, strict=True):
-        try:
-            cell = build(settings)
-            reason = _too_much(problem, cell.run_arguments["rule"])
-        except SettingError as error:
-            reason = _told(error)
-        if reason is not None:
-            refused[rule.name] = Entry(rule.digest, reason=reason)
-        else:
-            more = scaled(cell.settings["step_size"]) if rule.tuning is None else rule.tuning
-            able.append((rule, [(), *more]))
-    each = [(rule, setting) for rule, settings in able for setting in settings]
+    lists = [[(), *_tuned(rule, settings)] for rule, settings in zip(rules, base, strict=True)]
+    each = [(rule, setting) for rule, some in zip(rules, lists, strict=True) for setting in some]
     composed = iter(_settings(problem, each, modules))
-    return [Contest(rule, settings, [_made(next(composed)) for _ in settings]) for rule, settings in able]
+    contests = [
+        Contest(rule, some, [_made(problem, next(composed)) for _ in some])
+        for rule, some in zip(rules, lists, strict=True)
+    ]
+    refused |= {
+        one.rule.name: Entry.refused(one.rule.digest, one.made[0])
+        for one in contests
+        if all(isinstance(made, str) for made in one.made)
+    }
+    return [one for one in contests if one.rule.name not in refused]
+
+
+def _tuned(rule: Entrant, settings: dict[str, Any]) -> Sequence[tuple[str, ...]]:
+    """The settings beside the default; none for one whose default has no step size to scale."""
+    if rule.tuning is not None:
+        return rule.tuning
+    try:
+        return scaled(build(settings).settings["step_size"])
+    except SettingError:
+        return ()
 
 
 def _settings(
@@ -118,9 +139,13 @@ def _chosen_by(rule: Entrant, modules: Sequence[str]) -> tuple[str, ...]:
     return (*own, *rule.overrides)
 
 
-def _made(settings: dict[str, Any]) -> Any:
-    arguments = build(settings).run_arguments
-    return arguments["rule"].with_step_size(arguments["step_size"])
+def _made(problem: Problem, settings: dict[str, Any]) -> Any:
+    """The rule of a setting, or why it is refused."""
+    try:
+        arguments = build(settings).run_arguments
+    except SettingError as error:
+        return _told(error)
+    return _too_much(problem, arguments["rule"]) or arguments["rule"].with_step_size(arguments["step_size"])
 
 
 def _given(problem: Problem, rules: Sequence[Entrant], refused: dict[str, Entry]) -> list[Contest]:
@@ -129,7 +154,7 @@ def _given(problem: Problem, rules: Sequence[Entrant], refused: dict[str, Entry]
     for rule in rules:
         reason = _too_much(problem, rule.made)
         if reason is not None:
-            refused[rule.name] = Entry(rule.digest, reason=reason)
+            refused[rule.name] = Entry.refused(rule.digest, reason)
             continue
         step_size = vars(rule.made).get("step_size") or rule.made.own_step_size(discount)
         settings: list[tuple[str, ...]] = [()]
@@ -160,11 +185,17 @@ def _too_much(problem: Problem, rule: Any) -> str | None:
 
 
 def run(problem: Problem, lists: Sequence[Sequence[Any]], seed: int, n_seeds: int) -> list[list[Seeds]]:
-    """The errors of lists of rules with their step sizes; those of as many iterations are run together."""
+    """The errors of lists of rules with their step sizes; those of as many iterations are run together.
+
+    A text in place of a rule is why it is not run. One that is there twice is run once.
+    """
     by_length: dict[int, list[Any]] = {}
-    for rule in (rule for some in lists for rule in some):
-        by_length.setdefault(problem.iterations(rule), []).append(rule)
     done: dict[int, Seeds] = {}
+    for rule in {id(rule): rule for some in lists for rule in some}.values():
+        if isinstance(rule, str):
+            done[id(rule)] = _not_run(rule)
+            continue
+        by_length.setdefault(problem.iterations(rule), []).append(rule)
     for iterations, rules in by_length.items():
         made = _together(problem, rules, {"iterations": iterations, "seed": seed, "n_seeds": n_seeds})
         done |= dict(zip(map(id, rules), made, strict=True))
@@ -180,12 +211,16 @@ def _together(problem: Problem, rules: Sequence[Any], length: dict[str, int]) ->
         results = run_together(problem.cell.mdp, rules, **arguments)
     except SettingError as error:
         if len(rules) == 1:
-            return [Seeds(np.empty(0), np.empty((0, 0)), _told(error))]
+            return [_not_run(_told(error))]
         return [_together(problem, [rule], length)[0] for rule in rules]  # one that fails must not cost the others
     if problem.metric not in results[0].curves:
         known = ", ".join(results[0].curves)
         raise SettingError(f"{problem.name}.metric", problem.metric, f"is not measured here; {known} are")
     return [Seeds(result.samples, result.curves[problem.metric]) for result in results]
+
+
+def _not_run(reason: str) -> Seeds:
+    return Seeds(np.empty(0), np.empty((0, 0)), reason)
 
 
 def _told(error: SettingError) -> str:

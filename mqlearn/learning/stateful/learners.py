@@ -10,6 +10,7 @@ from mqlearn.algorithms.stateful import Stateful
 from mqlearn.learning.chains import Chain, Samples
 from mqlearn.learning.initial import Initial, initial_values
 from mqlearn.learning.operators import BELLMAN, OnModel
+from mqlearn.learning.sample_numbers import unpack
 from mqlearn.learning.sources import FromSamples, OnChain
 from mqlearn.learning.stateful.module import Compiled, compiled_step
 from mqlearn.learning.stateful.plain import Pairs, Transition, measured, project
@@ -171,10 +172,9 @@ class _OneTransition(StatefulLearner):
 
     def _transitions(self, k: int, lane: int, samples: np.ndarray) -> Iterator[Transition]:
         model = self.chain.model
-        for i, number in enumerate(samples.tolist()):
-            transition, to = number >> 32, number & 0xFFFFFFFF
-            pair, outcome = transition >> int(model.shift), transition & (1 << int(model.shift)) - 1
-            rewards, y = [model.rewards[pair, outcome]], [to >> 1]
+        numbers = unpack(samples, model.shift)
+        for i, (pair, outcome, first) in enumerate(zip(*(part.tolist() for part in numbers[:3]), strict=True)):
+            rewards, y = [model.rewards[pair, outcome]], [first]
             others, paid = self._further(pair, k + i, lane, "batch", self.rule.batch - 1)
             y, rewards = [*y, *others], [*rewards, *paid]
             again = Transition(self.pairs, pair, rewards, self._further(pair, k + i, lane, "again", len(y))[0])

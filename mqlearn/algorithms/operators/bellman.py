@@ -1,0 +1,23 @@
+"""Bellman's optimality operator."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from mqlearn.algorithms.operators.operator import Operator
+
+
+@dataclass(frozen=True)
+class Bellman(Operator):
+    """Bellman's optimality operator, the target of every rule unless another one is asked for.
+
+        r + g max_v Q(y, v)
+
+    Fixed point Q*; it contracts by g.
+    """
+
+    with_features: ClassVar[bool] = True
+
+
+def is_plain(operator: Operator) -> bool:
+    """Whether it is Bellman's."""
+    return type(operator) is Bellman
