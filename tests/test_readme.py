@@ -39,6 +39,7 @@ LONG = {
     "mqlearn claims smoke=true": "half a minute; in tests/analysis/test_claims.py",
     "mqlearn claims momentum_vs_speedy_q": "a minute; likewise",
     "mqlearn claims momentum_vs_speedy_q smoke=true": "likewise",
+    "mqlearn run -m experiment=fair_tuning": "30 cells; in small in the fixture `finished`",
     "mqlearn figure figure1 --check": "compares whole runs; in tests/test_end_to_end.py",
     "mqlearn figure figure2": "minutes, and a model of 16384 states",
     "mqlearn compare experiment.name=figure2 summary=return metric=return_uniform at=3000000": "needs these runs",
@@ -89,13 +90,13 @@ def typed(*arguments: str) -> int:
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory) -> Iterator[Path]:
-    """Outputs with the experiments that commands ask about, in small: figure1, and tuning on two seeds."""
+    """Outputs with the experiments that commands ask about, in small: figure1, and fair_tuning on two seeds."""
     folder = tmp_path_factory.mktemp("finished")
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         patch.setenv("MQLEARN_OUTPUTS", str(folder))
         small = ("n_seeds=6", "n_checkpoints=20", "tracking=none")
-        sweep = ("hydra/launcher=basic", "experiment.name=tuning", "iterations=300", *small)
+        sweep = ("hydra/launcher=basic", "experiment.name=fair_tuning", "iterations=300", *small)
         rules = ("algorithm=q_learning,speedy_q", "step_size=harmonic")
         assert typed("figure", "figure1", "iterations=10000", *small) == 0
         assert typed("run", "-m", *rules, "step_size.offset=0,1,2", "seed=0", *sweep) == 0
@@ -105,6 +106,7 @@ def finished(tmp_path_factory) -> Iterator[Path]:
 
 def of_the_user(page: str) -> None:
     """The files that a page speaks of without writing them, in the current folder."""
+    np.savez("FILE.npz", x=[0, 0, 1], u=[0, 1, 0], r=[5.0, 10.0, -1.0], y=[0, 1, 1])
     Path("FILE.txt").write_text("SFF\nFHF\nFFG\n", encoding="utf-8")
     if any("my_rules" in line for line in commands(page)):
         rules, yaml = "mqlearn/algorithms/README.md", Path("my_conf", "algorithm", "heavy_ball.yaml")
@@ -117,9 +119,10 @@ def of_the_user(page: str) -> None:
 def made_small(line: str, outputs: Path) -> list[str]:
     """The arguments of a command with fewer iterations and seeds, and without MLflow."""
     verb, *rest = shlex.split(line)[1:]
-    rest = [str(next(outputs.glob("runs/tuning/*"))) if word == "FOLDER" else word for word in rest]
+    rest = [str(next(outputs.glob("runs/fair_tuning/*"))) if word == "FOLDER" else word for word in rest]
     if verb in ("run", "figure") and not {"--help", "--cfg"} & {*rest}:
-        rest += [*FEW, *(["hydra/launcher=basic"] if "-m" in rest else [])]
+        few = FEW[2:] if "sampling=recorded" in rest else FEW  # it has its own numbers of iterations and seeds
+        rest += [*few, *(["hydra/launcher=basic"] if "-m" in rest else [])]
     elif verb in ("compare", "report", "export"):
         rest += ["tracking=none"]
     return [verb, *rest]

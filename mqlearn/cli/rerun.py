@@ -8,7 +8,7 @@ from pathlib import Path
 
 from mqlearn.cli.arguments import CONFIG_DIR, only, parse, take_plugins
 from mqlearn.errors import SettingError
-from mqlearn.experiments.execute import perform, tracker
+from mqlearn.experiments.execute import perform, store_of, tracker
 from mqlearn.experiments.settings import compose, identity
 from mqlearn.experiments.settings.cell import rebuild
 from mqlearn.files import is_there
@@ -28,10 +28,7 @@ def rerun(arguments: Sequence[str]) -> int:
     source, *overrides = options.overrides
     only("rerun", overrides, ("tracking", "n_workers"))
     changes = compose.compose(["tracking=mlflow", *overrides])
-    if is_there(source):
-        recorded = runs.load(source)
-    else:
-        recorded = store.find(tracker(changes).uri or "", source, outputs_folder())
+    recorded = runs.load(source) if is_there(source) else store.find(store_of(changes)[1], source, outputs_folder())
     where = {"tracking": {"name": "none"}, "n_workers": changes["n_workers"]}
     # defaults for what is newer than the record
     cell = rebuild({**changes, **runs.recorded_settings(recorded), **where}, pinned=True)

@@ -39,14 +39,13 @@ def status(arguments: Sequence[str]) -> int:
     names = [track.experiment] if named else sorted({one["experiment"] for plan in plans for one in plan["cells"]})
     if named and track.experiment not in {one["experiment"] for plan in plans for one in plan["cells"]}:
         known = sorted({one["experiment"] for plan in plans for one in plan["cells"]})
-        if not recorded(track.uri or "", track.experiment):
-            expected = (
-                f"no sweep has planned it and the store has none of its runs; planned: {', '.join(known) or 'none'}"
-            )
+        if not track.uri or not recorded(track.uri, track.experiment):
+            store = " and the store has none of its runs" if track.uri else ""
+            expected = f"no sweep has planned it{store}; planned: {', '.join(known) or 'none'}"
             raise SettingError("experiment.name", track.experiment, expected + nearest(track.experiment, known))
-    if not plans and not named:  # as on a machine that has the address of the store alone
-        names = experiments(track.uri or "")
-    reports = [experiment(track.uri or "", name, plans) for name in names]
+    if not plans and not named and track.uri:  # as on a machine that has the address of the store alone
+        names = experiments(track.uri)
+    reports = [experiment(track.uri, name, plans) for name in names]
     content = reports[0] if named else {"experiments": reports}
     text = json.dumps(content, indent=1)
     if target == Path("-"):
@@ -58,8 +57,11 @@ def status(arguments: Sequence[str]) -> int:
     return 1 if any(report["failed"] for report in reports) else 0
 
 
-def experiment(uri: str, name: str, plans: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Counts and cells of an experiment. done counts finished and diverged runs, uploaded or not."""
+def experiment(uri: str | None, name: str, plans: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Counts and cells of an experiment. done counts finished and diverged runs, uploaded or not.
+
+    uri: of the store; None reads the plans and run folders alone, and then no run counts as not uploaded.
+    """
     planned: dict[str, dict[str, Any]] = {}
     present: dict[str, str] = {}  # digests of today, by those of plans of earlier versions
     for plan in plans:  # oldest first: the newest plan of a cell is the one that counts
@@ -72,7 +74,7 @@ def experiment(uri: str, name: str, plans: Sequence[dict[str, Any]]) -> dict[str
                 planned[one["digest"]] = {**one, "plan": plan, "state": state}
                 present[one.get("recorded_digest", one["digest"])] = one["digest"]
     try:
-        stored = recorded(uri, name)
+        stored = recorded(uri, name) if uri else []
     except TrackingError as error:
         sys.stderr.write(f"mqlearn: {error}; only what is on disk is shown\n")
         stored = []
@@ -86,7 +88,8 @@ def experiment(uri: str, name: str, plans: Sequence[dict[str, Any]]) -> dict[str
     report: dict[str, Any] = {"experiment": name, "planned": len(planned)}
     report["done"] = count["finished"] + count["diverged"]
     report |= {key: count[key] for key in ("running", "failed", "killed", "missing", "damaged", "diverged")}
-    report["not_uploaded"] = sum(row["tracked"] and not row["run_id"] and row["status"] in runs.DONE for row in rows)
+    lacking = [row for row in rows if row["tracked"] and not row["run_id"] and row["status"] in runs.DONE]
+    report["not_uploaded"] = len(lacking) if uri else 0
     report["cells"] = rows
     return report
 

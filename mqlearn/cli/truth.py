@@ -18,6 +18,7 @@ _ABSENT = {
     "operator_certified_error": "none: no contraction is proven",
     "operator_map_to_q_star": "none: Q* does not follow from it",
 }
+_LABELS = {"operator_map_to_q_star": "error of Q* recovered from the fixed point"}  # elsewhere: the name in words
 
 
 def truth(arguments: Sequence[str]) -> int:
@@ -39,7 +40,7 @@ def truth(arguments: Sequence[str]) -> int:
         print(json.dumps(facts))
     else:
         shown = {name: _ABSENT.get(name, "none") if value is None else value for name, value in facts.items()}
-        print("\n".join(f"{name.replace('_', ' '):22} {value}" for name, value in shown.items()))
+        print("\n".join(f"{_LABELS.get(name, name.replace('_', ' ')):22} {value}" for name, value in shown.items()))
     for warning in warnings:
         sys.stderr.write(f"warning: {warning}\n")
     return 0

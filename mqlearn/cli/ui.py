@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from mqlearn.checks import whole
 from mqlearn.cli.arguments import only, parse, take
-from mqlearn.experiments.execute import tracker
+from mqlearn.experiments.execute import store_of
 from mqlearn.experiments.settings import compose
 from mqlearn.storage.ui import open_ui
 
@@ -14,7 +14,7 @@ def ui(arguments: Sequence[str]) -> int:
     options = parse(arguments)
     port = whole("port", take(options, "port") or "5000", 1, 65535, written=True)
     only("ui", options.overrides, ("tracking", "port", "experiment"))
-    track = tracker(compose.compose(["tracking=mlflow", *options.overrides]))
+    track, uri = store_of(compose.compose(["tracking=mlflow", *options.overrides]))
     named = any(text.startswith("experiment") for text in options.overrides)
-    open_ui(track.uri or "", track.experiment, named=named, port=port)
+    open_ui(uri, track.experiment, named=named, port=port)
     return 0

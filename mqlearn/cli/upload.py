@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from mqlearn.cli.arguments import only, parse
 from mqlearn.errors import SettingError
 from mqlearn.experiments import presentation
-from mqlearn.experiments.execute import tracker
+from mqlearn.experiments.execute import store_of
 from mqlearn.experiments.settings import compose
 from mqlearn.files import is_there
 from mqlearn.storage import connection, runs, tracking
@@ -23,11 +23,11 @@ def upload(arguments: Sequence[str]) -> int:
     settings = compose.compose(["tracking=mlflow", *overrides])
     for folder in folders:
         settings["experiment"] = runs.recorded_settings(runs.load(folder))["experiment"]
-        track = tracker(settings)
+        track, uri = store_of(settings)
         try:
             track.prepare()
             show = presentation.shows(track.store)
-            run_id = tracking.upload(folder, track.uri or "", track.experiment, track.per_seed, show=show)
+            run_id = tracking.upload(folder, uri, track.experiment, track.per_seed, show=show)
         except connection.TrackingError as error:
             sys.stderr.write(f"mqlearn: not delivered: {error}\n")
             return 1

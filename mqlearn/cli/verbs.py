@@ -116,13 +116,14 @@ these digests are on this machine: MLflow run ids and folders.""",
     ),
     "status": Verb(
         "what sweeps planned, and what has become of it",
-        """mqlearn status [experiment.name=NAME] [tracking.uri=URI] [--json FILE]
+        """mqlearn status [experiment.name=NAME] [tracking.uri=URI|tracking=none] [--json FILE]
 
   mqlearn status                          all experiments that sweeps have planned
   mqlearn status experiment.name=figure1 --json status.json
 
 Cells planned, done, running, failed, killed, missing, damaged, diverged, and not uploaded, from the store and the
-plans in outputs/sweeps (a plan that is no longer wanted: delete its folder). Exit code 1 if a cell has failed.""",
+plans in outputs/sweeps (a plan that is no longer wanted: delete its folder). tracking=none asks no store, and then no
+cell counts as not uploaded. Exit code 1 if a cell has failed.""",
     ),
     "claims": Verb(
         "which claims of the paper hold: runs what is missing, then tests them",
@@ -156,9 +157,10 @@ absorbing, deterministic, has ties; its rewards; known values, usual discount an
   mqlearn theory features=one_hot sampling=markovian algorithm=momentum_q_linear step_size=constant discount=0.4
 
 Computes from the model: Assumptions 1 to 5 with their numbers (holds, fails, not checkable); the error times sqrt(k)
-for large k of this rule and of the paper's rules, beside the floor that no rule can beat, under the reward and the norm
-that are named; the exact error at some k; the bounds of Theorems 1 to 3 and of SpeedyQ, vacuous ones named. Beside them
-the errors of a finished run with the same settings; without one, the command that makes it.""",
+for large k of this rule and of the paper's rules, beside the floor, which is what the least asymptotic covariance
+gives (at a finite k an error may lie below it), under the reward and the norm that are named; the exact error at some
+k; the bounds of Theorems 1 to 3 and of SpeedyQ, vacuous ones named. Beside them the errors of a finished run with the
+same settings; without one, the command that makes it.""",
     ),
     "problems": Verb(
         "the test problems: states, pairs, usual discount, kind",

@@ -98,6 +98,16 @@ def tracker(settings: dict[str, Any]) -> Tracker:
     return Tracker(uri, name, node["per_seed"], node["uri"] is not None)
 
 
+def store_of(settings: dict[str, Any]) -> tuple[Tracker, str]:
+    """The tracker of what cannot do without a store, and the store's address. Raises SettingError for none."""
+    track = tracker(settings)
+    if track.uri is None:
+        raise SettingError(
+            "tracking", "none", "names no store, which is needed here; leave it out, or tracking.uri=URI"
+        )
+    return track, track.uri
+
+
 def claim(experiment: str, digest: str) -> tuple[str, str, str]:
     """The words that a cell is claimed by, in `locks.folder(outputs)`, by whoever runs it."""
     return "cell", experiment, digest

@@ -66,6 +66,7 @@ class OnModel:
         point = self._point
         v = values(self._model, self.operator, point.q)
         settings = [f"{field.name}={getattr(self.operator, field.name)}" for field in fields(self.operator)]
+        limits = self.operator.limits(Facts(self._model))
         return {
             "operator": " ".join([self.name, *settings]),
             "operator_fixed_point": self.operator.fixed_point,
@@ -74,6 +75,7 @@ class OnModel:
             "operator_distance_to_q_star": point.distance,
             "operator_map_to_q_star": point.mapped,
             "operator_start_value": float(self._model.start @ v),
+            **{f"operator_{name}": limit for name, limit in limits.items()},
         }
 
     def residuals(self, q: np.ndarray) -> np.ndarray:

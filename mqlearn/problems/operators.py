@@ -53,8 +53,9 @@ class Facts:
 
     @property
     def largest_value(self) -> float:
-        """max |V*|."""
-        return float(np.abs(optimal(self._mdp).v).max())
+        """max |V*| over the states that can be reached in one step from a learned pair."""
+        reached = self._mdp.successors[(self._mdp.probabilities > 0) & self._mdp.learned[:, :, None]]
+        return float(np.abs(optimal(self._mdp).v[reached]).max(initial=0.0))
 
     @property
     def _paid(self) -> np.ndarray:

@@ -93,9 +93,7 @@ def _check_database(uri: str) -> None:
     except (ArgumentError, ImportError) as error:
         reason = f"no usable database address ({error})"
         if uri.startswith("postgresql") and isinstance(error, ImportError):
-            reason = (
-                "needs the extra postgres, pip install 'mqlearn[postgres]', and to begin with postgresql+psycopg://"
-            )
+            reason = "needs the extra postgres, pip install '.[postgres]' in the clone, and to begin with postgresql+psycopg://"
         raise SettingError("tracking.uri", shown(uri), reason) from None
     with engine.connect() as connection:
         sqlalchemy.inspect(connection).get_table_names()

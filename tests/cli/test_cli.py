@@ -197,7 +197,7 @@ def test_a_password_is_written_nowhere(mqlearn, outputs, monkeypatch):
 def test_a_sweep_into_a_store_whose_driver_is_missing_is_refused(mqlearn, outputs, monkeypatch):
     monkeypatch.setitem(sys.modules, "psycopg", None)  # as if the extra were not installed
     small = ["hydra/launcher=basic", "iterations=2", "n_seeds=1", "seed=1,2"]
-    for driver, words in (("nosuchdriver", "no usable database address"), ("psycopg", "'mqlearn[postgres]'")):
+    for driver, words in (("nosuchdriver", "no usable database address"), ("psycopg", "'.[postgres]'")):
         done = mqlearn("run", "-m", *small, f"tracking.uri=postgresql+{driver}://me:hidden@127.0.0.1:9/runs")
         assert done.code == 2 and words in done.err and "hidden" not in done.err
     assert not outputs.exists()

@@ -291,3 +291,20 @@ def test_a_plugin_that_cannot_be_imported_is_one_message(mqlearn, outputs, sourc
     assert words in done.err
     assert len(done.err.splitlines()) == 1
     assert not outputs.exists()
+
+
+@pytest.mark.parametrize(
+    "verb", [["status"], ["export"], ["compare"], ["report"], ["ui"], ["upload"], ["rerun", "0" * 32]]
+)
+def test_verbs_without_a_store_say_what_they_lack(mqlearn, outputs, work, verb):
+    """`tracking=none` is taken, or what needs a store says so; no address that nobody wrote is complained about."""
+    if verb == ["upload"]:
+        assert mqlearn("run", *SMALL).code == 0
+        verb = ["upload", str(next((outputs / "runs").glob("*/*")))]
+    done = mqlearn(*verb, "tracking=none")
+    assert "Traceback" not in done.err and "database address" not in done.err
+    if verb[0] == "status":
+        assert done.code == 0 and "no sweep has been planned here" in done.out
+    else:
+        assert done.code == 2
+        assert ("tracking='none': names no store" in done.err) == (verb[0] in ("ui", "upload", "rerun"))

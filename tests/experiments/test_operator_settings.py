@@ -66,6 +66,15 @@ def test_a_run_says_what_its_errors_are_from_and_what_speaks_against_it(mqlearn)
     assert "fixed point" not in mqlearn("run", *SMALL).out
 
 
+def stays(name: str) -> float:
+    """min P(x | x, u) over the pairs of a lake that are not terminal, by a loop over outcomes."""
+    mdp = mq.frozen_lake(name, discount=0.9)
+    return min(
+        sum(p for p, y in zip(mdp.probabilities[x, u], mdp.successors[x, u], strict=True) if y == x)
+        for x, u in mdp.pairs
+    )
+
+
 def test_truth_shows_the_fixed_point_its_residual_and_the_map_to_the_optimum(mqlearn):
     facts = json.loads(mqlearn("truth", "--json", "operator=relaxed", "operator.w=0.8").out)
     assert facts["operator"] == "relaxed w=0.8" and facts["operator_fixed_point"] == "w Q* + (1 - w) V*"
@@ -74,6 +83,8 @@ def test_truth_shows_the_fixed_point_its_residual_and_the_map_to_the_optimum(mql
     lake = mq.optimal(mq.frozen_lake("4x4", discount=0.9))
     gap = (lake.v[:, None] - lake.q)[mq.frozen_lake("4x4", discount=0.9).counted].max()
     assert facts["operator_distance_to_q_star"] == pytest.approx(0.2 * gap)
+    assert facts["operator_largest_w"] == pytest.approx(1 / (1 - 0.9 * stays("4x4")), abs=1e-12)
+    assert "error of Q* recovered from the fixed point" in mqlearn("truth", "operator=relaxed").out
     robust = mqlearn("truth", "operator=robust")
     assert "none: Q* does not follow from it" in robust.out and "discount 0.81" in robust.err
     assert "operator" not in mqlearn("truth", "--json").out

@@ -392,7 +392,7 @@ def test_repetitions_are_refused(place):
 
 def test_a_launcher_without_its_extra_names_the_extra(monkeypatch):
     monkeypatch.setattr(command, "_installed", lambda module: False)
-    with pytest.raises(SettingError, match=r"needs the extra slurm: pip install 'mqlearn\[slurm\]'"):
+    with pytest.raises(SettingError, match=r"needs the extra slurm: pip install '\.\[slurm\]' in the clone"):
         command.run([], ["hydra/launcher=submitit_slurm"], None, preview=False, existing="skip")
 
 
@@ -468,6 +468,10 @@ def test_status_tells_what_has_become_of_each_cell(place):
     curves = Path(gone["folder"]) / "curves.npz"
     curves.write_bytes(curves.read_bytes()[:-100])
     assert "1 done, 0 running, 2 failed, 0 killed, 0 missing, 1 damaged" in place.here("status", code=1)
+    unasked = place.here("status", "tracking=none", code=1)
+    assert "1 done, 0 running, 2 failed, 0 killed, 0 missing, 1 damaged, 0 diverged, 0 not uploaded" in unasked
+    unknown = place.here("status", "tracking=none", "experiment.name=other", code=2)
+    assert "no sweep has planned it; planned: default" in unknown
     misspelt = place.here("status", "experiment.name=defualt", code=2)
     assert "experiment.name='defualt'" in misspelt and "(did you mean 'default'?)" in misspelt
 

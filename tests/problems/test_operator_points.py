@@ -139,6 +139,15 @@ def test_truncated_is_the_optimum_if_and_only_if_no_value_is_clipped(seed):
     assert point.distance > 1e-3 and point.mapped is None and short.warnings(Facts(mdp))
 
 
+def test_a_state_that_nothing_leads_to_may_have_any_value():
+    """0 -> 1 pays 10, 1 -> 1 pays 1: at discount 0.5 V* is 11 and 2, and only 2 is the value of a successor."""
+    once = mq.from_arrays(np.array([[[0.0, 1.0]], [[0.0, 1.0]]]), np.array([[10.0], [1.0]]), discount=0.5)
+    facts, between, short = Facts(once), mq.Truncated(2.5), mq.Truncated(1.5)
+    assert mq.optimal(once).v == pytest.approx([11, 2]) and facts.largest_value == pytest.approx(2)
+    assert solved(once, between).distance < 1e-12 and not between.warnings(facts)
+    assert solved(once, short).distance > 0.2 and "1.5 is below 2, the largest" in short.warnings(facts)[0]
+
+
 def test_the_default_bound_is_that_of_the_largest_reward():
     """1/(1 - discount) would be too small: rewards are not within [-1, 1]."""
     six = mq.six_state(discount=0.8)

@@ -54,6 +54,10 @@ class Operator:
         """What a user should know of it on a problem."""
         return []
 
+    def limits(self, facts: Any) -> dict[str, float]:
+        """What a problem says of its parameters, by name, for `mqlearn truth`."""
+        return {}
+
     def contraction(self, facts: Any) -> float | None:
         """A Lipschitz constant below 1 in the sup norm; None where none is proven."""
         return facts.discount

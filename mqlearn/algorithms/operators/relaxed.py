@@ -33,6 +33,9 @@ class Relaxed(Operator):
         """w*, up to which it is known to contract."""
         return 1 / (1 - facts.discount * facts.stay)
 
+    def limits(self, facts):
+        return {"largest_w": self.largest_w(facts)}
+
     def contraction(self, facts):
         return 1 - self.w + self.w * facts.discount if self.w <= self.largest_w(facts) else None
 

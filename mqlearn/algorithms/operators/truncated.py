@@ -13,8 +13,9 @@ from mqlearn.checks import within
 class Truncated(Operator):
     """V clipped to [-bound, bound]:  r + g clip(max_v Q(y, v)).
 
-    Fixed point Q* if and only if bound >= max |V*|. The default, R/(1-g) with R the largest |r|, always suffices; 1/(1
-    - g) does so for |r| <= 1 only.
+    Fixed point Q* if bound >= max |V*| over the states that can be reached in one step, since only the values of
+    successors are clipped. The default, R/(1-g) with R the largest |r|, always suffices; 1/(1 - g) does so for
+    |r| <= 1 only.
 
     bound: above 0, None for the default. Raises SettingError.
     """
@@ -22,7 +23,7 @@ class Truncated(Operator):
     bound: float | None = None
     functional: ClassVar[str] = "clipped"
     with_features: ClassVar[bool] = True
-    fixed_point: ClassVar[str] = "Q* if bound >= max |V*|"
+    fixed_point: ClassVar[str] = "Q* if no V* of a successor is clipped"
 
     def __post_init__(self) -> None:
         if self.bound is not None:
@@ -38,14 +39,15 @@ class Truncated(Operator):
         return self if self.bound is not None else replace(self, bound=own or 1.0)
 
     def suffices(self, facts: Any) -> bool:
-        """Whether no value of the optimum is clipped, up to rounding."""
+        """Whether no V* of a state that can be reached in one step is clipped, up to rounding."""
         return self.parameter >= facts.largest_value * (1 - 1e-12)
 
     def warnings(self, facts):
         if self.suffices(facts):
             return []
-        short = f"operator.bound={self.parameter:g} is below max |V*| = {facts.largest_value:.6g}"
-        return [f"{short}: the fixed point is not Q*, and greedy actions may not be optimal"]
+        largest = f"{facts.largest_value:.6g}, the largest |V*| that can be reached in one step"
+        short = f"operator.bound={self.parameter:g} is below {largest}"
+        return [f"{short}: the fixed point may not be Q*, and its greedy actions may not be optimal"]
 
     def to_optimum(self, q, v, mean, discount):
         return q if np.abs(v).max(initial=0.0) <= self.parameter * (1 + 1e-12) else None

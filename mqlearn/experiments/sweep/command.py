@@ -54,7 +54,7 @@ def run(
     for setting in ("hydra/launcher", "hydra/sweeper"):
         extra, module = _EXTRAS.get(chosen.get(setting, ""), ("", ""))
         if extra and not _installed(module):
-            expected = f"needs the extra {extra}: pip install 'mqlearn[{extra}]'"
+            expected = f"needs the extra {extra}: pip install '.[{extra}]' in the clone"
             raise SettingError(setting, chosen[setting], expected)
     if chosen.get("hydra.launcher.n_jobs") == "0":
         raise SettingError("hydra.launcher.n_jobs", 0, "must be a number of jobs at once; -1 is one a core")
@@ -62,7 +62,8 @@ def run(
         tuned = tuning.settings_of(overrides, config_dir)
         if tuned is not None:
             if not _installed(_EXTRAS["optuna"][1]):
-                raise SettingError("experiment", "tuning", "needs the extra optuna: pip install 'mqlearn[optuna]'")
+                expected = "needs the extra optuna: pip install '.[optuna]' in the clone"
+                raise SettingError("experiment", "tuning", expected)
             return tuning.run(tuned, overrides, config_dir)
     if chosen.get("hydra/sweeper") == "optuna":
         expected = "searches for the least of a metric, which experiment=tuning names (tuning.metric, tuning.spaces)"
