@@ -39,6 +39,9 @@ LONG = {
     "mqlearn claims smoke=true": "half a minute; in tests/analysis/test_claims.py",
     "mqlearn claims momentum_vs_speedy_q": "a minute; likewise",
     "mqlearn claims momentum_vs_speedy_q smoke=true": "likewise",
+    "mqlearn bench classic --config-dir my_conf plugins=[heavy_ball] algorithm=heavy_ball": "a minute; in small in "
+    "tests/experiments/test_suite.py",
+    "mqlearn bench paper algorithm=root_sa,speedy_q": "minutes; likewise",
     "mqlearn run -m experiment=fair_tuning": "30 cells; in small in the fixture `finished`",
     "mqlearn figure figure1 --check": "compares whole runs; in tests/test_end_to_end.py",
     "mqlearn figure figure2": "minutes, and a model of 16384 states",
@@ -150,7 +153,7 @@ def check_script(line: str) -> None:
     assert os.access(ROOT / program, os.X_OK) or (program.endswith(".py") and (ROOT / program).is_file()), line
     figures = [path.stem for path in (CONF / "experiment").glob("figure?.yaml")]
     if program == "scripts/reproduce" and arguments:
-        assert arguments[0] in ("claims", "all", *figures), line
+        assert arguments[0] in ("bench", "claims", "all", *figures), line
         assert set(arguments[1:]) <= {"--check"}, line
     if program == "scripts/test" and arguments:
         assert (ROOT / arguments[0]).exists(), line
