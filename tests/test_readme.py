@@ -131,7 +131,14 @@ def made_small(line: str, outputs: Path) -> list[str]:
     return [verb, *rest]
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if commands(page)])
+SESSIONS = [  # those of half a minute among the integration tests
+    pytest.param(page, marks=pytest.mark.integration if page in ("README.md", "mqlearn/analysis/README.md") else ())
+    for page in PAGES
+    if commands(page)
+]
+
+
+@pytest.mark.parametrize("page", SESSIONS)
 def test_commands_run_one_after_the_other(page, finished, work, outputs, capsys):
     shutil.copytree(finished, outputs)
     of_the_user(page)
