@@ -36,6 +36,8 @@ if TYPE_CHECKING:
         Zap,
         averaged,
         minibatch,
+        solve,
+        times,
     )
     from mqlearn.algorithms.operators import (
         Advantage,
@@ -56,7 +58,6 @@ if TYPE_CHECKING:
     from mqlearn.learning.metrics import Evaluation
     from mqlearn.learning.recorded import Recorded
     from mqlearn.learning.sampling import IID, Markovian, Replay, Synchronous
-    from mqlearn.linear_solves import solve, times
     from mqlearn.problems.arrays import from_arrays
     from mqlearn.problems.classic import (
         azar_linear,
@@ -198,7 +199,7 @@ _PLACES = {
         "algorithms": (
             "PID Adam AMSGrad AveragingQ DoubleQ Halpern HalpernDirect MomentumQ MomentumQLinear MoVI NeSA "
             "Nesterov Periodic Phased PolSA QLearning Residual RootSA Rule SpeedyQ Stateful VarianceReduced Zap "
-            "averaged minibatch"
+            "averaged minibatch solve times"
         ),
         "algorithms.operators": "Advantage Bellman Mellowmax Relative Relaxed Robust Soft Truncated",
         "algorithms.step_sizes": "Constant Harmonic InverseSqrt Matched Polynomial RescaledLinear",
@@ -210,7 +211,6 @@ _PLACES = {
         "learning.metrics": "Evaluation",
         "learning.recorded": "Recorded",
         "learning.sampling": "IID Markovian Replay Synchronous",
-        "linear_solves": "solve times",
         "problems.arrays": "from_arrays",
         "problems.classic": (
             "azar_linear chain_walk chain_walk_walls combination_lock deep_sea forest gambler garnet garnet_fixed "

@@ -23,6 +23,7 @@ from mqlearn.algorithms.speedy_q import SpeedyQ
 from mqlearn.algorithms.stateful import Stateful
 from mqlearn.algorithms.variance_reduced import VarianceReduced
 from mqlearn.algorithms.zap import Zap
+from mqlearn.linear_solves import solve, times
 
 __all__ = [
     "PID",
@@ -51,4 +52,6 @@ __all__ = [
     "averaged",
     "check_rule",
     "minibatch",
+    "solve",
+    "times",
 ]

@@ -8,7 +8,6 @@ from mqlearn.cli.arguments import CONFIG_DIR, parse
 from mqlearn.errors import SettingError
 from mqlearn.experiments.settings import compose
 from mqlearn.experiments.settings.cell import build, build_environment
-from mqlearn.learning.operators import on_problem
 from mqlearn.problems.mdp import FiniteMDP
 from mqlearn.problems.prospects import report
 
@@ -33,7 +32,7 @@ def truth(arguments: Sequence[str]) -> int:
         raise SettingError("env", mdp.name, reason)
     cell = build(settings)
     facts, warnings = report(cell.mdp)
-    operator = on_problem(cell.run_arguments["operator"], cell.mdp, cell.run_arguments["features"])
+    operator = cell.operator
     facts |= operator.report()
     warnings += operator.warnings()
     if "--json" in options.given:

@@ -236,12 +236,10 @@ def prospects(cell: Cell) -> dict[str, Any]:
 def foreseen(cell: Cell) -> list[str]:
     """Warnings that are known before a cell runs; those of the learning loop come again with its result."""
     from mqlearn.learning import advice
-    from mqlearn.learning.operators import on_problem
 
     arguments = cell.run_arguments
     rule = arguments["rule"].with_step_size(arguments["step_size"])
-    operator = on_problem(arguments["operator"], cell.mdp, arguments["features"])
-    warned = advice.foreseen(cell.mdp, rule, arguments["sampling"], arguments["iterations"], operator)
+    warned = advice.foreseen(cell.mdp, rule, arguments["sampling"], arguments["iterations"], cell.operator)
     tracking = cell.settings["tracking"]
     if tracking["name"] == "none":
         plain = {"uri": None, "per_seed": False}

@@ -6,8 +6,6 @@ import shutil
 import sys
 import time
 
-from mqlearn import jit
-
 _QUIET = 2.0  # seconds: shorter runs say nothing
 _LIVE = 0.2  # between refreshes of a terminal's line
 _PLAIN = 10.0  # between lines in a log
@@ -43,7 +41,9 @@ class Progress:
 
     def __enter__(self) -> "Progress":
         if self.live:
-            self.told.enter_context(jit.telling(self.compiling))
+            from mqlearn.learning.kernels import telling
+
+            self.told.enter_context(telling(self.compiling))
         return self
 
     def __exit__(self, *_: object) -> None:

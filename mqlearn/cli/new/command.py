@@ -52,7 +52,9 @@ def new(arguments: Sequence[str]) -> int:
         raise SettingError("name", " ".join(words[1:]), f"must be one name, as in mqlearn new {kind} my_{kind}")
     if kind == TUTORIAL:
         name = _checked(words[1] if len(words) > 1 else TUTORIAL, "")
-        files = {Path(f"{name}.ipynb"): notebook((TEMPLATES / TUTORIAL / "tutorial.py").read_text(encoding="utf-8"))}
+        files = {
+            Path(f"{name}.ipynb"): notebook((TEMPLATES / TUTORIAL / "tutorial.py.txt").read_text(encoding="utf-8"))
+        }
         command = f"jupyter execute {name}.ipynb"
     else:
         if len(words) < 2:
@@ -79,17 +81,17 @@ def written(kind: str, name: str) -> dict[Path, str]:
     """The files of a kind under a name, by their paths below the current folder."""
     folder, placeholder = TEMPLATES / kind, f"my_{kind}"
     return {
-        Path(_renamed(str(file.relative_to(folder)), placeholder, name)): _renamed(
+        Path(_renamed(str(file.relative_to(folder)).removesuffix(".txt"), placeholder, name)): _renamed(
             file.read_text(encoding="utf-8"), placeholder, name
         )
         for file in sorted(folder.rglob("*"))
-        if file.suffix in (".py", ".yaml")
+        if file.suffix in (".txt", ".yaml")
     }
 
 
 def _words(kind: str) -> set[str]:
     """The names that the code of an example uses: one more of them would hide another."""
-    texts = [file.read_text(encoding="utf-8") for file in (TEMPLATES / kind).glob("*.py")]
+    texts = [file.read_text(encoding="utf-8") for file in (TEMPLATES / kind).glob("*.py.txt")]
     tokens = [token for text in texts for token in tokenize.generate_tokens(io.StringIO(text).readline)]
     return {token.string for token in tokens if token.type == tokenize.NAME}
 

@@ -43,6 +43,13 @@ class Cell:
         return identity.samples_key(self.settings, self.mdp)
 
     @property
+    def operator(self) -> Any:
+        """The operator in use, on the model of this cell: with its fixed point."""
+        from mqlearn.learning.operators import on_problem
+
+        return on_problem(self.run_arguments["operator"], self.mdp, self.run_arguments["features"])
+
+    @property
     def made_of(self) -> dict[str, Any]:
         """What its settings do not say, for its record: digests of the model and of the user's modules in use."""
         modules = user_modules.load(self.settings["plugins"])

@@ -17,6 +17,7 @@ A *lane* is one seed of a run. The numbers of a lane depend on no other lane. Al
 an edit of any of them compiles all anew.
 """
 
+from mqlearn.jit import telling as telling  # of what is being compiled
 from mqlearn.learning.kernels.asynchronous import (
     Rounds,
     Tables,
