@@ -58,6 +58,8 @@ def test_the_tests_that_are_written_pass_and_can_fail(mqlearn, work):
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=work)
     assert re.search(r"^1 failed, 1\d passed in", done.stdout, re.MULTILINE), done.stdout + done.stderr
     assert "FAILED test_broken.py::test_the_optimum_is_that_of_the_equations" in done.stdout
+    rules = ["--isolated", "--select", "E,F,B,W", "--line-length", "120"]
+    subprocess.run([sys.executable, "-m", "ruff", "check", "-q", *rules, "."], check=True, cwd=work)
 
 
 @pytest.mark.parametrize(
