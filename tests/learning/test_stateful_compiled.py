@@ -1,5 +1,6 @@
 """The compiled form of rules with state of their own: the numbers of the plain one, and when it is compiled anew."""
 
+import os
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -112,7 +113,8 @@ def test_a_second_process_compiles_nothing_and_an_edit_compiles_anew(tmp_path: P
     def told(share: str, argument: str = "") -> list[str]:
         (tmp_path / "mine.py").write_text(RULE.format(share=share))
         command = [sys.executable, "-B", "-c", TOLD.format(argument=argument)]
-        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300)
+        found = os.environ | {"PYTHONPATH": str(tmp_path)}  # the current folder is none, where the environment says so
+        done = subprocess.run(command, env=found, capture_output=True, text=True, timeout=300)
         assert done.returncode == 0, done.stderr
         return done.stdout.split()
 
