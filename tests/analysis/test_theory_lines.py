@@ -57,6 +57,12 @@ def drawn(work):
     return draw
 
 
+def drawn_with(figure, values):
+    """The lines of a figure through these values."""
+    lines = [line for axes in figure.axes for line in axes.get_lines()]
+    return [line for line in lines if np.array_equal(np.asarray(line.get_ydata(), float), values, equal_nan=True)]
+
+
 def test_lines_have_the_numbers_of_theory_at_the_checkpoints(drawn):
     figure, data, said = drawn()
     mdp = mq.garnet_fixed(8, 2, 3, discount=0.9)
@@ -73,8 +79,15 @@ def test_lines_have_the_numbers_of_theory_at_the_checkpoints(drawn):
     assert "garnet | slow | line predicted" not in data and "garnet | slow | line floor" in data
     assert "critical constant" in said and "approximate, as optimal actions tie in 1 of the states" in said
     assert "Vacuous" in said and "slow: nothing is predicted; is at or below the critical constant" in said
-    styles = {line.get_linestyle() for axes in figure.axes for line in axes.get_lines()}
-    assert len(styles) >= 3
+    solid, dotted, dashed, dash_dotted = None, [1, 1.4], [5, 2.5], [7, 2, 1, 2]  # what the caption calls so
+    for name, pattern in (
+        ("garnet | SpeedyQ | line floor", solid),
+        ("garnet | SpeedyQ | line predicted", dotted),
+        ("lake | SpeedyQ | line predicted, approximate", dashed),
+        ("garnet | SpeedyQ | line SpeedyQ", dash_dotted),
+    ):
+        drawn_as = [vars(line)["_unscaled_dash_pattern"][1] for line in drawn_with(figure, data[name])]
+        assert drawn_as and all(one == pattern or list(one) == pattern for one in drawn_as), name
 
 
 def test_the_euclidean_norm_starts_with_the_exact_moments(drawn):
