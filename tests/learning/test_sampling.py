@@ -373,7 +373,7 @@ def test_without_warm_up_the_first_draw_is_the_first_transition():
         (lambda: Markovian(epsilon=math.nan), "epsilon"),
         (lambda: Markovian(epsilon=(0.1, 0.5, 100)), "epsilon"),
         (lambda: Markovian(epsilon=(0.5, 0.1, 0)), "epsilon"),
-        (lambda: Markovian(epsilon=(0.5, 0.1)), "epsilon"),  # pyright: ignore
+        (lambda: Markovian(epsilon=(0.5, 0.1)), "epsilon"),  # pyright: ignore  # wrong on purpose
         (lambda: IID(behaviour="epsilon_greedy"), "behaviour"),
     ],
 )

@@ -109,13 +109,9 @@ def _build(text: str, *, recorded: bool) -> Cell:
     settings = identity.complete(json.loads(text))
     for plan in ("figure", "tuning"):  # of an experiment, not settings of its cells
         settings.pop(plan, None)
-    from mqlearn.algorithms import Stateful
-    from mqlearn.learning.learners import with_state
-    from mqlearn.learning.operators import on_problem
     from mqlearn.learning.sampling import Synchronous
-    from mqlearn.learning.setup import check_together, resolve_reward
+    from mqlearn.learning.setup import resolve_reward
     from mqlearn.learning.stateful.check import check as check_rule
-    from mqlearn.learning.stateful.check import check_on, check_operator
 
     for group in _GROUPS:  # a label that is not given
         node = settings.get(group)
@@ -165,13 +161,7 @@ def _build(text: str, *, recorded: bool) -> Cell:
     if layout is not None and "map" in settings["env"]:
         settings["env"]["map"] = list(layout)  # a file is not needed again
     settings["reward"] = resolve_reward(settings["reward"], isinstance(sampling, Synchronous))
-    sizes = settings["iterations"], settings["n_seeds"]
-    check_together(mdp, sampling, features, settings["reward"], metrics, *sizes)  # type: ignore  # there are no errors
-    used = on_problem(operator, mdp, features)  # type: ignore
-    own = with_state(rule, features, linear)  # type: ignore
-    check_on(mdp, own, sampling, features, linear, settings["n_seeds"])  # type: ignore
-    own = own.with_step_size(step_size)  # type: ignore
-    check_operator(own.at(discount) if isinstance(own, Stateful) else own, sampling, features, used.operator)  # type: ignore
+    _check_together(settings, mdp, rule, operator, step_size, sampling, features, linear, metrics)
     initial = {name: tuple(value) if isinstance(value := settings[name], list) else value for name in ("q0", "theta0")}
     arguments = {
         "rule": rule,
@@ -186,6 +176,35 @@ def _build(text: str, *, recorded: bool) -> Cell:
         **{name: settings[name] for name in _PLAIN},
     }
     return Cell(settings, identity.digest(settings, mdp, plugins), _name(settings, plugins), mdp, arguments)
+
+
+def _check_together(
+    settings: dict[str, Any],
+    mdp: Any,
+    rule: Any,
+    operator: Any,
+    step_size: Any,
+    sampling: Any,
+    features: Any,
+    linear: Any,
+    metrics: Any,
+) -> None:
+    """Raise SettingError where objects that are each admissible do not go together."""
+    from mqlearn.algorithms import Stateful
+    from mqlearn.learning.learners import with_state
+    from mqlearn.learning.operators import on_problem
+    from mqlearn.learning.setup import check_together
+    from mqlearn.learning.stateful.check import check_on, check_operator
+
+    sizes = settings["iterations"], settings["n_seeds"]
+    check_together(mdp, sampling, features, settings["reward"], metrics, *sizes)
+    used = on_problem(operator, mdp, features)
+    own = with_state(rule, features, linear)
+    check_on(mdp, own, sampling, features, linear, settings["n_seeds"])
+    own = own.with_step_size(step_size)
+    check_operator(
+        own.at(settings["discount"]) if isinstance(own, Stateful) else own, sampling, features, used.operator
+    )
 
 
 def measured_by(cell: Cell) -> list[str]:
