@@ -161,7 +161,6 @@ def _build(text: str, *, recorded: bool) -> Cell:
     if layout is not None and "map" in settings["env"]:
         settings["env"]["map"] = list(layout)  # a file is not needed again
     settings["reward"] = resolve_reward(settings["reward"], isinstance(sampling, Synchronous))
-    _check_together(settings, mdp, rule, operator, step_size, sampling, features, linear, metrics)
     initial = {name: tuple(value) if isinstance(value := settings[name], list) else value for name in ("q0", "theta0")}
     arguments = {
         "rule": rule,
@@ -175,20 +174,11 @@ def _build(text: str, *, recorded: bool) -> Cell:
         **initial,
         **{name: settings[name] for name in _PLAIN},
     }
+    _refuse_combinations(settings, mdp, arguments)
     return Cell(settings, identity.digest(settings, mdp, plugins), _name(settings, plugins), mdp, arguments)
 
 
-def _check_together(
-    settings: dict[str, Any],
-    mdp: Any,
-    rule: Any,
-    operator: Any,
-    step_size: Any,
-    sampling: Any,
-    features: Any,
-    linear: Any,
-    metrics: Any,
-) -> None:
+def _refuse_combinations(settings: dict[str, Any], mdp: Any, arguments: dict[str, Any]) -> None:
     """Raise SettingError where objects that are each admissible do not go together."""
     from mqlearn.algorithms import Stateful
     from mqlearn.learning.learners import with_state
@@ -196,14 +186,15 @@ def _check_together(
     from mqlearn.learning.setup import check_together
     from mqlearn.learning.stateful.check import check_on, check_operator
 
-    sizes = settings["iterations"], settings["n_seeds"]
-    check_together(mdp, sampling, features, settings["reward"], metrics, *sizes)
-    used = on_problem(operator, mdp, features)
-    own = with_state(rule, features, linear)
-    check_on(mdp, own, sampling, features, linear, settings["n_seeds"])
-    own = own.with_step_size(step_size)
+    sampling, features, linear = (arguments[name] for name in ("sampling", "features", "linear"))
+    iterations, n_seeds = settings["iterations"], settings["n_seeds"]
+    check_together(mdp, sampling, features, settings["reward"], arguments["metrics"], iterations, n_seeds)
+    used = on_problem(arguments["operator"], mdp, features)
+    rule = with_state(arguments["rule"], features, linear)
+    check_on(mdp, rule, sampling, features, linear, n_seeds)
+    rule = rule.with_step_size(arguments["step_size"])
     check_operator(
-        own.at(settings["discount"]) if isinstance(own, Stateful) else own, sampling, features, used.operator
+        rule.at(settings["discount"]) if isinstance(rule, Stateful) else rule, sampling, features, used.operator
     )
 
 

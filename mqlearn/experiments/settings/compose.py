@@ -127,8 +127,8 @@ def plain(config: Any) -> dict[str, Any]:
         for key, value in content.items()
     }
     group, _, name = loader.TUNING.partition(".")
-    if isinstance(settings.get(group), dict):
-        settings[group].pop(name, None)
+    if isinstance(node := settings.get(group), dict):
+        node.pop(name, None)
     for group, choice in _choices(config).items():  # the yaml of a user's own choice may leave its name out
         node = settings.get(group)
         if isinstance(node, dict) and "_target_" in node and "name" not in node:
