@@ -12,7 +12,7 @@ from mqlearn.analysis.comparison.seed_values import Question
 
 
 def diverging(made, folder):
-    """Two entries of 20 seeds of one block: `lost` starts at 2 in seeds 3, 7 and 8, then is at 1.5, and is lost at 50."""
+    """Two entries of 20 seeds of one block: `lost` starts at 2 in seeds 3, 7 and 8, then is at 1.5, and lost at 50."""
     run = of(made, "small", env="frozen_lake_4x4", algorithm="nesa")
     k = run.curves["iteration"]
     kept = np.linspace(0.5, 0.6, 20)[:, None] * np.where(k == 0, 2.0, 1.0)  # starts at 1 to 1.2
