@@ -69,12 +69,13 @@ class Operator:
 
     def values(self, q: np.ndarray, admissible: np.ndarray) -> np.ndarray:
         """V (...) of the values q (..., A) of the admissible actions (..., A) bool."""
-        best = np.where(admissible, q, -np.inf).max(-1)
+        allowed = np.where(admissible, q, -np.inf)
+        best = allowed.max(-1)
         if self.functional == "max":
             return best
         if self.functional == "clipped":
             return np.clip(best, -self.parameter, self.parameter)
-        exps = np.where(admissible, np.exp(self.parameter * (np.where(admissible, q, -np.inf) - best[..., None])), 0.0)
+        exps = np.exp(self.parameter * (allowed - best[..., None]))
         n = admissible.sum(-1) if self.functional == "mellowmax" else 1
         return best + np.log(exps.sum(-1) / n) / self.parameter
 
