@@ -22,15 +22,14 @@ class Operator:
 
     functional: V of a state, "max", "clipped" (the max, within -parameter and parameter), "mellowmax" (log mean exp
     over the admissible actions, at the temperature 1/parameter) or "soft" (log sum exp).   scalar: what s is, "none",
-    "mean" (of Q over the learned pairs) or "least" (of V over the states).   terminals: whether terminal states, whose
-    V is 0, are among these states.   with_features: whether linear features have a fixed point of it to be measured
-    against.   exact: whether greedy actions of the fixed point are those of Q*.
+    "mean" (of Q over the learned pairs) or "least" (of V over the states).   counts_terminals: whether terminal states,
+    whose V is 0, are among these states.   with_features: whether linear features have a fixed point of it to be
+    measured against.
     """
 
     functional: ClassVar[str] = "max"
     scalar: ClassVar[str] = "none"
     with_features: ClassVar[bool] = False
-    exact: ClassVar[bool] = True
     fixed_point: ClassVar[str] = "Q*"  # in words
 
     @property
