@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mqlearn.algorithms.operators import Bellman, Operator, is_plain
+from mqlearn.algorithms.operators import Bellman, Operator, is_plain, name_of
 from mqlearn.errors import SettingError
 from mqlearn.problems.mdp import FiniteMDP
 from mqlearn.problems.operators import Facts, OperatorPoint, apply, fixed_point, values
@@ -34,7 +34,7 @@ class OnModel:
     @property
     def name(self) -> str:
         """The name of its config group."""
-        return type(self.operator).__name__.lower()
+        return name_of(self.operator)
 
     def fixed_point(self, mdp: FiniteMDP) -> np.ndarray:
         """(S, A): the fixed point, which errors are measured against; Q* of Bellman's."""
@@ -116,7 +116,7 @@ def on_problem(operator: Operator, mdp: Any, features: Any = None) -> OnModel:
     measured against: relative with terminal states, most with features, any other than Bellman's without a model."""
     if is_plain(operator):
         return BELLMAN
-    name = type(operator).__name__.lower()
+    name = name_of(operator)
     if not isinstance(mdp, FiniteMDP):
         raise SettingError("operator", name, f"needs an exact model, which {mdp.name} has not; use bellman")
     if features is not None and not operator.with_features:

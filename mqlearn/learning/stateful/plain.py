@@ -10,17 +10,14 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from mqlearn.algorithms.operators import Bellman, Operator, is_plain
+from mqlearn.algorithms.operators import BELLMAN, Operator, is_plain, name_of
 from mqlearn.algorithms.stateful import Stateful
 from mqlearn.errors import SettingError
-
-_BELLMAN = Bellman()
 
 
 def not_for(operator: Operator, reason: str) -> SettingError:
     """A rule that has no meaning with an operator."""
-    name = type(operator).__name__.lower()
-    return SettingError("operator", name, f"is not for this rule, which {reason}; use bellman")
+    return SettingError("operator", name_of(operator), f"is not for this rule, which {reason}; use bellman")
 
 
 class Pairs:
@@ -31,7 +28,7 @@ class Pairs:
     """
 
     def __init__(
-        self, offsets: np.ndarray, discount: float, features: Any = None, operator: Operator = _BELLMAN
+        self, offsets: np.ndarray, discount: float, features: Any = None, operator: Operator = BELLMAN
     ) -> None:
         self.offsets = np.asarray(offsets).astype(np.int64)
         self.discount = discount
