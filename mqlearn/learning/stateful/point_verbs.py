@@ -195,7 +195,6 @@ class PointVerbs(Verbs):
         name = f"moved_{later.code}_{q.code}"
         whole = ["for p in range(n):", f"    {later.at('p')} = {q.at('p')}"]
         if name not in self._plan():
-            self.rewritten(later)
             self.text.put(*whole)
             return
         entry = [f"    {later.at('np.uint64(j)')} = {q.at('np.uint64(j)')}"]

@@ -86,6 +86,3 @@ class Verbs:
         """s.uniform[number]."""
         self.coins.add(number)
         return Value(NUMBER, f"uniform_{number}")
-
-    def rewritten(self, base: Value) -> None:
-        """A whole table has been changed by a statement."""
