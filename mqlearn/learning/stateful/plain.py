@@ -5,12 +5,13 @@ from the first.
 """
 
 from collections.abc import Iterator, Mapping
+from functools import cached_property
 from types import SimpleNamespace
 from typing import Any, NoReturn
 
 import numpy as np
 
-from mqlearn.algorithms.operators import BELLMAN, Operator, is_plain, name_of
+from mqlearn.algorithms.operators import BELLMAN, Numbers, Operator, is_plain, name_of
 from mqlearn.algorithms.stateful import Stateful
 from mqlearn.errors import SettingError
 
@@ -33,14 +34,22 @@ class Pairs:
         self.offsets = np.asarray(offsets).astype(np.int64)
         self.discount = discount
         self.operator = operator
-        self.numbers = operator.numbers(discount)
-        self.states = np.repeat(np.arange(len(self.offsets) - 1), np.diff(self.offsets))
         if isinstance(features, np.ndarray):
             entries = [(np.flatnonzero(row), row[np.flatnonzero(row)]) for row in features]
         else:
             entries = [] if features is None else list(zip(*features, strict=True))
         self._entries = [list(zip(j.tolist(), x.tolist(), strict=True)) for j, x in entries]
         self.tabular = features is None
+
+    @cached_property
+    def numbers(self) -> Numbers:
+        """The five numbers of the operator."""
+        return self.operator.numbers(self.discount)
+
+    @cached_property
+    def states(self) -> np.ndarray:
+        """The state of each pair."""
+        return np.repeat(np.arange(len(self.offsets) - 1), np.diff(self.offsets))
 
     def entries(self, pair: int) -> list[tuple[int, float]]:
         """The features of a pair: columns and values; of a table, its own entry."""
