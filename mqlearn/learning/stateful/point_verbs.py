@@ -17,7 +17,6 @@ class PointVerbs(Verbs):
     def __init__(self, batch: int, linear: bool, operator: Operator = BELLMAN) -> None:
         super().__init__(batch, operator)
         self.linear = linear
-        self._planned: list[str] | None = None
 
     def _estimate(self, q: Value, pair: str, depth: str = "") -> tuple[list[str], str]:
         """Lines, and then the code of Q(pair)."""
@@ -215,6 +214,6 @@ class PointVerbs(Verbs):
 
     def _plan(self) -> list[str]:
         """The lists of `follow` statements that copy entries one by one: where nothing else touches either table."""
-        if self._planned is None:
-            self._planned = self.followed = single_followers(self.text)
-        return self._planned
+        if self.followed is None:
+            self.followed = single_followers(self.text)
+        return self.followed

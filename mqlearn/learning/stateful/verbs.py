@@ -27,7 +27,7 @@ class Verbs:
         self.averaged = False  # whether what verbs write is noted in `sums`, see `PointVerbs`
         self.uses: set[str] = set()  # of again, uniform
         self.coins: set[int] = set()  # the uniforms that are read by their numbers
-        self.followed: list[str] = []  # names of the lists of entries that `follow` has yet to copy
+        self.followed: list[str] | None = None  # the lists of entries that `follow` has yet to copy, once one is noted
 
     def statement(self, node: ast.stmt, who: tuple[str, bool], arguments: list[Value], named: dict[str, Value]) -> None:
         name, again = who
