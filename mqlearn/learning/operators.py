@@ -63,17 +63,13 @@ class OnModel:
         """What `mqlearn truth` says of the fixed point, values at the start being means; nothing for Bellman's."""
         if self.plain:
             return {}
-        point = self._point
-        v = values(self._model, self.operator, point.q)
+        v = values(self._model, self.operator, self._point.q)
+        said = self.facts()["operator"]
         settings = [f"{field.name}={getattr(self.operator, field.name)}" for field in fields(self.operator)]
         limits = self.operator.limits(Facts(self._model))
         return {
-            "operator": " ".join([self.name, *settings]),
-            "operator_fixed_point": self.operator.fixed_point,
-            "operator_residual": point.residual,
-            "operator_certified_error": point.error_bound,
-            "operator_distance_to_q_star": point.distance,
-            "operator_map_to_q_star": point.mapped,
+            "operator": " ".join([said.pop("name"), *settings]),
+            **{f"operator_{name}": value for name, value in said.items()},
             "operator_start_value": float(self._model.start @ v),
             **{f"operator_{name}": limit for name, limit in limits.items()},
         }
