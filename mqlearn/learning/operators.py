@@ -109,7 +109,8 @@ BELLMAN = OnModel(Bellman())
 
 def on_problem(operator: Operator, mdp: Any, features: Any = None) -> OnModel:
     """The operator on the problem of a run. Raises SettingError where it has no fixed point that errors could be
-    measured against: relative with terminal states, most with features, any other than Bellman's without a model."""
+    measured against: relative with terminal states, most with features, any other than Bellman's without a model; and
+    with features where it has s or Q(x, u), which what learns by features leaves out."""
     if is_plain(operator):
         return BELLMAN
     name = name_of(operator)
@@ -120,4 +121,7 @@ def on_problem(operator: Operator, mdp: Any, features: Any = None) -> OnModel:
             "has no certified fixed point with features; use bellman, relaxed, truncated, mellowmax, soft, or tables"
         )
         raise SettingError("operator", name, expected)
-    return OnModel(operator.on(Facts(mdp)), mdp)
+    ready = operator.on(Facts(mdp))
+    if features is not None and (ready.scalar != "none" or ready.numbers(mdp.discount).own != 0):
+        raise SettingError("operator", name, "has s or Q(x, u) in its target, which is possible with tables only")
+    return OnModel(ready, mdp)

@@ -24,7 +24,7 @@ class Operator:
     over the admissible actions, at the temperature 1/parameter) or "soft" (log sum exp).   scalar: what s is, "none",
     "mean" (of Q over the learned pairs) or "least" (of V over the states).   counts_terminals: whether terminal states,
     whose V is 0, are among these states.   with_features: whether linear features have a fixed point of it to be
-    measured against.
+    measured against; only without s and Q(x, u).
     """
 
     functional: ClassVar[str] = "max"
