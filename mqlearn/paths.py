@@ -7,6 +7,12 @@ PACKAGE = Path(__file__).resolve().parent
 CONF = PACKAGE / "conf" if (PACKAGE / "conf").is_dir() else PACKAGE.parent / "conf"
 
 
+def config_groups() -> list[str]:
+    """The groups of settings: folders of conf/, but for what other verbs read than run."""
+    others = ("claim", "hydra", "suite")
+    return sorted(path.name for path in CONF.iterdir() if path.is_dir() and path.name not in others)
+
+
 def expanded(name: str | Path) -> Path:
     """The path with ~ for the home folder; as written, where there is no such user."""
     try:

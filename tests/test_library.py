@@ -83,7 +83,7 @@ def test_finished_runs_are_loaded_by_experiment_or_folder(made):
     with pytest.raises(SettingError, match="no such folder"):
         mq.load("./nowhere")
     with pytest.raises(SettingError, match="must be an experiment's name"):
-        mq.load(3)  # pyright: ignore[reportArgumentType]
+        mq.load(3)  # pyright: ignore[reportArgumentType]  # wrong on purpose
 
 
 @pytest.mark.parametrize("question", [{}, {"at": 10}, {"summary": "area"}, {"against": "q_learning"}])
@@ -105,7 +105,7 @@ def test_a_progress_bar_reaches_the_end_and_changes_nothing(result, capsys):
     mq.run(LAKE, mq.QLearning(), iterations=60, n_seeds=3, progress=False)
     assert not capsys.readouterr().err
     with pytest.raises(SettingError, match=r"progress='yes': must be True, or a function"):
-        mq.run(LAKE, mq.QLearning(), iterations=60, progress="yes")  # pyright: ignore[reportArgumentType]
+        mq.run(LAKE, mq.QLearning(), iterations=60, progress="yes")  # pyright: ignore[reportArgumentType]  # wrong on purpose
 
 
 @pytest.mark.parametrize("kind", [mq.Markovian, mq.Replay, mq.IID])
@@ -116,4 +116,4 @@ def test_every_parameter_of_a_sampling_mode_is_explained(kind):
 
 def test_what_the_library_lacks_is_an_attribute_error():
     with pytest.raises(AttributeError, match="no attribute 'bensch'"):
-        mq.bensch  # noqa: B018
+        mq.bensch  # noqa: B018  # wrong on purpose

@@ -61,9 +61,9 @@ def test_public_names_are_those_of_their_modules_and_can_be_pickled():
         found = getattr(mq, name)
         assert pickle.loads(pickle.dumps(found)) is found
     with pytest.raises(AttributeError, match="'mqlearn' has no attribute 'nothing'"):
-        mq.nothing  # type: ignore[attr-defined]  # noqa: B018
+        mq.nothing  # type: ignore[attr-defined]  # noqa: B018  # wrong on purpose
     with pytest.raises(ImportError, match="cannot import name 'nothing'"):
-        from mqlearn import nothing  # type: ignore[attr-defined]  # noqa: F401
+        from mqlearn import nothing  # type: ignore[attr-defined]  # noqa: F401  # wrong on purpose
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["run", "--help"]])

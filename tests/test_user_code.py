@@ -102,6 +102,6 @@ def test_in_an_environment_that_gymnasium_makes():
 
 
 def test_a_fault_of_ours_or_of_a_library_keeps_its_traceback():
-    rule = mq.QLearning().with_step_size(None)  # pyright: ignore[reportArgumentType]
+    rule = mq.QLearning().with_step_size(None)  # pyright: ignore[reportArgumentType]  # wrong on purpose
     with pytest.raises(TypeError, match="not callable"):
         rule.weights(0, 3)

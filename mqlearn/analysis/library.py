@@ -37,9 +37,9 @@ class LoadedRun(runs.Run):
         """
         from mqlearn.analysis import axis as axes
         from mqlearn.analysis.figures import quick
-        from mqlearn.experiments.settings.recipes import operator_text
+        from mqlearn.experiments.settings.recipes import operator_name
 
-        operator = operator_text(self.settings).partition(" ")[0]
+        operator = operator_name(self.settings)
         choice("axis", axis, axes.KINDS)
         return quick.plot({axis: axes.positions(self, axis)}, self._metrics, metric, axis, self.name, operator)
 

@@ -1,15 +1,17 @@
 """The arguments of a verb: flags, a folder of configurations, and overrides for Hydra."""
 
 import re
-from collections.abc import Sequence
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from mqlearn import files
 from mqlearn.checks import choice, switch
 from mqlearn.errors import SettingError, nearest
-from mqlearn.files import target as writable
 
 CONFIG_DIR = ("--config-dir", "-cd")
+STANDARD_OUTPUT = Path("-")  # as the name of a file
 # What Hydra has for programs with several configurations.
 _HYDRAS = {
     **dict.fromkeys(
@@ -63,7 +65,7 @@ def parse(
             value = value or next(rest, "")
             if not value or value.startswith("--") or "=" in value:
                 raise SettingError(name, value, f"must be followed by the name of a file, as in {name} FILE")
-            options.files[name] = writable(name, value) if name in written and value != "-" else Path(value)
+            options.files[name] = _file(name, value) if name in written else Path(value)
         elif name in words:
             options.words[name] = value or next(rest, "")
         elif argument in flags:
@@ -81,6 +83,27 @@ def parse(
             text = argument.removeprefix("+") if argument.startswith("+experiment=") else argument
             options.overrides.append(_NESTED.sub("step_size@step_size.base=", text))
     return options
+
+
+def _file(flag: str, name: str) -> Path:
+    return STANDARD_OUTPUT if name == str(STANDARD_OUTPUT) else files.target(flag, name)
+
+
+def deliver(wanted: Mapping[str, Path], made: Mapping[str, Callable[[], str | Iterable[bytes]]]) -> bool:
+    """Write what flags asked for, by flag its file, and what makes its content; - is the standard output.
+
+    Returns whether that is free for people. Raises SettingError for a file that cannot be written.
+    """
+    for flag, path in wanted.items():
+        content = made[flag]()
+        if path != STANDARD_OUTPUT:
+            files.deliver(flag, path, content)
+        elif isinstance(content, str):
+            sys.stdout.write(content)
+        else:
+            sys.stdout.flush()
+            sys.stdout.buffer.writelines(content)
+    return STANDARD_OUTPUT not in wanted.values()
 
 
 def only(verb: str, overrides: Sequence[str], groups: Sequence[str]) -> None:

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mqlearn.checks import whole
-from mqlearn.cli.arguments import CONFIG_DIR, Options, only, parse, take, take_existing
+from mqlearn.cli.arguments import CONFIG_DIR, Options, deliver, only, parse, take, take_existing
 from mqlearn.errors import SettingError
-from mqlearn.files import deliver, write_whole
+from mqlearn.files import write_whole
 from mqlearn.paths import outputs_folder
 
 if TYPE_CHECKING:
@@ -46,7 +46,10 @@ def bench(arguments: Sequence[str]) -> int:
         _store(suite.name, every, found)
     if made:
         _track(track, suite.name, found)
-    if _deliver(options, found):
+    figure = options.files.pop("--figure", None)
+    if figure is not None:
+        _draw(figure, found)
+    if deliver(options.files, _texts(found)):
         print(tables.terminal(found))
     return 0
 
@@ -62,16 +65,16 @@ def _wanted(options: Options) -> "Wanted":
         raise SettingError("existing", existing, "must be skip or rerun: what is there is not run again")
     asked = _listed(take(options, "algorithm"))
     only("bench", options.overrides, _FREE)
-    own = rules.entrants(asked or rules.names(), modules, options.config_dir)
+    asked_for = rules.entrants(asked or rules.names(), modules, options.config_dir)
     if BASELINE not in asked and asked:
-        own += rules.entrants([BASELINE])
-    several = any(one.own for one in own)
-    others = [name for name in rules.names() if name not in {one.name for one in own}] if several else []
+        asked_for += rules.entrants([BASELINE])
+    with_rivals = any(one.own for one in asked_for)
+    others = [name for name in rules.names() if name not in {one.name for one in asked_for}] if with_rivals else []
     fresh = "--store" in options.given
     if fresh and asked:
         raise SettingError("--store", ",".join(asked), "takes all rules of the package: leave algorithm= out")
     rivals = tuple(rules.entrants(others)) if others else ()
-    return Wanted(tuple(own), rivals, tuple(modules), again=existing == "rerun", fresh=fresh)
+    return Wanted(tuple(asked_for), rivals, tuple(modules), again=existing == "rerun", fresh=fresh)
 
 
 def _listed(written: str | None) -> list[str]:
@@ -92,20 +95,6 @@ def _texts(found: dict[str, Any]) -> dict[str, Any]:
         "--latex": lambda: tables.latex(found),
         "--html": lambda: page.build(found),
     }
-
-
-def _deliver(options: Options, found: dict[str, Any]) -> bool:
-    """Write what flags ask for; whether the table is to be printed besides."""
-    shown = True
-    for flag, path in options.files.items():
-        if flag == "--figure":
-            _draw(path, found)
-        elif str(path) == "-":
-            sys.stdout.write(_texts(found)[flag]())
-            shown = False
-        else:
-            deliver(flag, path, _texts(found)[flag]())
-    return shown
 
 
 def _draw(path: Path, found: dict[str, Any]) -> None:

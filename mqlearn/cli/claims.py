@@ -20,7 +20,7 @@ def claims(arguments: Sequence[str]) -> int:
     """`mqlearn claims`: 0 whatever the verdicts are."""
     from mqlearn.analysis.claims.tables import json_text, row, table, terminal
     from mqlearn.analysis.comparison.columns import terminal_width
-    from mqlearn.cli.compare import write
+    from mqlearn.cli.arguments import deliver
     from mqlearn.experiments.execute import versions
     from mqlearn.experiments.settings.recipes import command
 
@@ -32,8 +32,8 @@ def claims(arguments: Sequence[str]) -> int:
         "--json": lambda: json_text([row(one, made_by, versions(), smoke=smoke) for one in answers]),
         "--table": lambda: table(answers, made_by, smoke=smoke),
     }
-    write(files, texts)
-    print(terminal(answers, smoke=smoke, width=terminal_width()))
+    if deliver(files, texts):
+        print(terminal(answers, smoke=smoke, width=terminal_width()))
     return 0
 
 

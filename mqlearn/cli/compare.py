@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from mqlearn.checks import switch, whole
+from mqlearn.cli.arguments import CONFIG_DIR, deliver, parse, take_plugins
 from mqlearn.errors import SettingError, nearest
-from mqlearn.files import deliver
 from mqlearn.paths import outputs_folder
 
 _FILES = ("--json", "--csv", "--latex")
@@ -47,8 +47,7 @@ def compare(arguments: Sequence[str]) -> int:
     store = addresses.named(request.tracking, outputs)
     found = selection.find(outputs, request.names or None, store)
     if not found.runs:
-        problem = "\n".join([f"there is no finished run in {outputs / 'runs'} or in the store", *found.notes])
-        raise SettingError("selection", " ".join(arguments), problem)
+        raise selection.nothing(found, arguments, outputs, store)
     chosen = selection.select(found.runs, request.overrides, (*_OWN, "experiment.name"))
     curves = planned(request.names[0], request.config_dir) if len(request.names) == 1 else {}
     notes, lead = list(found.notes), ""
@@ -77,8 +76,8 @@ def compare(arguments: Sequence[str]) -> int:
         "--csv": lambda: exports.csv(rows),
         "--latex": lambda: exports.latex(verdicts),
     }
-    write(request.files, texts)
-    print(tables.terminal(verdicts, question, heads=heads, notes=notes, lead=lead, width=width))
+    if deliver(request.files, texts):
+        print(tables.terminal(verdicts, question, heads=heads, notes=notes, lead=lead, width=width))
     return 0
 
 
@@ -96,7 +95,6 @@ def plain(names: Sequence[str], overrides: Sequence[str], config_dir: str | None
 
 def read(arguments: Sequence[str]) -> Request:
     """Raises SettingError for a flag, a setting or a file that cannot be."""
-    from mqlearn.cli.arguments import CONFIG_DIR, parse, take_plugins
 
     options = parse(arguments, values=CONFIG_DIR, written=_FILES)
     take_plugins(options)
@@ -148,12 +146,6 @@ def _own(key: str, value: str) -> Any:
     return value.strip("'\"")
 
 
-def write(files: dict[str, Path], texts: dict[str, Any]) -> None:
-    """Write what flags asked for; `texts` makes it. Raises SettingError."""
-    for flag, path in files.items():
-        deliver(flag, path, texts[flag]())
-
-
 def _json(rows: Sequence[dict[str, Any]]) -> str:
     from mqlearn.storage.runs import plain
 
@@ -165,8 +157,8 @@ def _calibrate(made: Sequence[Any], question: Any, request: Request, lead: str, 
 
     results = [calibration.calibrate(entry, question) for entry in made]
     rows = [calibration.row(result, question) for result in results]
-    write(request.files, {"--json": lambda: _json(rows), "--csv": lambda: exports.csv(rows)})
-    print("\n".join([*[lead] * bool(lead), calibration.text(results, question, width)]))
+    if deliver(request.files, {"--json": lambda: _json(rows), "--csv": lambda: exports.csv(rows)}):
+        print("\n".join([*[lead] * bool(lead), calibration.text(results, question, width)]))
     wrong = [result for result in results if not result.sound]
     if wrong:
         sys.stderr.write("mqlearn: the tests say yes too often where there is no difference\n")

@@ -7,9 +7,8 @@ from pathlib import Path
 from mqlearn.analysis import tidy
 from mqlearn.analysis.comparison import selection
 from mqlearn.checks import choice
-from mqlearn.cli.arguments import parse, take_plugins
+from mqlearn.cli.arguments import STANDARD_OUTPUT, deliver, parse, take_plugins
 from mqlearn.errors import SettingError
-from mqlearn.files import deliver
 from mqlearn.paths import outputs_folder
 from mqlearn.storage import addresses
 
@@ -18,9 +17,9 @@ def export(arguments: Sequence[str]) -> int:
     """`mqlearn export`: returns 0. Raises SettingError if no run matches, or the file cannot be written."""
     options = parse(arguments, written=("--output",), words=("--format",))
     take_plugins(options)
-    output = options.files.get("--output", Path("-"))
+    output = options.files.get("--output", STANDARD_OUTPUT)
     form = choice("--format", options.words.get("--format", _suffix(output)), tidy.FORMATS)
-    if form == "parquet" and output == Path("-") and sys.stdout.isatty():
+    if form == "parquet" and output == STANDARD_OUTPUT and sys.stdout.isatty():
         raise SettingError("--format", form, "is not for the screen: name a file, --output FILE.parquet")
     names, overrides, stores = [], [], []
     for text in options.overrides:
@@ -30,19 +29,14 @@ def export(arguments: Sequence[str]) -> int:
         else:
             (stores if key.partition(".")[0] == "tracking" else overrides).append(text)
     outputs = outputs_folder()
-    found = selection.find(outputs, names or None, addresses.named(stores, outputs))
+    store = addresses.named(stores, outputs)
+    found = selection.find(outputs, names or None, store)
     if not found.runs:
-        problem = "\n".join([f"there is no finished run in {outputs / 'runs'} or in the store", *found.notes])
-        raise SettingError("selection", " ".join(options.overrides), problem)
+        raise selection.nothing(found, options.overrides, outputs, store)
     chosen = selection.select(found.runs, overrides, ("experiment.name",))
     for note in found.notes:
         sys.stderr.write(f"note: {note}\n")
-    parts = tidy.written(tidy.Table(chosen), form)
-    if output == Path("-"):
-        for part in parts:
-            sys.stdout.buffer.write(part)
-    else:
-        deliver("--output", output, parts)
+    if deliver({"--output": output}, {"--output": lambda: tidy.written(tidy.Table(chosen), form)}):
         sys.stderr.write(f"{len(chosen)} run{'s' * (len(chosen) > 1)}: {output}\n")
     return 0
 

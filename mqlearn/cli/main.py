@@ -8,7 +8,7 @@ from pathlib import Path
 
 from mqlearn.cli import streams
 from mqlearn.cli.verbs import VERBS
-from mqlearn.paths import CONF, PACKAGE
+from mqlearn.paths import CONF, PACKAGE, config_groups
 
 # What the system may refuse any program, whatever the file: no room, too large, a failing disk, too much open.
 _SCARCE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS, errno.ENOMEM, errno.EMFILE, errno.ENFILE)
@@ -82,11 +82,9 @@ def _of_the_users(error: OSError) -> bool:
 
 def _help(verb: str) -> str:
     groups = ""
-    for folder in sorted(
-        path for path in CONF.iterdir() if path.is_dir() and path.name not in ("hydra", "claim", "suite")
-    ):
-        options = sorted(path.stem for path in folder.glob("*.yaml"))
-        groups += f"  {folder.name:11} {' | '.join(options)}\n"
+    for group in config_groups():
+        options = sorted(path.stem for path in (CONF / group).glob("*.yaml"))
+        groups += f"  {group:11} {' | '.join(options)}\n"
     lines = (CONF / "config.yaml").read_text(encoding="utf-8").split("\n\n")
     settings = "".join(
         f"  {line}\n" for block in lines[1:] if not block.startswith("hydra") for line in block.splitlines()

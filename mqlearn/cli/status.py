@@ -8,13 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from mqlearn.analysis.comparison.columns import aligned, terminal_width, wrapped
-from mqlearn.cli.arguments import only, parse, take_plugins
+from mqlearn.cli.arguments import deliver, only, parse, take_plugins
 from mqlearn.errors import SettingError, nearest
 from mqlearn.experiments import execute
 from mqlearn.experiments.presentation.names import plain_label
 from mqlearn.experiments.settings import compose, identity
 from mqlearn.experiments.sweep import journal, states
-from mqlearn.files import deliver
 from mqlearn.paths import outputs_folder
 from mqlearn.storage import runs
 from mqlearn.storage.connection import TrackingError
@@ -30,7 +29,7 @@ def status(arguments: Sequence[str]) -> int:
     """`mqlearn status`: print the cells of one experiment, or of all; 1 if a cell has failed. `--json -`: to stdout."""
     options = parse(arguments, written=("--json",))
     take_plugins(options)
-    overrides, target = options.overrides, options.files.get("--json")
+    overrides = options.overrides
     only("status", overrides, ("experiment", "tracking"))
     settings = compose.compose(["tracking=mlflow", *overrides])
     track = execute.tracker(settings)
@@ -47,13 +46,8 @@ def status(arguments: Sequence[str]) -> int:
         names = experiments(track.uri)
     reports = [experiment(track.uri, name, plans) for name in names]
     content = reports[0] if named else {"experiments": reports}
-    text = json.dumps(content, indent=1)
-    if target == Path("-"):
-        print(text)
-    else:
+    if deliver(options.files, {"--json": lambda: json.dumps(content, indent=1) + "\n"}):
         print(_text(reports, terminal_width()) if reports else "no sweep has been planned here")
-        if target is not None:
-            deliver("--json", target, text + "\n")
     return 1 if any(report["failed"] for report in reports) else 0
 
 

@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Sequence
 from typing import Any
 
-from mqlearn.cli.arguments import CONFIG_DIR, parse
+from mqlearn.cli.arguments import CONFIG_DIR, deliver, parse
 from mqlearn.errors import SettingError
 from mqlearn.experiments.settings import compose
 from mqlearn.experiments.settings.cell import Cell, build, build_environment
@@ -20,7 +20,6 @@ _WIDTH = 80
 def theory(arguments: Sequence[str]) -> int:
     """`mqlearn theory`: print tables, write --json; returns 0. Raises SettingError for an environment without model."""
     from mqlearn.analysis.predictions import predictions
-    from mqlearn.files import deliver
     from mqlearn.storage.runs import plain
 
     options = parse(arguments, values=CONFIG_DIR, written=("--json",))
@@ -32,12 +31,12 @@ def theory(arguments: Sequence[str]) -> int:
     facts = predictions(cell, finished(cell))
     config = ["--config-dir", options.config_dir] if options.config_dir else []
     facts["command"] = shlex.join(["mqlearn", "run", *config, *options.overrides])
-    if "--json" in options.files:
-        text = json.dumps(plain(facts, finite=True), indent=2, ensure_ascii=False, allow_nan=False)
-        deliver("--json", options.files["--json"], text + "\n")
-        if str(options.files["--json"]) == "-":
-            return 0
-    print(terminal(facts))
+
+    def text() -> str:
+        return json.dumps(plain(facts, finite=True), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+    if deliver(options.files, {"--json": text}):
+        print(terminal(facts))
     return 0
 
 

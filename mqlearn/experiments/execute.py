@@ -41,13 +41,13 @@ class Tracker:
         return {} if usual else {"tracking.uri": shown(self.uri or "")}
 
     def prepare(self) -> None:
+        if self.uri is None:
+            return
+        from mqlearn.experiments.presentation import note
         from mqlearn.storage import tracking
 
-        if self.uri is not None:
-            from mqlearn.experiments.presentation import note
-
-            about = note.of_experiment(self.experiment, self.store)
-            tracking.prepare(self.uri, self.experiment, outputs=outputs_folder(), about=about)
+        about = note.of_experiment(self.experiment, self.store)
+        tracking.prepare(self.uri, self.experiment, outputs=outputs_folder(), about=about)
 
     def log(self, run_done: Any, *, again: bool = False, tags: dict[str, str] | None = None) -> Any:
         """`deliver`: the run with its id in the store; if the store fails, as it was, and a message says what to do."""
@@ -69,11 +69,11 @@ class Tracker:
 
         Each digest is recorded once, unless it was to run again. `tags` go before those of its summary.
         """
+        if self.uri is None:
+            return run_done, None
         from mqlearn.experiments import presentation
         from mqlearn.storage import connection, runs, tracking
 
-        if self.uri is None:
-            return run_done, None
         record, show = tracking.log if again else tracking.record, presentation.shows(self.store)
         try:
             record(run_done, self.uri, self.experiment, self.per_seed, tags=tags, show=show)

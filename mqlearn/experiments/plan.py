@@ -11,12 +11,10 @@ from mqlearn.errors import SettingError, nearest
 from mqlearn.experiments import execute
 from mqlearn.experiments.settings import compose, old_names
 from mqlearn.experiments.settings.cell import Cell, build
-from mqlearn.paths import CONF
+from mqlearn.paths import CONF, config_groups
 from mqlearn.storage.connection import shown
 
-# Folders of choices; claims are read by `mqlearn claims` alone, suites by `mqlearn bench`.
-_NO_GROUPS = ("claim", "hydra", "suite")
-GROUPS = tuple(sorted(path.name for path in CONF.iterdir() if path.is_dir() and path.name not in _NO_GROUPS))
+GROUPS = tuple(config_groups())
 # Overrides of these never change a number, so they do not make a variant of a figure.
 _UNSCIENTIFIC = ("n_workers", "tracking", "experiment", "hydra", "plugins", "existing")
 

@@ -3,7 +3,6 @@
 import math
 import multiprocessing
 import os
-import signal
 import sys
 import time
 from collections import Counter
@@ -65,7 +64,7 @@ def finished(planned: Plan, existing: str = "skip") -> dict[str, runs.Run]:
         pending: list[tuple[str, Future[Any]]] = []
         again = existing == "rerun"
         for number, (one, run) in enumerate(_performed(planned, missing, outputs, again), 1):
-            tags = {"cell": one.label, "group": one.panel}
+            tags = {"cell": plain_label(one.label), "group": one.panel}
             pending.append((one.digest, tracking.submit(track.log, run, again=again, tags=tags)))
             _report(
                 started,
@@ -85,8 +84,7 @@ def _damaged(some: Iterable[PlannedCell], outputs: Path) -> dict[str, str]:
 
 def _performed(planned: Plan, missing: Sequence[PlannedCell], outputs: Path, again: bool) -> Runs:
     """Cells with their runs as these end: one after the other here, or if it is worth it in a process a core."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    side_by_side = min(cores, len(missing)) if planned.settings["n_workers"] is None else 1
+    side_by_side = min(processes.cores(), len(missing)) if planned.settings["n_workers"] is None else 1
     groups = _groups(missing, min(_TOGETHER, -(-len(missing) // side_by_side)))
     folders = {one.digest: outputs / "runs" / one.cell.subfolder for one in missing}
     with Progress(planned.name, sum(one.settings["iterations"] for one in missing)) as progress:
@@ -189,8 +187,7 @@ def _job(some: Sequence[tuple[dict[str, Any], Path]], number: int, again: bool) 
 def _begin(counted: Any, parent: int) -> None:
     """In a new process: only the one that started it is interrupted, and told of iterations."""
     global _counted
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    processes.end_with_parent(parent)
+    processes.begin(parent)
     _counted = counted
 
 

@@ -6,16 +6,12 @@ import secrets
 import shutil
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import unquote, urlsplit
 
 from mqlearn.errors import SettingError
 from mqlearn.storage import moved, runs, sql
-from mqlearn.storage.connection import TrackingError as TrackingError  # part of this module's interface
-from mqlearn.storage.connection import connect, failures, shown, sqlite_path
-
-if TYPE_CHECKING:
-    pass
+from mqlearn.storage.connection import TrackingError, connect, failures, shown, sqlite_path
 
 REPORTS = "mqlearn reports"  # the experiment that reports are in: among charted runs they would be in the way
 _log = logging.getLogger(__name__)

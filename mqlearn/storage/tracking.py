@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 from mqlearn.errors import SettingError
 from mqlearn.paths import outputs_folder
 from mqlearn.storage import content, locks, moved, runs
-from mqlearn.storage.connection import TrackingError as TrackingError
-from mqlearn.storage.connection import connect, failures, load_mlflow, shown, sqlite_path
+from mqlearn.storage.connection import TrackingError, connect, failures, load_mlflow, shown, sqlite_path
 from mqlearn.storage.sql import is_known
 from mqlearn.storage.store import experiment_id, finished, running
 

@@ -212,7 +212,7 @@ def test_momentum_q_linear_refuses(settings, setting):
 
 def test_momentum_q_names_the_rule_that_takes_a_beta():
     with pytest.raises(SettingError, match=r"^algorithm\.beta=0\.8: belongs to Algorithm 2, mq\.MomentumQLinear\("):
-        MomentumQ(beta=0.8)  # type: ignore[call-arg]
+        MomentumQ(beta=0.8)  # type: ignore[call-arg]  # wrong on purpose
 
 
 def test_a_beta_selects_algorithm_2():

@@ -1,55 +1,19 @@
-"""Figures: same bytes each time, no display, nothing hidden, readable without colour; references."""
+"""What a figure draws: nothing hidden, nothing cut off, readable without colour."""
 
-import hashlib
-import json
-import os
-import re
-import subprocess
-import sys
 from itertools import combinations
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from drawn import FAMILIES, RIVALS, curve
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import mqlearn
-from mqlearn.analysis.figures import error_curves, heat_map, parts, reference, style
+from mqlearn.analysis.figures import error_curves, heat_map, parts, style
 from mqlearn.analysis.figures.error_curves import Curve, Panel
 from mqlearn.analysis.statistics.intervals import mean_interval
 from mqlearn.errors import SettingError
 from mqlearn.learning import metric_kinds
-
-PROVENANCE = {
-    "digest": "ab(12)",
-    "label": 'a \\ b) "c" × ‖Q‖\nnew',
-    "settings": {"discount": 0.99},
-    "n": [1, None],
-}
-RIVALS = {
-    "Q-learning, harmonic": "q_learning",
-    "Q-learning, rescaled": "q_learning",
-    "SpeedyQ, azar": "speedy_q",
-    "SpeedyQ, printed": "speedy_q",
-    r"NeSA, $\zeta=0.1$": "nesa",
-}
-FAMILIES = RIVALS | {f"MomentumQ, $m={m}$": "momentum_q" for m in (2, 5, 10, 20, 50, 100)}
-
-
-def curve(label: str = "Q-learning", *, n_seeds: int = 20, last: int = 10_000, start: float = 1.0, **more) -> Curve:
-    iteration = np.unique(np.round(np.geomspace(1, last, 40))).astype(np.int64)
-    iteration = np.append(0, iteration)
-    rng = np.random.default_rng(len(label))
-    spread = np.exp(0.1 * rng.normal(size=(n_seeds, len(iteration))))
-    spread[:, 0] = 1
-    return Curve(label, iteration, start * spread / np.sqrt(1 + iteration), **more)
-
-
-def figure1() -> list[Panel]:
-    curves = [curve(label, family=family, short=label.split(", ")[1]) for label, family in FAMILIES.items()]
-    return [Panel("FrozenLake 4×4", curves), Panel("FrozenLake 8×8", curves)]
 
 
 def lines(axes) -> list[tuple[Any, np.ndarray, np.ndarray]]:
@@ -61,71 +25,6 @@ def texts(figure) -> str:
     from matplotlib.text import Text
 
     return "\n".join(text.get_text() for text in figure.findobj(Text) if text.get_visible())
-
-
-DRAW = """
-import json, sys
-from pathlib import Path
-import numpy as np
-from mqlearn.analysis.figures import style
-from mqlearn.analysis.figures.error_curves import Curve, Panel, draw
-k = np.arange(50)
-values = np.random.default_rng(0).random((20, 50))
-curves = [Curve(f"rule, $m={i}$", k, values * i, {1: 9} if i == 3 else {}, "rule", f"{i}") for i in (1, 2, 3)]
-figure = draw([Panel("4×4", curves), Panel("8×8", curves[:2])])
-style.save(figure, Path(sys.argv[1]), json.loads(sys.argv[2]))
-assert not {"matplotlib.pyplot", "tkinter"} & sys.modules.keys(), "pyplot or a window system was imported"
-"""
-
-
-def test_bytes_are_the_same_in_other_processes_whatever_the_environment(tmp_path):
-    rc = tmp_path / "matplotlibrc"
-    rc.write_text("lines.linewidth: 9\nfont.family: monospace\nsvg.fonttype: none\nsavefig.bbox: tight\n")
-    interactive = {"MPLBACKEND": "tkagg", "DISPLAY": ":99", "PYTHONHASHSEED": "1", "TZ": "Asia/Tokyo"}
-    headless = {"MPLBACKEND": "qtagg", "DISPLAY": "", "PYTHONHASHSEED": "2", "SOURCE_DATE_EPOCH": "9"}
-    environments = [interactive, headless | {"MATPLOTLIBRC": str(rc)}]
-    code = [sys.executable, "-W", "error", "-c", DRAW]
-    processes = [
-        subprocess.Popen([*code, str(tmp_path / str(i) / "figure"), json.dumps(PROVENANCE)], env=os.environ | more)
-        for i, more in enumerate(environments)
-    ]
-    assert [process.wait() for process in processes] == [0, 0]
-    first, second = ({p.name: p.read_bytes() for p in (tmp_path / str(i)).iterdir()} for i in (0, 1))
-    assert sorted(first) == ["figure.pdf", "figure.png", "figure.svg"]
-    assert first == second
-
-
-def test_an_unknown_back_end_in_the_environment_takes_no_part():
-    code = (
-        "import os\nfrom mqlearn.analysis.figures import style\nwith style.context(): print(os.environ['MPLBACKEND'])"
-    )
-    environment = os.environ | {"MPLBACKEND": "nonsense"}
-    result = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True)
-    assert (result.stdout, result.stderr) == ("nonsense\n", "")
-
-
-def test_the_package_never_imports_pyplot():
-    for source in Path(str(mqlearn.__file__)).parent.rglob("*.py"):
-        assert not re.search(r"^\s*(import|from) .*pyplot|import_module\(.*pyplot", source.read_text(), re.M), source
-
-
-def test_provenance_is_read_from_the_file_alone_and_there_are_no_dates(tmp_path):
-    figure = error_curves.draw([Panel("4×4", [curve()])])
-    files = style.save(figure, tmp_path / "figure1_discount=0.99", PROVENANCE)
-    assert [path.name for path in files] == [f"figure1_discount=0.99.{kind}" for kind in ("png", "pdf", "svg")]
-    assert sorted(tmp_path.iterdir()) == sorted(files)  # nothing partial is left
-    for path in files:
-        assert style.read_provenance(path) == PROVENANCE
-        assert not re.search(rb"CreationDate|ModDate|tIME|dc:date|20\d\d-\d\d-\d\d", path.read_bytes())
-
-
-@pytest.mark.parametrize("name", ["a.png", "a.pdf", "a.svg", "a.txt", "missing.svg"])
-def test_other_files_have_no_provenance(tmp_path, name):
-    path = tmp_path / name
-    if "missing" not in name:
-        path.write_text("<svg/>" if name.endswith("svg") else "%PDF-1.4 nothing")
-    with pytest.raises(SettingError, match="that mqlearn drew"):
-        style.read_provenance(path)
 
 
 @pytest.mark.parametrize(
@@ -377,75 +276,3 @@ def test_the_parts_serve_linear_axes_reference_lines_and_sparse_checkpoints():
         parts.arrange(figure, axes, footer=height, row_height=1.5)
     boxes = [one.get_window_extent() for one in axes.flat]
     assert not any(a.overlaps(b) for a, b in combinations(boxes, 2))
-
-
-def test_a_comparison_is_same_compatible_or_different(tmp_path):
-    path = tmp_path / "paper" / "figure1.npz"
-    numbers = error_curves.data(figure1())
-    reference.write_reference(path, numbers)
-    first = path.read_bytes()
-    reference.write_reference(path, dict(reversed(numbers.items())))
-    assert path.read_bytes() == first
-    assert reference.against_reference(numbers, path) == reference.Comparison("same")
-
-    key = "FrozenLake 8×8 | SpeedyQ, azar | "
-    nudged = numbers | {key + "band": numbers[key + "band"] * (1 + 1e-9)}
-    outcome = reference.against_reference(nudged, path)
-    assert outcome.verdict == "compatible" and outcome.difference.startswith(f"{key}band[0, 0]: ")
-    assert reference.digest(nudged) != reference.digest(numbers)
-
-    moved = numbers[key + "band"].copy()
-    moved[0, 7] *= 1 + 1e-5
-    outcome = reference.against_reference(numbers | {key + "band": moved}, path)
-    assert outcome.verdict == "different" and f"{key}band[0, 7]: " in outcome.difference
-
-    for name, change in {"n_finite": -1, "iteration": 1}.items():
-        outcome = reference.against_reference(numbers | {key + name: numbers[key + name] + change}, path)
-        assert outcome.verdict == "different" and key + name in outcome.difference
-
-    fewer = {name: array for name, array in numbers.items() if not name.startswith(key)}
-    assert "only in the reference" in reference.against_reference(fewer, path).difference
-    assert "only in this figure" in reference.against_reference(numbers | {"new": np.ones(2)}, path).difference
-    shorter = numbers | {key + "iteration": numbers[key + "iteration"][:-1]}
-    assert "shape" in reference.against_reference(shorter, path).difference
-
-
-def test_nan_and_infinity_compare_as_values_and_band_ends_by_the_size_of_the_band(tmp_path):
-    path = tmp_path / "r.npz"
-    band = np.array([[1.0, 2.0, np.inf], [1e-12, np.nan, 1.0], [2.0, np.nan, 1.0]])
-    reference.write_reference(path, {"x": band})
-    assert reference.against_reference({"x": band + 0.0}, path).verdict == "same"
-    other_nan = band.copy()
-    other_nan.view(np.uint64)[1, 1] |= 1
-    assert reference.against_reference({"x": other_nan}, path).verdict == "same"
-    assert reference.digest({"x": other_nan}) == reference.digest({"x": band})
-    low = band.copy()
-    low[1, 0] = -1e-12  # cancellation: nothing beside a mean of 1
-    assert reference.against_reference({"x": low}, path).verdict == "compatible"
-    for place, value in {(1, 1): 2.0, (0, 2): 1e300, (0, 0): np.nan}.items():
-        wrong = band.copy()
-        wrong[place] = value
-        assert reference.against_reference({"x": wrong}, path).verdict == "different"
-
-
-def test_missing_and_damaged_references_are_one_clear_message(tmp_path):
-    path = tmp_path / "r.npz"
-    with pytest.raises(SettingError, match="no reference data"):
-        reference.against_reference({}, path)
-    reference.write_reference(path, {"x": np.ones(1000)})
-    path.write_bytes(path.read_bytes()[:-40])
-    with pytest.raises(SettingError, match=r"complete \.npz file"):
-        reference.against_reference({}, path)
-
-
-def test_the_sidecar_records_runs_pictures_and_the_digest_of_the_data(tmp_path):
-    panels = [Panel("map", [curve()])]
-    pictures = style.save(error_curves.draw(panels), tmp_path / "figure", PROVENANCE)
-    runs = [{"panel": "map", "label": "Q-learning", "digest": "d", "run_id": "r", "folder": "runs/d"}]
-    path = tmp_path / "figure.json"
-    reference.write_sidecar(path, data=error_curves.data(panels), runs=runs, pictures=pictures, provenance=PROVENANCE)
-    record = json.loads(path.read_text())
-    assert record["runs"] == runs and record["settings"] == PROVENANCE["settings"]
-    assert record["data_digest"] == reference.digest(error_curves.data(panels))
-    assert record["pictures"] == {p.name: hashlib.sha256(p.read_bytes()).hexdigest() for p in pictures}
-    assert b"runs/d" not in b"".join(p.read_bytes() for p in pictures)

@@ -1,5 +1,6 @@
 """The command line: what is accepted in every spelling, what is said, help and completion."""
 
+import csv
 import importlib
 import json
 import resource
@@ -341,3 +342,21 @@ def test_help_costs_at_most_twice_the_import_of_hydra():
         return min(times)
 
     assert seconds("from mqlearn.cli.main import main; main(['run', '--help'])") <= 2 * seconds("import hydra")
+
+
+@pytest.mark.parametrize("arguments", [
+    ("compare", "--json"), ("compare", "--csv"), ("compare", "calibrate=true", "--json"), ("status", "--json"),
+    ("theory", "--json"), ("export", "--format", "json", "--output"),
+])  # fmt: skip
+def test_a_minus_is_the_standard_output_and_nothing_else_is_said_there(mqlearn, work, arguments):
+    small = ("iterations=200", "n_seeds=8", "n_checkpoints=5", "tracking=none")
+    for rule in ("q_learning", "speedy_q") if arguments[0] != "theory" else ():
+        assert mqlearn("run", f"algorithm={rule}", *small).code == 0
+    done = mqlearn(*arguments, "-", *(["tracking=none"] if arguments[0] != "theory" else []))
+    assert done.code == 0, done.err
+    if "--csv" in arguments:
+        head, *rows = csv.reader(done.out.splitlines())
+        assert len(head) > 10 and rows and {len(row) for row in rows} == {len(head)}
+    else:
+        assert json.loads(done.out)
+    assert not list(work.iterdir())

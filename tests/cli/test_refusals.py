@@ -62,6 +62,8 @@ REFUSED = [
     (["discuont=0.8"], "discuont='0.8'", "did you mean 'discount'?"),
     (["algorithm.zeat=1", "algorithm=nesa"], "algorithm.zeat='1'", "did you mean 'algorithm.zeta'?"),
     (["algorithm.m=5"], "algorithm.m='5'", "is a setting of algorithm=momentum_q"),
+    (["algorithm.m=5"], "algorithm.m='5'", "it has none of its own (algorithm.m is"),
+    (["algorithm.tuning=5"], "algorithm.tuning='5'", "no setting of a run"),
     (["zeta=5"], "zeta='5'", "algorithm.zeta is a setting of algorithm=nesa"),
     (["env.mapp=4x4"], "env.mapp='4x4'", "did you mean 'env.map'?"),
     (["tracking.ur=x"], "tracking.ur='x'", "did you mean 'tracking.uri'?"),

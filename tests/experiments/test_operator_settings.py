@@ -53,7 +53,8 @@ def test_runs_with_operators_are_blocks_of_their_own(mqlearn, outputs):
     assert any("operator relaxed w=0.9 (errors from its fixed point)" in block for block in blocks)
     told = mqlearn("compare", "experiment.name=operators", "operator=relaxed").out
     assert told.count("operator relaxed w=0.9") and "q_learning" in told
-    assert mqlearn("compare", "experiment.name=operators", "operator=bellman", "--json", "-").code == 0
+    done = mqlearn("compare", "experiment.name=operators", "operator=bellman", "--json", "-")
+    assert done.code == 0 and json.loads(done.out)
     (relaxed, *_) = [run for run in found if "relaxed" in run.name]
     point = relaxed.summary["operator"]
     assert point["fixed_point"] == "w Q* + (1 - w) V*" and point["residual"] < 1e-12

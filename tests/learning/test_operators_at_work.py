@@ -42,7 +42,7 @@ class TwoTables(Stateful):
     """Two tables, of which one chooses for the other, or neither."""
 
     other: bool = True
-    compiled: bool = True  # type: ignore
+    compiled: bool = True  # type: ignore  # a setting here, a constant of the class elsewhere
 
     def init(self, q0):
         return {"a": q0, "b": 0.5 * q0}
@@ -290,7 +290,7 @@ def test_q_learning_with_state_is_that_of_four_numbers(name, place):
         "sampling": PLACES.get(place), "q0": (0, 0.1), "n_workers": 1,
     }  # fmt: skip
     four, own = (mq.run(by_hand.model(name), rule, **settings) for rule in (mq.QLearning(), Plain()))
-    close(own.q, four.q)  # type: ignore
+    close(own.q, four.q)  # type: ignore  # tables: there are no features
     close(own.curves["q_error"], four.curves["q_error"])
 
 

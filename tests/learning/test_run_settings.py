@@ -149,4 +149,4 @@ def test_one_rule_and_several_are_run_with_the_same_keywords():
     defaults = {p.name: p.default for p in one[2:]}
     assert (defaults["n_seeds"], defaults["n_checkpoints"], defaults["sampling"]) == (20, 200, None)
     with pytest.raises(TypeError, match="n_seed"):
-        loop.run(LAKE, QLearning(), iterations=1, n_seed=3)  # type: ignore[call-arg]
+        loop.run(LAKE, QLearning(), iterations=1, n_seed=3)  # type: ignore[call-arg]  # wrong on purpose

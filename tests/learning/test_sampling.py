@@ -1,30 +1,26 @@
-"""What the sampling modes draw: episodes, restarts, behaviour, replay, and the shares of the pairs in the long run."""
+"""What the sampling modes draw: starts, episodes, and the shares of the pairs in the long run."""
 
 import math
 
 import numpy as np
 import pytest
 import twins
+from kernel_cases import LAKE, MIXED
 from random_mdps import random_mdp
 from scipy.stats import chisquare
 from twins import run
 
 from mqlearn.algorithms import QLearning
 from mqlearn.algorithms.step_sizes import Constant, Polynomial
-from mqlearn.errors import SettingError
-from mqlearn.learning.chains import Chain, Samples
+from mqlearn.learning.chains import Chain
 from mqlearn.learning.draw_tables import alias_table
-from mqlearn.learning.learners import AsynchronousTable
-from mqlearn.learning.metrics import Evaluation, greedy_policies
-from mqlearn.learning.sampling import IID, Markovian, Replay, Synchronous, stationary
-from mqlearn.problems.environments import cliff_walking, frozen_lake
-from mqlearn.problems.features import one_hot
+from mqlearn.learning.metrics import Evaluation
+from mqlearn.learning.sampling import IID, Markovian, Replay, stationary
+from mqlearn.problems.environments import cliff_walking
 from mqlearn.problems.fixed_points import stationary_distribution
 from mqlearn.problems.mdp import FiniteMDP
 from mqlearn.problems.solvers import optimal
 
-LAKE = frozen_lake("4x4")
-MIXED = random_mdp(12, 8, 3, 4, 0.9, "mixed")
 NO_EPISODES = Evaluation(episodes=0)
 
 
@@ -226,214 +222,3 @@ def test_the_same_action_meets_every_outcome_over_many_episodes():
     second, counts = np.unique(LAKE.successors[x, u, b], return_counts=True)
     assert second.tolist() == [0, 1, 4]
     assert chisquare(counts).pvalue > 0.01
-
-
-# --- behaviour --------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("features", [None, one_hot], ids=["table", "one-hot"])
-def test_greedy_behaviour_breaks_ties_at_random(features):
-    mdp = frozen_lake("4x4", slippery=False)
-    sampling = Markovian(behaviour="epsilon_greedy", epsilon=0.0, time_limit=1)
-    learner = twins.learner(mdp, sampling, [0, 1], features=features and features(mdp))
-    twins.advance(learner, QLearning(), 1000)
-    assert not learner.tables().any()
-    first = learner.chain.visits[:, :4]
-    assert first.sum() == 2000
-    for counts in first:
-        assert chisquare(counts).pvalue > 0.001
-    assert (first[0] != first[1]).any()
-
-
-def test_ties_among_some_actions_exclude_the_others():
-    mdp = frozen_lake("4x4", slippery=False)
-    learner = twins.learner(mdp, Markovian(behaviour="epsilon_greedy", epsilon=0.0, time_limit=1), [0])
-    learner.q[0, :4] = [0.0, 0.5, 0.0, 0.5]
-    learner.advance(0, 400, np.tile([1.0, 0, 0, 0], (400, 1)))
-    left, down, right, up = learner.chain.visits[0, :4]
-    assert left == right == 0
-    assert chisquare([down, up]).pvalue > 0.001
-
-
-def test_exploration_falls_linearly_and_then_stays():
-    """Share of the greedy action at the start tile, whose table is kept as it is."""
-    sampling = Markovian(behaviour="epsilon_greedy", epsilon=(1.0, 0.2, 4000), time_limit=1)
-    learner = twins.learner(LAKE, sampling, range(30))
-    learner.q[:, 2] = 1.0
-    shares = []
-    for block in range(6):
-        before = learner.chain.visits[:, 2].sum()
-        learner.advance(1000 * block, 1000, np.tile([1.0, 0, 0, 0], (1000, 1)))
-        shares.append((learner.chain.visits[:, 2].sum() - before) / 30_000)
-    epsilon = np.array([0.9, 0.7, 0.5, 0.3, 0.2, 0.2])
-    assert shares == pytest.approx(1 - epsilon * 3 / 4, abs=0.015)
-
-
-def test_an_all_zero_table_is_not_evaluated_as_always_left():
-    policies = greedy_policies(LAKE, np.zeros((1, 16, 4)))
-    np.testing.assert_array_equal(policies[0][~LAKE.terminal], 0.25)
-    np.testing.assert_array_equal(policies[0][LAKE.terminal], 0)
-
-
-def test_a_table_that_never_saw_a_reward_says_so():
-    result = run(
-        frozen_lake("8x8"), QLearning(), iterations=2000, n_seeds=1, seed=1,
-        sampling=Markovian(behaviour="epsilon_greedy", epsilon=0.0),
-    )  # fmt: skip
-    assert not result.q.any()
-    text = next(text for text in result.warnings if "reward" in text)
-    assert "goal reached 0 times in 2000 steps" in text
-    assert "of the pairs visited" in text
-    assert result.facts["goals"] == result.facts["rewards_seen"] == 0
-    assert 0 < result.facts["pairs_visited"] < 1
-    assert result.facts["exploration"] == 0
-    assert "not the trajectory" in result.facts["common_random_numbers"]
-
-
-def test_a_run_that_learned_something_has_no_such_warning():
-    result = run(LAKE, QLearning(), iterations=20_000, n_seeds=2, sampling=Markovian(), n_checkpoints=3)
-    assert result.warnings == ()
-    assert result.facts["goals"] == result.facts["rewards_seen"] > 0
-    assert result.facts["chain_steps"] == 40_000
-    assert result.visits is not None and result.visits.sum() == 40_000
-
-
-# --- replay -----------------------------------------------------------------------------------------------------------
-
-
-def test_replay_draws_hold_what_was_pushed_and_is_still_there():
-    """Every draw is one of the last `capacity` transitions of the chain, which is the Markovian one."""
-    n, capacity = 3000, 40
-    drawn = np.stack(twins.drawn(LAKE, Replay(capacity=capacity), n))
-    pushed = np.stack(twins.drawn(LAKE, Markovian(), n))
-    ages = []
-    for i in range(n):
-        held = pushed[:, max(0, i + 1 - capacity) : i + 1]
-        same = (held == drawn[:, i : i + 1]).all(axis=0)
-        assert same.any()
-        ages.append(same)
-    assert (drawn[:, 0] == pushed[:, 0]).all()  # there was no other
-    assert np.mean([same[-1] for same in ages[capacity:]]) < 0.3  # not always the newest
-
-
-def test_replay_draws_are_uniform_over_the_buffer():
-    """40 different transitions in a buffer of 40: each is drawn as often as any other."""
-    capacity = 40
-    chain = Chain(LAKE, Replay(capacity=capacity, draws=capacity), np.array([3], np.uint32), 0, False)
-    learner = AsynchronousTable(chain, 0.0, False)
-    chain.states[0, 2] = capacity * 1000  # the buffer is full
-    _, successors, rewards, _, shift = chain.model
-    first = np.arange(capacity, dtype=np.uint64)  # the first outcome of the pairs 0 .. 39, as the ring keeps it
-    leads_to = 2 * successors[:capacity, 0].astype(np.uint64) + (rewards[:capacity, 0] != 0)
-    chain.buffers[0] = first << np.uint64(shift + 32) | leads_to
-    weights = np.tile([1.0, 0.0, 0.0, 0.0], (1, 1))
-    for k in range(1, 39 * 500):
-        if k % capacity:  # at the others the chain would push
-            learner.advance(k, 1, weights)
-    assert chisquare(learner.counts[0, :capacity]).pvalue > 0.001
-
-
-def test_warm_up_fills_the_buffer_and_is_counted():
-    sampling = Replay(capacity=500, warm_up=200, draws=10)
-    learner = twins.learner(LAKE, sampling, range(3))
-    assert (learner.chain.states[:, 2] == 200).all()
-    assert (learner.chain.visits.sum(axis=1) == 200).all()
-    twins.advance(learner, QLearning(), 95)
-    assert (learner.chain.states[:, 2] == 210).all()
-    assert (learner.counts.sum(axis=1) == 95).all()
-    result = run(LAKE, QLearning(), iterations=95, n_seeds=3, sampling=sampling, n_checkpoints=3)
-    assert result.facts["chain_steps"] == 630
-
-
-def test_without_warm_up_the_first_draw_is_the_first_transition():
-    sampling = Replay(capacity=50)
-    pairs, b = twins.drawn(LAKE, sampling, 1, lane=4)
-    chain_pairs, chain_b = twins.drawn(LAKE, Markovian(), 1, lane=4)
-    assert (pairs[0], b[0]) == (chain_pairs[0], chain_b[0])
-
-
-# --- refusals ---------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("make", "setting"),
-    [
-        (lambda: Replay(capacity=50, draws=64), "draws"),
-        (lambda: Replay(draws=0), "draws"),
-        (lambda: Replay(capacity=0), "capacity"),
-        (lambda: Replay(warm_up=-1), "warm_up"),
-        (lambda: Markovian(behaviour="greedy"), "behaviour"),
-        (lambda: Markovian(start="anywhere"), "start"),
-        (lambda: Markovian(clock="wall"), "clock"),
-        (lambda: Markovian(update="sometimes"), "update"),
-        (lambda: Markovian(restart_probability=1), "restart_probability"),
-        (lambda: Markovian(restart_probability=math.nan), "restart_probability"),
-        (lambda: Markovian(time_limit=0), "time_limit"),
-        (lambda: Markovian(epsilon=1.5), "epsilon"),
-        (lambda: Markovian(epsilon=math.nan), "epsilon"),
-        (lambda: Markovian(epsilon=(0.1, 0.5, 100)), "epsilon"),
-        (lambda: Markovian(epsilon=(0.5, 0.1, 0)), "epsilon"),
-        (lambda: Markovian(epsilon=(0.5, 0.1)), "epsilon"),  # pyright: ignore
-        (lambda: IID(behaviour="epsilon_greedy"), "behaviour"),
-    ],
-)
-def test_bad_settings_are_refused_by_name(make, setting):
-    with pytest.raises(SettingError, match=rf"^sampling\.{setting}="):
-        make()
-
-
-def test_policies_that_are_none_are_refused():
-    for policy in (np.ones((16, 4)), np.full((16, 3), 1 / 3), np.full((16, 4), np.nan)):
-        with pytest.raises(SettingError, match=r"^sampling\.behaviour="):
-            run(LAKE, QLearning(), iterations=10, sampling=Markovian(behaviour=policy))
-
-
-def test_an_inadmissible_action_is_refused():
-    mdp = random_mdp(12, 8, 3, 4, 0.9, "mixed")
-    assert not mdp.admissible[~mdp.terminal].all()
-    with pytest.raises(SettingError, match=r"^sampling\.behaviour="):
-        run(mdp, QLearning(), iterations=10, sampling=Markovian(behaviour=np.full((8, 3), 1 / 3)))
-
-
-def test_synchronous_sampling_has_no_features():
-    with pytest.raises(SettingError, match="sampling"):
-        run(LAKE, QLearning(), iterations=10, sampling=Synchronous(), features=one_hot(LAKE))
-
-
-# --- samples that rules share -----------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("sampling", [Markovian(restart_probability=0.1), Replay(capacity=30, warm_up=7)], ids=repr)
-def test_samples_are_drawn_once_and_given_again(sampling):
-    lanes, every = np.arange(3, dtype=np.uint32), np.arange(3)
-    samples = Samples(Chain(LAKE, sampling, lanes, 0, False))
-    samples.draw(60)
-    first = samples.block(0, 60, every)
-    assert samples.block(0, 60, every) is first
-    first = first.copy()
-    np.testing.assert_array_equal(samples.block(0, 25, np.array([0, 2])), first[[0, 2], :25])
-    second = samples.block(60, 40, every).copy()
-    whole = Samples(Chain(LAKE, sampling, lanes, 0, False))
-    np.testing.assert_array_equal(np.hstack([first, second]), whole.block(0, 100, every))
-    for k, n in ((0, 60), (60, 41), (70, 10), (101, 1)):  # forgotten, not drawn so far, in the middle, ahead
-        with pytest.raises(ValueError, match=r"were asked for, 60 \.\. 99 are there"):
-            samples.block(k, n, every)
-    samples.forget()
-    with pytest.raises(ValueError, match=r"60 \.\. 99 were asked for"):
-        samples.block(60, 40, every)
-    assert samples.block(100, 1, every).shape == (3, 1)
-
-
-@pytest.mark.parametrize("k", [60, 75, 100])
-@pytest.mark.parametrize("rows", [[0, 1, 2], [2], [0, 2]])
-def test_the_chains_of_samples_are_known_at_every_iteration_of_the_last_block(k, rows):
-    sampling = Replay(capacity=30, start="uniform", warm_up=9, draws=2, restart_probability=0.1)
-    samples = Samples(Chain(LAKE, sampling, np.arange(3, dtype=np.uint32), 0, False))
-    for n in (60, 40):
-        samples.draw(n)
-    states, visits = samples.chain_state(k, np.array(rows))
-    alone = Samples(Chain(LAKE, sampling, np.array(rows, np.uint32), 0, False))
-    alone.draw(k)
-    np.testing.assert_array_equal(states, alone.chain.states)
-    np.testing.assert_array_equal(visits, alone.chain.visits)
-    assert (samples.k, samples.chain.visits.sum()) == (100, 3 * (100 // 2 + sampling.warm_up))

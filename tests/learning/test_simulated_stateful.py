@@ -5,8 +5,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pytest
+from simulated_cases import Broken, Line, box, coded
 from stateful_rules import UNCOMPILED, Double, Plain
-from test_simulation import Broken, Line, box, coded
 
 import mqlearn as mq
 from mqlearn.algorithms.four_numbers import FourNumbersLinear

@@ -215,7 +215,7 @@ def test_an_environment_without_a_model_or_a_current_name_is_refused(env_id, mes
 
 def test_what_is_no_environment_is_refused():
     with pytest.raises(SettingError, match="must be the id"):
-        from_gymnasium(FrozenLakeEnv)  # pyright: ignore[reportArgumentType]
+        from_gymnasium(FrozenLakeEnv)  # pyright: ignore[reportArgumentType]  # wrong on purpose
 
 
 def test_the_model_is_found_behind_wrappers():
@@ -259,8 +259,8 @@ class Chain(gymnasium.Env):
     """Five states in a row; the second action goes right, the first left; reward 1 for reaching the end."""
 
     def __init__(self, first_state: int = 0, first_action: int = 0) -> None:
-        self.observation_space = Discrete(5, start=first_state)  # pyright: ignore[reportAttributeAccessIssue]
-        self.action_space = Discrete(2, start=first_action)  # pyright: ignore[reportAttributeAccessIssue]
+        self.observation_space = Discrete(5, start=first_state)  # pyright: ignore[reportAttributeAccessIssue]  # no NumPy type
+        self.action_space = Discrete(2, start=first_action)  # pyright: ignore[reportAttributeAccessIssue]  # likewise
         self.first_state, self.first_action = first_state, first_action
         self.P: Any = {
             x + first_state: {
@@ -343,7 +343,7 @@ class OldStep(Chain):
 
 
 class OldReset(Chain):
-    def reset(self) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
+    def reset(self) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]  # wrong on purpose
         return super().reset()[0]
 
 

@@ -19,7 +19,7 @@ LETTERS = [list(row) for row in MAPS["4x4"]]
 @pytest.mark.parametrize(
     "given",
     [
-        gymnasium.make("FrozenLake-v1").unwrapped.desc,  # pyright: ignore[reportAttributeAccessIssue]
+        gymnasium.make("FrozenLake-v1").unwrapped.desc,  # pyright: ignore[reportAttributeAccessIssue]  # of FrozenLake
         np.array(LETTERS),
         np.array(LETTERS, "S1"),
         LETTERS,

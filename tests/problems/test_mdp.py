@@ -126,7 +126,7 @@ def test_the_arrays_belong_to_the_model_and_cannot_be_written():
     with pytest.raises(ValueError, match="read-only"):
         mdp.mean_rewards[0, 0] = 5
     with pytest.raises(dataclasses.FrozenInstanceError):
-        mdp.discount = 0.5  # pyright: ignore[reportAttributeAccessIssue]
+        mdp.discount = 0.5  # pyright: ignore[reportAttributeAccessIssue]  # wrong on purpose
 
 
 @slow_machine

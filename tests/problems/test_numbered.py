@@ -89,7 +89,7 @@ def test_one_learns_from_steps_with_a_feature_for_each_observation_and_action():
     exact = 0.75**2 / (0.75**2 + 0.25**2)  # of always going right
     assert result.curves["expected_return"][:, -1].mean() == pytest.approx(exact, abs=0.1)
     exact_model = optimal(mq.from_gymnasium(Walk(), estimate=100_000))
-    learned = result.theta.reshape(3, -1, 2).mean(axis=0)  # type: ignore[union-attr]
+    learned = result.theta.reshape(3, -1, 2).mean(axis=0)  # type: ignore[union-attr]  # there are features
     assert learned[1:4].argmax(axis=1).tolist() == exact_model.q[1:4].argmax(axis=1).tolist() == [1, 1, 1]
 
 
@@ -110,7 +110,7 @@ def test_the_message_names_both_ways_out(mqlearn, work):
 def tabular(env: gymnasium.Env) -> None:
     from mqlearn.problems.features import tabular
 
-    tabular(mq.simulator(env))  # pyright: ignore[reportArgumentType]
+    tabular(mq.simulator(env))  # pyright: ignore[reportArgumentType]  # wrong on purpose
 
 
 def test_a_configuration_gets_the_same_estimate_once():

@@ -72,6 +72,13 @@ def find(outputs: Path, names: Sequence[str] | None = None, store: str | None = 
     return _readable(Found(tuple(latest.values()), tuple(notes)))
 
 
+def nothing(found: Found, arguments: Sequence[str], outputs: Path, store: str | None) -> SettingError:
+    """What to say where no finished run was found."""
+    places = f"{outputs / 'runs'}{' or in the store' if store else ''}"
+    problem = "\n".join([f"there is no finished run in {places}", *found.notes])
+    return SettingError("selection", " ".join(arguments), problem)
+
+
 def _readable(found: Found) -> Found:
     """Without the runs whose record is not one that can be read, each named."""
     kept, notes = [], list(found.notes)

@@ -11,7 +11,7 @@ from mqlearn.analysis.figures import parts, style, theory_lines
 from mqlearn.analysis.statistics.intervals import Band, Interval, mean_interval
 from mqlearn.checks import choice
 from mqlearn.errors import SettingError
-from mqlearn.experiments.settings.recipes import operator_text
+from mqlearn.experiments.settings.recipes import operator_name
 from mqlearn.learning.metric_kinds import kind_of
 
 if TYPE_CHECKING:
@@ -245,7 +245,7 @@ def from_runs(
         curve = replace(curve, lines=theory_lines.of(one.cell, run, {**spec, "metric": metric}, one.label))
         panels.setdefault(one.panel, []).append(curve)
     ordered = [Panel(title, curves) for title, curves in panels.items()]
-    operators = {operator_text(one.settings).partition(" ")[0] for one in planned}
+    operators = {operator_name(one.settings) for one in planned}
     words = {
         "scales": spec.get("scales", SCALES[0]),
         "notes": [*notes, *(spec.get("notes") or [])],

@@ -22,7 +22,7 @@ from mqlearn.errors import SettingError
 from mqlearn.experiments.plan import Plan, PlannedCell
 from mqlearn.experiments.settings import identity
 from mqlearn.experiments.settings.cell import Cell
-from mqlearn.experiments.settings.recipes import operator_text
+from mqlearn.experiments.settings.recipes import operator_name
 from mqlearn.storage.runs import AXES, Run
 
 _FIRST = ("q_error", "theta_error", "return_start", "return_uniform")  # the first of these that a run has is drawn
@@ -154,7 +154,7 @@ def _drawn(metric: str, members: Sequence[Subject], axis: str) -> tuple[Any, dic
             Panel(_typeset(panel), [_curve(one, metric, axis) for one in rivals])
             for panel, rivals in by_panel(members[: heat_map.MOST]).items()
         ]
-        operators = {operator_text(one.run.settings).partition(" ")[0] for one in members}
+        operators = {operator_name(one.run.settings) for one in members}
         draw = heat_map.draw if max(len(panel.curves) for panel in panels) > _CURVES else error_curves.draw
         return draw(panels, metric=metric, axis=axis, operators=operators), error_curves.data(panels, axis=axis)
 

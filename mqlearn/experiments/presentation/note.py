@@ -25,8 +25,9 @@ def of_run(run: runs.Run, rule: type | None, store: Mapping[str, str]) -> str:
     parts.append("\n".join(["| setting | value |", "|---|---|", *rows]))
     asked = []
     if "experiment" in settings:
-        asked += [f"Which rule is faster: {_code(_asked('compare', settings['experiment']['name'], store))}"]
-    asked += [f"This run again: {_code(again)}" for again in filter(None, [run.summary.get("command")])]
+        asked += [f"Which rule is faster: {_asked('compare', settings['experiment']['name'], store)}"]
+    if again := run.summary.get("command"):
+        asked.append(f"This run again: {_typed(again)}")
     return "\n\n".join([*parts, *asked])
 
 
@@ -35,15 +36,21 @@ def of_experiment(name: str, store: Mapping[str, str]) -> str:
     return "\n".join([
         "A run is a rule with one setting, all its seeds together; the note on it has its equation.",
         "",
-        f"- Which rule is faster: {_code(_asked('compare', name, store))}",
-        f"- All of it on a page: {_code(_asked('report', name, store))}; copies are in the experiment {REPORTS}",
+        f"- Which rule is faster: {_asked('compare', name, store)}",
+        f"- All of it on a page: {_asked('report', name, store)}; copies are in the experiment {REPORTS}",
         "- Charts: `curves/` means over the seeds (`0_log10_` the logarithm of the error), `last/` the last of them, "
         "`spread/` standard deviation and 95 % interval of the mean",
     ])  # fmt: skip
 
 
 def _asked(verb: str, experiment: str, store: Mapping[str, str]) -> str:
-    return command(verb, [f"experiment.name={written(experiment)}", *(f"{key}={one}" for key, one in store.items())])
+    named = [f"experiment.name={written(experiment)}", *(f"{key}={one}" for key, one in store.items())]
+    return _typed(command(verb, named))
+
+
+def _typed(text: str) -> str:
+    """A command as code in a line, whole, to be copied."""
+    return f"`` {text} ``" if "`" in text else f"`{text}`"
 
 
 def _own(settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -51,9 +58,9 @@ def _own(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _code(value: Any) -> str:
-    """A value as code in a line or a cell of a table."""
+    """A value as code in a cell of a table."""
     text = value if isinstance(value, str) else text_of(value)
-    return f"`{_cut(text.replace('`', ' '), _LONGEST if not text.startswith('mqlearn ') else 1000)}`".replace("|", "¦")
+    return f"`{_cut(text.replace('`', ' '), _LONGEST)}`".replace("|", "¦")
 
 
 def _text(text: str) -> str:

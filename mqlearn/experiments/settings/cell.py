@@ -109,13 +109,9 @@ def _build(text: str, *, recorded: bool) -> Cell:
     settings = identity.complete(json.loads(text))
     for plan in ("figure", "tuning"):  # of an experiment, not settings of its cells
         settings.pop(plan, None)
-    from mqlearn.algorithms import Stateful
-    from mqlearn.learning.learners import with_state
-    from mqlearn.learning.operators import on_problem
     from mqlearn.learning.sampling import Synchronous
-    from mqlearn.learning.setup import check_together, resolve_reward
+    from mqlearn.learning.setup import resolve_reward
     from mqlearn.learning.stateful.check import check as check_rule
-    from mqlearn.learning.stateful.check import check_on, check_operator
 
     for group in _GROUPS:  # a label that is not given
         node = settings.get(group)
@@ -165,13 +161,6 @@ def _build(text: str, *, recorded: bool) -> Cell:
     if layout is not None and "map" in settings["env"]:
         settings["env"]["map"] = list(layout)  # a file is not needed again
     settings["reward"] = resolve_reward(settings["reward"], isinstance(sampling, Synchronous))
-    sizes = settings["iterations"], settings["n_seeds"]
-    check_together(mdp, sampling, features, settings["reward"], metrics, *sizes)  # type: ignore  # there are no errors
-    used = on_problem(operator, mdp, features)  # type: ignore
-    own = with_state(rule, features, linear)  # type: ignore
-    check_on(mdp, own, sampling, features, linear, settings["n_seeds"])  # type: ignore
-    own = own.with_step_size(step_size)  # type: ignore
-    check_operator(own.at(discount) if isinstance(own, Stateful) else own, sampling, features, used.operator)  # type: ignore
     initial = {name: tuple(value) if isinstance(value := settings[name], list) else value for name in ("q0", "theta0")}
     arguments = {
         "rule": rule,
@@ -185,7 +174,28 @@ def _build(text: str, *, recorded: bool) -> Cell:
         **initial,
         **{name: settings[name] for name in _PLAIN},
     }
+    _refuse_combinations(settings, mdp, arguments)
     return Cell(settings, identity.digest(settings, mdp, plugins), _name(settings, plugins), mdp, arguments)
+
+
+def _refuse_combinations(settings: dict[str, Any], mdp: Any, arguments: dict[str, Any]) -> None:
+    """Raise SettingError where objects that are each admissible do not go together."""
+    from mqlearn.algorithms import Stateful
+    from mqlearn.learning.learners import with_state
+    from mqlearn.learning.operators import on_problem
+    from mqlearn.learning.setup import check_together
+    from mqlearn.learning.stateful.check import check_on, check_operator
+
+    sampling, features, linear = (arguments[name] for name in ("sampling", "features", "linear"))
+    iterations, n_seeds = settings["iterations"], settings["n_seeds"]
+    check_together(mdp, sampling, features, settings["reward"], arguments["metrics"], iterations, n_seeds)
+    used = on_problem(arguments["operator"], mdp, features)
+    rule = with_state(arguments["rule"], features, linear)
+    check_on(mdp, rule, sampling, features, linear, n_seeds)
+    rule = rule.with_step_size(arguments["step_size"])
+    check_operator(
+        rule.at(settings["discount"]) if isinstance(rule, Stateful) else rule, sampling, features, used.operator
+    )
 
 
 def measured_by(cell: Cell) -> list[str]:

@@ -126,9 +126,9 @@ def plain(config: Any) -> dict[str, Any]:
         key: OmegaConf.to_container(value, resolve=True, throw_on_missing=True) if OmegaConf.is_config(value) else value
         for key, value in content.items()
     }
-    node = settings.get("algorithm")
-    if isinstance(node, dict):
-        node.pop("tuning", None)  # of its yaml, for suites: no setting of a run
+    group, _, name = loader.TUNING.partition(".")
+    if isinstance(node := settings.get(group), dict):
+        node.pop(name, None)
     for group, choice in _choices(config).items():  # the yaml of a user's own choice may leave its name out
         node = settings.get(group)
         if isinstance(node, dict) and "_target_" in node and "name" not in node:
@@ -206,7 +206,8 @@ def _hydra(config_dir: str | None) -> Iterator[Compose]:
 
 def _composed(compose_one: Compose, overrides: Sequence[str]) -> tuple[Any, dict[str, Any]]:
     """Hydra's configuration and the resolved settings in it. Raises SettingError, for all that Hydra refuses."""
-    SettingErrors.collect(functools.partial(parse, text) for text in overrides if "=[" in text)
+    asked = [text for text in overrides if "=[" in text or loader.TUNING in text]
+    SettingErrors.collect(functools.partial(parse, text) for text in asked)
     try:
         config = compose_one(overrides)
         return config, plain(config)

@@ -13,6 +13,9 @@ from mqlearn.paths import CONF
 # Settings of every algorithm, whether its yaml writes them or not.
 OPTIONS = ("algorithm.averaged", "algorithm.batch", "algorithm.compiled")
 
+# What the yaml of an algorithm says to suites, which read it themselves: no setting.
+TUNING = "algorithm.tuning"
+
 
 def composing_once(loader: Any, folder: Path | None) -> Any:
     """A loader that composes each choice of groups once; Hydra's own needs 80 ms for each list of overrides.

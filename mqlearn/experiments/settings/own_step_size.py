@@ -55,11 +55,6 @@ def described(step_size: Any, rule: str) -> dict[str, Any]:
     }
 
 
-def changed(step_size: Any, values: dict[str, float]) -> Any:
-    """The same step size with other values of some of its settings."""
-    return dataclasses.replace(step_size, **values)
-
-
 def label(name: str) -> str:
     """The name of a class as a choice of a group has it: RescaledLinear is rescaled_linear."""
     return re.sub("(?<=[a-z])(?=[A-Z])", "_", name).lower()

@@ -133,14 +133,19 @@ def flat(node: Mapping[str, Any], above: str = "") -> dict[str, Any]:
     return leaves
 
 
-def operator_text(settings: Mapping[str, Any]) -> str:
-    """The name of the operator and its settings, such as relaxed w=1.1; empty for Bellman's."""
-    own = identity.resolved(settings).get("operator")
-    if own is None:
+def operator_name(settings: Mapping[str, Any]) -> str:
+    """The name of the operator; empty for Bellman's."""
+    if identity.resolved(settings).get("operator") is None:
         return ""
     node = settings["operator"]
+    return str(node.get("name", node["_target_"]))
+
+
+def operator_text(settings: Mapping[str, Any]) -> str:
+    """The name of the operator and its settings, such as relaxed w=1.1; empty for Bellman's."""
+    own = identity.resolved(settings).get("operator") or {}
     words = [f"{key}={written(value)}" for key, value in own.items() if key != "_target_" and value is not None]
-    return " ".join([str(node.get("name", node["_target_"])), *words])
+    return " ".join([operator_name(settings), *words])
 
 
 def text_of(value: Any) -> str:

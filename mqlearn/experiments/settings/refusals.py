@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from mqlearn.errors import SettingError, SettingErrors, nearest
+from mqlearn.experiments.settings.loader import TUNING
 from mqlearn.paths import CONF
 
 _SPELLINGS = (
@@ -93,6 +94,8 @@ def parse(text: str, *, sweeps: bool = False) -> None:
         raise SettingError("override", text, f"must be written NAME=VALUE; {_SPELLINGS}")
     if not key:
         raise SettingError("override", text, "has no name before the =")
+    if key == TUNING:
+        raise SettingError(key, value, "is what a yaml says to suites (mqlearn bench), and no setting of a run")
     try:
         parsed = OverridesParser.create().parse_override(text)
     except HydraException:
@@ -184,7 +187,7 @@ def _no_such(key: str, config: Any) -> str:
     names = _names(OmegaConf.to_container(config, resolve=False), hydra=key.startswith("hydra"))
     group, _, rest = key.rpartition(".")
     if rest and not group.startswith("hydra") and OmegaConf.is_dict(config.get(group)):
-        own = [name for name in names if name.startswith(f"{group}.")]
+        own = [name for name in names if name.startswith(f"{group}.") and name != TUNING]
         choice = config[group].get("name") if group != "experiment" else None  # whose name is a setting
         if choice is not None:
             own.remove(f"{group}.name")

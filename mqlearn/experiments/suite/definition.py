@@ -116,19 +116,10 @@ class Suite:
     problems: tuple[Problem, ...]
 
     @property
-    def seeds(self) -> Seeds:
-        return self.problems[0].seeds
-
-    @property
     def command(self) -> str:
         """What runs it with all rules of the package, for messages."""
         folder = self.problems[0].config_dir
         return shlex.join(["mqlearn", "bench", self.name, *(["--config-dir", folder] if folder else [])])
-
-    @cached_property
-    def digest(self) -> str:
-        """SHA-256 of the problems' names and digests."""
-        return hashlib.sha256(json.dumps([[one.name, one.digest] for one in self.problems]).encode()).hexdigest()
 
 
 def suites(config_dir: str | None = None) -> dict[str, Path]:

@@ -2,7 +2,6 @@
 
 import multiprocessing
 import os
-import signal
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -115,12 +114,11 @@ def _run(
     """Run rules on problems; what each problem then has is written, and returned by its name."""
     if not missing:
         return {}
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     missing = sorted(missing, key=lambda one: -_seconds(*one))  # so that the processes end together
     seconds = sum(_seconds(*one) for one in missing)
     work = {problem.name: _seconds(problem, some) for problem, some in missing}
     objects = any(rule.made is not None for _, some in missing for rule in some)  # of a notebook, say: they stay here
-    side_by_side = 1 if objects or seconds < _ALONE else min(n_workers or cores, len(missing))
+    side_by_side = 1 if objects or seconds < _ALONE else min(n_workers or processes.cores(), len(missing))
     sys.stderr.write(
         f"bench {suite.name}: {len(missing)} of {len(suite.problems)} problems to run, about "
         f"{duration(seconds / side_by_side)}, {COMPILING}\n"
@@ -135,7 +133,7 @@ def _run(
                 _tell(suite.name, job[1].name, done, work, started)
             return done
         parent = os.getpid()
-        pool = ProcessPoolExecutor(side_by_side, _SPAWN, initializer=_begin, initargs=(parent,))
+        pool = ProcessPoolExecutor(side_by_side, _SPAWN, initializer=processes.begin, initargs=(parent,))
         try:
             futures = {pool.submit(_job, *job): job[1].name for job in jobs}
             for future in as_completed(futures):
@@ -144,12 +142,6 @@ def _run(
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
     return done
-
-
-def _begin(parent: int) -> None:
-    """In a new process: only the one that started it is interrupted."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    processes.end_with_parent(parent)
 
 
 def _seconds(problem: Problem, some: Sequence[Entrant]) -> float:
@@ -177,7 +169,9 @@ def _job(suite: str, problem: Problem, some: Sequence[Entrant], modules: Sequenc
         made = trials.entries(problem, some, modules)
         kept_rules = {rule.name: made[rule.name] for rule in some if rule.made is None}
         before, _ = results.kept(suite, problem)
-        whole = Results(facts(problem), {**(before.entries if before else {}), **kept_rules})
+        whole = Results(
+            before.facts if before else facts(problem), {**(before.entries if before else {}), **kept_rules}
+        )
         if kept_rules:
             results.write(results.place(suite, problem), [whole])
     return Results(whole.facts, made)

@@ -3,6 +3,7 @@
 Rules that learn from the same samples are advanced together, so that a synchronous draw is made once for all of them.
 """
 
+import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -19,7 +20,7 @@ from mqlearn.experiments.suite.scores import SCORES, log_errors, scores
 
 
 @dataclass(frozen=True, eq=False)
-class Seeds:
+class Outcome:
     """Errors (n_seeds, K) after `samples` (K,) of a rule, or why it could not be run."""
 
     samples: np.ndarray
@@ -77,13 +78,13 @@ def _narrow(values: np.ndarray) -> np.ndarray:
         return values.astype(np.float32)
 
 
-def _scores(problem: Problem, one: Seeds) -> np.ndarray:
+def _scores(problem: Problem, one: Outcome) -> np.ndarray:
     if one.reason is not None:
         return np.full((len(SCORES), problem.seeds.reporting), np.nan)
     return scores(one.samples, one.errors, problem.axis)
 
 
-def _curve(problem: Problem, one: Seeds) -> np.ndarray:
+def _curve(problem: Problem, one: Outcome) -> np.ndarray:
     if one.reason is not None:
         return np.full(len(problem.axis), np.nan)
     return log_errors(one.samples, one.errors, problem.axis).mean(0)
@@ -162,7 +163,7 @@ def _given(problem: Problem, rules: Sequence[Entrant], refused: dict[str, Entry]
         for changes in _changes(step_size, rule.name):
             settings.append(changes)
             values = {text.partition("=")[0].partition(".")[2]: float(text.partition("=")[2]) for text in changes}
-            made.append(rule.made.with_step_size(own_step_size.changed(step_size, values)))
+            made.append(rule.made.with_step_size(dataclasses.replace(step_size, **values)))
         able.append(Contest(rule, settings, made))
     return able
 
@@ -184,13 +185,13 @@ def _too_much(problem: Problem, rule: Any) -> str | None:
 # --- runs ---------------------------------------------------------------------------------------------------------
 
 
-def run(problem: Problem, lists: Sequence[Sequence[Any]], seed: int, n_seeds: int) -> list[list[Seeds]]:
+def run(problem: Problem, lists: Sequence[Sequence[Any]], seed: int, n_seeds: int) -> list[list[Outcome]]:
     """The errors of lists of rules with their step sizes; those of as many iterations are run together.
 
     A text in place of a rule is why it is not run. One that is there twice is run once.
     """
     by_length: dict[int, list[Any]] = {}
-    done: dict[int, Seeds] = {}
+    done: dict[int, Outcome] = {}
     for rule in {id(rule): rule for some in lists for rule in some}.values():
         if isinstance(rule, str):
             done[id(rule)] = _not_run(rule)
@@ -202,7 +203,7 @@ def run(problem: Problem, lists: Sequence[Sequence[Any]], seed: int, n_seeds: in
     return [[done[id(rule)] for rule in some] for some in lists]
 
 
-def _together(problem: Problem, rules: Sequence[Any], length: dict[str, int]) -> list[Seeds]:
+def _together(problem: Problem, rules: Sequence[Any], length: dict[str, int]) -> list[Outcome]:
     from mqlearn.learning.loop import run_together
 
     arguments = {**problem.cell.run_arguments, **length}
@@ -216,11 +217,11 @@ def _together(problem: Problem, rules: Sequence[Any], length: dict[str, int]) ->
     if problem.metric not in results[0].curves:
         known = ", ".join(results[0].curves)
         raise SettingError(f"{problem.name}.metric", problem.metric, f"is not measured here; {known} are")
-    return [Seeds(result.samples, result.curves[problem.metric]) for result in results]
+    return [Outcome(result.samples, result.curves[problem.metric]) for result in results]
 
 
-def _not_run(reason: str) -> Seeds:
-    return Seeds(np.empty(0), np.empty((0, 0)), reason)
+def _not_run(reason: str) -> Outcome:
+    return Outcome(np.empty(0), np.empty((0, 0)), reason)
 
 
 def _told(error: SettingError) -> str:

@@ -16,6 +16,7 @@ from mqlearn.experiments.sweep import journal
 from mqlearn.experiments.sweep.sweep import Sweep
 from mqlearn.paths import outputs_folder
 from mqlearn.storage import runs
+from mqlearn.storage.addresses import default_uri
 from mqlearn.storage.connection import TrackingError, shown
 from mqlearn.storage.store import experiment_id, finished
 from mqlearn.storage.ui import page
@@ -176,7 +177,7 @@ def _links(sweep: Sweep) -> list[str]:
     """How to see the runs side by side."""
     lines = []
     for uri, experiment in sorted({(one.uri, one.experiment) for one in sweep.cells if one.uri is not None}):
-        default = uri == f"sqlite:///{outputs_folder() / 'mlflow.db'}"
+        default = uri == default_uri(outputs_folder())
         place = uri if uri.startswith("http") else "http://127.0.0.1:5000"
         number = experiment_id(uri, experiment) if not uri.startswith("http") else None
         search = "" if sweep.done else f'tags.sweep = "{sweep.id}"'  # what was done before, other sweeps ran

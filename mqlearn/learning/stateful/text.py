@@ -94,7 +94,7 @@ class Text(Expressions):
                 ast.copy_location(ast.IfExp(asked, a, b), value) for a, b in zip(first, second, strict=True)
             ]
         else:
-            entries = value.elts  # type: ignore[attr-defined]
+            entries = value.elts  # type: ignore[attr-defined]  # a tuple
         made = [self.kept(self.lower(entry)) for entry in entries]
         held = []
         for one in made:  # all are read before any is written
@@ -146,7 +146,7 @@ class Text(Expressions):
         if value.kind == PAIRS:
             self.step.refuse(
                 node,
-                f"{ast.unparse(target)} is a whole table and {ast.unparse(node.value)} a sample's; "  # type: ignore
+                f"{ast.unparse(target)} is a whole table and {ast.unparse(node.value)} a sample's; "  # type: ignore  # a statement with a value
                 "they mean different things in other sampling modes: use s.add or s.move",
             )
         if whole and base.kind == TABLE and value.kind in (NUMBER, VECTOR, TABLE):
@@ -156,5 +156,11 @@ class Text(Expressions):
         if whole and base.kind == ARRAY and operator != "=":
             self.put(f"{base.code} {operator} {code}")
             return
+<<<<<<< HEAD
         index = ":" if whole else self._index(target.slice)  # type: ignore[union-attr]
+=======
+        if base.kind == TABLE:
+            self.verbs.rewritten(base)
+        index = ":" if whole else self._index(target.slice)  # type: ignore[union-attr]  # not whole: a subscript
+>>>>>>> main
         self.put(f"{base.whole}[{index}] {operator} {code}")

@@ -1,0 +1,59 @@
+"""Settings of sampling that are refused, by name."""
+
+import math
+
+import numpy as np
+import pytest
+from kernel_cases import LAKE
+from random_mdps import random_mdp
+from twins import run
+
+from mqlearn.algorithms import QLearning
+from mqlearn.errors import SettingError
+from mqlearn.learning.sampling import IID, Markovian, Replay, Synchronous
+from mqlearn.problems.features import one_hot
+
+
+@pytest.mark.parametrize(
+    ("make", "setting"),
+    [
+        (lambda: Replay(capacity=50, draws=64), "draws"),
+        (lambda: Replay(draws=0), "draws"),
+        (lambda: Replay(capacity=0), "capacity"),
+        (lambda: Replay(warm_up=-1), "warm_up"),
+        (lambda: Markovian(behaviour="greedy"), "behaviour"),
+        (lambda: Markovian(start="anywhere"), "start"),
+        (lambda: Markovian(clock="wall"), "clock"),
+        (lambda: Markovian(update="sometimes"), "update"),
+        (lambda: Markovian(restart_probability=1), "restart_probability"),
+        (lambda: Markovian(restart_probability=math.nan), "restart_probability"),
+        (lambda: Markovian(time_limit=0), "time_limit"),
+        (lambda: Markovian(epsilon=1.5), "epsilon"),
+        (lambda: Markovian(epsilon=math.nan), "epsilon"),
+        (lambda: Markovian(epsilon=(0.1, 0.5, 100)), "epsilon"),
+        (lambda: Markovian(epsilon=(0.5, 0.1, 0)), "epsilon"),
+        (lambda: Markovian(epsilon=(0.5, 0.1)), "epsilon"),  # pyright: ignore  # wrong on purpose
+        (lambda: IID(behaviour="epsilon_greedy"), "behaviour"),
+    ],
+)
+def test_bad_settings_are_refused_by_name(make, setting):
+    with pytest.raises(SettingError, match=rf"^sampling\.{setting}="):
+        make()
+
+
+def test_policies_that_are_none_are_refused():
+    for policy in (np.ones((16, 4)), np.full((16, 3), 1 / 3), np.full((16, 4), np.nan)):
+        with pytest.raises(SettingError, match=r"^sampling\.behaviour="):
+            run(LAKE, QLearning(), iterations=10, sampling=Markovian(behaviour=policy))
+
+
+def test_an_inadmissible_action_is_refused():
+    mdp = random_mdp(12, 8, 3, 4, 0.9, "mixed")
+    assert not mdp.admissible[~mdp.terminal].all()
+    with pytest.raises(SettingError, match=r"^sampling\.behaviour="):
+        run(mdp, QLearning(), iterations=10, sampling=Markovian(behaviour=np.full((8, 3), 1 / 3)))
+
+
+def test_synchronous_sampling_has_no_features():
+    with pytest.raises(SettingError, match="sampling"):
+        run(LAKE, QLearning(), iterations=10, sampling=Synchronous(), features=one_hot(LAKE))
