@@ -156,11 +156,5 @@ class Text(Expressions):
         if whole and base.kind == ARRAY and operator != "=":
             self.put(f"{base.code} {operator} {code}")
             return
-<<<<<<< HEAD
-        index = ":" if whole else self._index(target.slice)  # type: ignore[union-attr]
-=======
-        if base.kind == TABLE:
-            self.verbs.rewritten(base)
         index = ":" if whole else self._index(target.slice)  # type: ignore[union-attr]  # not whole: a subscript
->>>>>>> main
         self.put(f"{base.whole}[{index}] {operator} {code}")
