@@ -15,7 +15,7 @@ from mqlearn.learning.learners import Linear, start
 from mqlearn.learning.sample_numbers import unpack
 from mqlearn.learning.sampling import Replay
 from mqlearn.problems.feature_rows import Features
-from mqlearn.problems.mdp import FiniteMDP, bellman
+from mqlearn.problems.mdp import FiniteMDP, bellman, state_values
 
 _BLOCK = 4096  # iterations whose samples are held at a time
 
@@ -57,7 +57,7 @@ def _gradients(mdp: FiniteMDP, features: Features, model: Any, numbers: np.ndarr
     pair, outcome, y, _ = unpack(numbers, model.shift)
     table, row = features.table(mdp, theta), np.arange(len(theta))
     x, u = mdp.pairs[pair].T
-    best = np.where(mdp.terminal[y], 0.0, np.where(mdp.admissible[y], table[row, y], -np.inf).max(1))
+    best = state_values(mdp, table)[row, y]
     error = table[row, x, u] - model.rewards[pair, outcome] - mdp.discount * best
     return error[:, None] * features.matrix()[pair].toarray()
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mqlearn.algorithms.operators import Bellman, Operator, is_plain
+from mqlearn.algorithms.operators import Bellman, Operator, is_plain, name_of
 from mqlearn.errors import SettingError
 from mqlearn.problems.mdp import FiniteMDP
 from mqlearn.problems.operators import Facts, OperatorPoint, apply, fixed_point, values
@@ -34,7 +34,7 @@ class OnModel:
     @property
     def name(self) -> str:
         """The name of its config group."""
-        return type(self.operator).__name__.lower()
+        return name_of(self.operator)
 
     def fixed_point(self, mdp: FiniteMDP) -> np.ndarray:
         """(S, A): the fixed point, which errors are measured against; Q* of Bellman's."""
@@ -63,17 +63,13 @@ class OnModel:
         """What `mqlearn truth` says of the fixed point, values at the start being means; nothing for Bellman's."""
         if self.plain:
             return {}
-        point = self._point
-        v = values(self._model, self.operator, point.q)
+        v = values(self._model, self.operator, self._point.q)
+        said = self.facts()["operator"]
         settings = [f"{field.name}={getattr(self.operator, field.name)}" for field in fields(self.operator)]
         limits = self.operator.limits(Facts(self._model))
         return {
-            "operator": " ".join([self.name, *settings]),
-            "operator_fixed_point": self.operator.fixed_point,
-            "operator_residual": point.residual,
-            "operator_certified_error": point.error_bound,
-            "operator_distance_to_q_star": point.distance,
-            "operator_map_to_q_star": point.mapped,
+            "operator": " ".join([said.pop("name"), *settings]),
+            **{f"operator_{name}": value for name, value in said.items()},
             "operator_start_value": float(self._model.start @ v),
             **{f"operator_{name}": limit for name, limit in limits.items()},
         }
@@ -113,10 +109,11 @@ BELLMAN = OnModel(Bellman())
 
 def on_problem(operator: Operator, mdp: Any, features: Any = None) -> OnModel:
     """The operator on the problem of a run. Raises SettingError where it has no fixed point that errors could be
-    measured against: relative with terminal states, most with features, any other than Bellman's without a model."""
+    measured against: relative with terminal states, most with features, any other than Bellman's without a model; and
+    with features where it has s or Q(x, u), which what learns by features leaves out."""
     if is_plain(operator):
         return BELLMAN
-    name = type(operator).__name__.lower()
+    name = name_of(operator)
     if not isinstance(mdp, FiniteMDP):
         raise SettingError("operator", name, f"needs an exact model, which {mdp.name} has not; use bellman")
     if features is not None and not operator.with_features:
@@ -124,4 +121,7 @@ def on_problem(operator: Operator, mdp: Any, features: Any = None) -> OnModel:
             "has no certified fixed point with features; use bellman, relaxed, truncated, mellowmax, soft, or tables"
         )
         raise SettingError("operator", name, expected)
-    return OnModel(operator.on(Facts(mdp)), mdp)
+    ready = operator.on(Facts(mdp))
+    if features is not None and (ready.scalar != "none" or ready.numbers(mdp.discount).own != 0):
+        raise SettingError("operator", name, "has s or Q(x, u) in its target, which is possible with tables only")
+    return OnModel(ready, mdp)

@@ -36,9 +36,10 @@ class Result:
     q: (n_seeds, S, A) last finite tables, None without a model.   acting: (n_seeds, S, A) the tables of which the
     greedy actions are taken, None where those are `q`.   theta, theta_average: (n_seeds, d) with features, else None.
     theta_acting: (n_seeds, d) as `acting`.   error_iteration, error_tables: up to 20 checkpoints (5 for large tables)
-    and the seed-mean of |Q_k - Q*| there (E, S, A).   mean_path: (C, S, A) of the first seed, the mean of the iterates
-    at each checkpoint, None unless the rule is averaged, and for large tables.   visits: (S, A) of all chains, None for
-    synchronous sampling.   diverged: seed index -> first iteration k at which a parameter was not finite or beyond
+    and the seed-mean there (E, S, A) of the distance to the fixed point of the operator, |Q_k - Q*| for Bellman's.
+    mean_path: (C, S, A) of the first seed, the mean of the iterates at each checkpoint, None unless the rule is
+    averaged, for large tables, and where this seed diverged.   visits: (S, A) of all chains, None for synchronous
+    sampling.   diverged: seed index -> first iteration k at which a parameter was not finite or beyond
     1e100.   seconds: of the learning loop, without metrics; drawing samples that rules share counts for each of them.
     facts: what else the summary records.   warnings: for people.   reward: as resolved.
     """
@@ -99,7 +100,10 @@ class Ended:
 
 @dataclass
 class Recorder:
-    """Curves that start as NaN, tables that stay when a seed diverges."""
+    """Curves that start as NaN, tables that stay when a seed diverges.
+
+    optimal_q: (S, A), the fixed point of the operator, which errors are measured against; None without a model.
+    """
 
     mdp: FiniteMDP | Simulator
     optimal_q: np.ndarray | None

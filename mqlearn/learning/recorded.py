@@ -148,9 +148,8 @@ class Recorded:
 
         seen = self.transitions
         x, u, y = seen["x"], seen["u"], seen["y"]
-        row = np.zeros(mdp.learned.shape, np.int64)
-        row[mdp.learned] = np.arange(len(mdp.pairs))
-        pair, r = row[x, u], mdp.mean_rewards[x, u] if mean_reward else seen["r"]
+        pair = np.searchsorted(mdp.places, x * mdp.n_actions + u)  # of learned pairs: see `check`
+        r = mdp.mean_rewards[x, u] if mean_reward else seen["r"]
         kinds, kind = np.unique(np.stack([pair, y, r], axis=1), axis=0, return_inverse=True)
         owner = kinds[:, 0].astype(np.int64)
         outcome = np.arange(len(kinds)) - np.searchsorted(owner, owner)  # its number among those of its pair

@@ -1,9 +1,9 @@
-"""Where the samples come from: sampling modes as immutable settings, and the tables that the kernels draw from."""
+"""Where the samples come from: sampling modes as immutable settings. The tables to draw from: `draw_tables`."""
 
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
@@ -12,10 +12,6 @@ from mqlearn.errors import SettingError, user_code
 from mqlearn.learning.recorded import Recorded
 from mqlearn.problems.mdp import FiniteMDP
 
-if TYPE_CHECKING:
-    pass
-
-_WORD = 2**32
 Policy = np.ndarray | Callable[[FiniteMDP], np.ndarray]
 _Kind = TypeVar("_Kind")
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _BLOCK = 4096  # iterations for which momentum is planned, and random words are made, at a time
 _MOST_VALUES = 2**20  # of features that are held at a time
 _LIMIT = 1000  # moves of an evaluation episode, where neither Gymnasium nor a setting has a limit
-_NO_PLAN = np.zeros((0, 10))
+NO_PLAN = np.zeros((0, 10))
 
 
 class SimulatedLearner:
@@ -116,7 +116,7 @@ class SimulatedLearner:
         from mqlearn.learning import kernels
 
         n = len(weights)
-        plan = kernels.momentum_plan(weights, self.same_sample, n if self.radius == np.inf else 1) if n else _NO_PLAN
+        plan = kernels.momentum_plan(weights, self.same_sample, n if self.radius == np.inf else 1) if n else NO_PLAN
         return self._kernel(i, plan, transitions, self.walks[i].place, "ties")
 
     def _kernel(
@@ -182,7 +182,7 @@ class SimulatedLearner:
         for i in range(len(self.lanes)) if episodes else ():
             env = self.simulator.make()
             moves_allowed = limit or _own_limit(env)
-            choose = apart._kernel(i, _NO_PLAN, np.zeros((0, self.walks[i].width)), place, "evaluation_start", k)
+            choose = apart._kernel(i, NO_PLAN, np.zeros((0, self.walks[i].width)), place, "evaluation_start", k)
             first_action = int(env.action_space.start)  # type: ignore[attr-defined]  # Discrete: checked before
             for episode in range(episodes):
                 place[0] = env.reset(seed=seeds[i][episode])[0]

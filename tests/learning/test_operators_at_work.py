@@ -10,6 +10,8 @@ import pytest
 import twins
 
 import mqlearn as mq
+from mqlearn.algorithms.operators import Numbers as Five
+from mqlearn.algorithms.operators import Operator
 from mqlearn.algorithms.rule import Rule, changed
 from mqlearn.algorithms.stateful import Stateful
 from mqlearn.learning.learners import Linear, shared_samples, start, with_state
@@ -335,6 +337,23 @@ def test_what_has_no_fixed_point_is_refused_by_name(operator, settings, words):
     sampling = mq.Markovian() if settings else None
     with pytest.raises(mq.SettingError, match="operator.*" + words):
         mq.run(LAKE, mq.QLearning(), operator=operator, iterations=10, sampling=sampling, **settings)
+
+
+@pytest.mark.parametrize(
+    ("scalar", "numbers"), [("none", Five(ahead=0.8, own=0.1)), ("mean", Five(ahead=0.8, common=0.1))]
+)
+def test_an_operator_with_more_than_features_can_learn_is_refused_with_them(scalar, numbers):
+    class Own(Operator):
+        with_features = True
+
+        def numbers(self, discount):
+            return numbers
+
+    Own.scalar = scalar
+    settings = {"operator": Own(), "iterations": 10, "n_seeds": 1, "sampling": mq.Markovian()}
+    assert mq.run(LAKE, mq.QLearning(), **settings).status == "finished"
+    with pytest.raises(mq.SettingError, match=r"operator='own': has s or Q\(x, u\) in its target"):
+        mq.run(LAKE, mq.QLearning(), features=mq.one_hot(LAKE), **settings)
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ operator has to know of a problem, `facts`, are its `Facts`.
 """
 
 from mqlearn.algorithms.operators.advantage import Advantage
-from mqlearn.algorithms.operators.bellman import Bellman, is_plain
+from mqlearn.algorithms.operators.bellman import BELLMAN, Bellman, is_plain, name_of
 from mqlearn.algorithms.operators.mellowmax import Mellowmax, Soft
 from mqlearn.algorithms.operators.operator import Numbers, Operator
 from mqlearn.algorithms.operators.relative import Relative
@@ -25,6 +25,7 @@ from mqlearn.algorithms.operators.robust import Robust
 from mqlearn.algorithms.operators.truncated import Truncated
 
 __all__ = [
+    "BELLMAN",
     "Advantage",
     "Bellman",
     "Mellowmax",
@@ -36,4 +37,5 @@ __all__ = [
     "Soft",
     "Truncated",
     "is_plain",
+    "name_of",
 ]

@@ -18,6 +18,14 @@ class Bellman(Operator):
     with_features: ClassVar[bool] = True
 
 
+BELLMAN = Bellman()
+
+
 def is_plain(operator: Operator) -> bool:
     """Whether it is Bellman's."""
     return type(operator) is Bellman
+
+
+def name_of(operator: Operator) -> str:
+    """The name of its config group."""
+    return type(operator).__name__.lower()

@@ -21,7 +21,6 @@ class Mellowmax(Operator):
     omega: float = 10.0
     functional: ClassVar[str] = "mellowmax"
     with_features: ClassVar[bool] = True
-    exact: ClassVar[bool] = False
     fixed_point: ClassVar[str] = "the smoothed Q, below Q*"
 
     def __post_init__(self) -> None:

@@ -22,15 +22,14 @@ class Operator:
 
     functional: V of a state, "max", "clipped" (the max, within -parameter and parameter), "mellowmax" (log mean exp
     over the admissible actions, at the temperature 1/parameter) or "soft" (log sum exp).   scalar: what s is, "none",
-    "mean" (of Q over the learned pairs) or "least" (of V over the states).   terminals: whether terminal states, whose
-    V is 0, are among these states.   with_features: whether linear features have a fixed point of it to be measured
-    against.   exact: whether greedy actions of the fixed point are those of Q*.
+    "mean" (of Q over the learned pairs) or "least" (of V over the states).   counts_terminals: whether terminal states,
+    whose V is 0, are among these states.   with_features: whether linear features have a fixed point of it to be
+    measured against; only without s and Q(x, u).
     """
 
     functional: ClassVar[str] = "max"
     scalar: ClassVar[str] = "none"
     with_features: ClassVar[bool] = False
-    exact: ClassVar[bool] = True
     fixed_point: ClassVar[str] = "Q*"  # in words
 
     @property
@@ -69,12 +68,13 @@ class Operator:
 
     def values(self, q: np.ndarray, admissible: np.ndarray) -> np.ndarray:
         """V (...) of the values q (..., A) of the admissible actions (..., A) bool."""
-        best = np.where(admissible, q, -np.inf).max(-1)
+        allowed = np.where(admissible, q, -np.inf)
+        best = allowed.max(-1)
         if self.functional == "max":
             return best
         if self.functional == "clipped":
             return np.clip(best, -self.parameter, self.parameter)
-        exps = np.where(admissible, np.exp(self.parameter * (np.where(admissible, q, -np.inf) - best[..., None])), 0.0)
+        exps = np.exp(self.parameter * (allowed - best[..., None]))
         n = admissible.sum(-1) if self.functional == "mellowmax" else 1
         return best + np.log(exps.sum(-1) / n) / self.parameter
 

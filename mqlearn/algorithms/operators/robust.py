@@ -21,7 +21,6 @@ class Robust(Operator):
     radius: float = 0.1
     terminals: bool = True
     scalar: ClassVar[str] = "least"
-    exact: ClassVar[bool] = False
     fixed_point: ClassVar[str] = "Q* of the contaminated kernel"
 
     def __post_init__(self) -> None:

@@ -1,13 +1,13 @@
 """What is being learned, and how it moves: learners, one file a kind, and `start`, which chooses among them.
 
 learner       the methods that all of them have
-sources       chains of their own, or samples that rules share
 synchronous   tables, all pairs in every iteration
 asynchronous  tables, one transition an iteration
 linear        linear features
 starting      the learner that a run needs
 
-Rules with state of their own have their learners in `mqlearn.learning.stateful`, simulators of Gymnasium theirs in
+Where their samples come from, chains of their own or samples that rules share, is `mqlearn.learning.sources`. Rules
+with state of their own have their learners in `mqlearn.learning.stateful`, simulators of Gymnasium theirs in
 `mqlearn.learning.simulation`.
 """
 

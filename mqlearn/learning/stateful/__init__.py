@@ -6,4 +6,5 @@ source, text, expressions, values  the text of a step, and how it becomes lines 
 verbs, sweep_verbs, point_verbs, written  what the verbs become in it
 loops, module                     the module that is generated for a rule, and compiled
 learners, sweeps                  what is remembered of each seed, and how samples reach the step
+simulated                         the same on simulators of Gymnasium, by the plain form
 """

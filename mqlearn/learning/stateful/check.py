@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 
 from mqlearn.algorithms.four_numbers import FourNumbers
-from mqlearn.algorithms.operators import Operator, is_plain
+from mqlearn.algorithms.operators import BELLMAN, Operator, is_plain
 from mqlearn.algorithms.rule import Rule, check_rule
 from mqlearn.algorithms.stateful import MODES, Stateful
 from mqlearn.errors import SettingError, nearest
 from mqlearn.learning.recorded import Recorded
 from mqlearn.learning.sampling import Sampling, Synchronous
-from mqlearn.learning.stateful.module import BELLMAN, compiled_step
+from mqlearn.learning.stateful.module import compiled_step
 from mqlearn.learning.stateful.plain import NoSecond, Pairs, Sweep, Transition, measured
 from mqlearn.learning.stateful.values import Layout
 from mqlearn.linear_solves import solve

@@ -19,12 +19,12 @@ from typing import Any
 import numpy as np
 
 from mqlearn import linear_solves
-from mqlearn.algorithms.operators import Operator
+from mqlearn.algorithms.operators import BELLMAN, Operator
 from mqlearn.algorithms.stateful import Stateful
 from mqlearn.errors import SettingError
 from mqlearn.learning.stateful.loops import HEAD, LOOPS
 from mqlearn.learning.stateful.plain import measured
-from mqlearn.learning.stateful.point_verbs import BELLMAN, BEYOND, KEPT, PointVerbs
+from mqlearn.learning.stateful.point_verbs import BEYOND, KEPT, PointVerbs
 from mqlearn.learning.stateful.source import Step
 from mqlearn.learning.stateful.sweep_verbs import SweepVerbs
 from mqlearn.learning.stateful.text import Text
@@ -62,8 +62,9 @@ def compiled_step(rule: Stateful, mode: str, layout: Layout, source: str, operat
     }
     if rule.averaged:
         parts["others"].append(f"sums = others[{len(layout.others)}][lane]")
-    parts["others"] += [f"{name}_n = {BEYOND}" for name in verbs.followed]
-    scratch = {f"{name}": f"np.empty({KEPT}, np.int64)" for name in verbs.followed} | text.scratch
+    followed = verbs.followed or []
+    parts["others"] += [f"{name}_n = {BEYOND}" for name in followed]
+    scratch = dict.fromkeys(followed, f"np.empty({KEPT}, np.int64)") | text.scratch
     if mode == "synchronous":
         shape = f"({rule.batch}, n)" if rule.batch > 1 else "n"
         scratch |= {"y": f"np.empty({shape}, np.uint32)", "r": f"np.empty({shape})"}

@@ -5,22 +5,20 @@ from the first.
 """
 
 from collections.abc import Iterator, Mapping
+from functools import cached_property
 from types import SimpleNamespace
 from typing import Any, NoReturn
 
 import numpy as np
 
-from mqlearn.algorithms.operators import Bellman, Operator, is_plain
+from mqlearn.algorithms.operators import BELLMAN, Numbers, Operator, is_plain, name_of
 from mqlearn.algorithms.stateful import Stateful
 from mqlearn.errors import SettingError
-
-_BELLMAN = Bellman()
 
 
 def not_for(operator: Operator, reason: str) -> SettingError:
     """A rule that has no meaning with an operator."""
-    name = type(operator).__name__.lower()
-    return SettingError("operator", name, f"is not for this rule, which {reason}; use bellman")
+    return SettingError("operator", name_of(operator), f"is not for this rule, which {reason}; use bellman")
 
 
 class Pairs:
@@ -31,19 +29,27 @@ class Pairs:
     """
 
     def __init__(
-        self, offsets: np.ndarray, discount: float, features: Any = None, operator: Operator = _BELLMAN
+        self, offsets: np.ndarray, discount: float, features: Any = None, operator: Operator = BELLMAN
     ) -> None:
         self.offsets = np.asarray(offsets).astype(np.int64)
         self.discount = discount
         self.operator = operator
-        self.numbers = operator.numbers(discount)
-        self.states = np.repeat(np.arange(len(self.offsets) - 1), np.diff(self.offsets))
         if isinstance(features, np.ndarray):
             entries = [(np.flatnonzero(row), row[np.flatnonzero(row)]) for row in features]
         else:
             entries = [] if features is None else list(zip(*features, strict=True))
         self._entries = [list(zip(j.tolist(), x.tolist(), strict=True)) for j, x in entries]
         self.tabular = features is None
+
+    @cached_property
+    def numbers(self) -> Numbers:
+        """The five numbers of the operator."""
+        return self.operator.numbers(self.discount)
+
+    @cached_property
+    def states(self) -> np.ndarray:
+        """The state of each pair."""
+        return np.repeat(np.arange(len(self.offsets) - 1), np.diff(self.offsets))
 
     def entries(self, pair: int) -> list[tuple[int, float]]:
         """The features of a pair: columns and values; of a table, its own entry."""

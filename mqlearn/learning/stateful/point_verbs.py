@@ -2,12 +2,11 @@
 
 from typing import Any
 
-from mqlearn.algorithms.operators import Bellman, Operator
+from mqlearn.algorithms.operators import BELLMAN, Operator
 from mqlearn.learning.stateful.values import NUMBER, Value
 from mqlearn.learning.stateful.verbs import Verbs
 from mqlearn.learning.stateful.written import single_followers
 
-BELLMAN = Bellman()
 KEPT = 8  # entries that `follow` copies one by one;
 BEYOND = KEPT + 1  # when more have moved, and at the beginning of a chunk, it copies all
 
@@ -18,7 +17,6 @@ class PointVerbs(Verbs):
     def __init__(self, batch: int, linear: bool, operator: Operator = BELLMAN) -> None:
         super().__init__(batch, operator)
         self.linear = linear
-        self._planned: list[str] | None = None
 
     def _estimate(self, q: Value, pair: str, depth: str = "") -> tuple[list[str], str]:
         """Lines, and then the code of Q(pair)."""
@@ -196,7 +194,6 @@ class PointVerbs(Verbs):
         name = f"moved_{later.code}_{q.code}"
         whole = ["for p in range(n):", f"    {later.at('p')} = {q.at('p')}"]
         if name not in self._plan():
-            self.rewritten(later)
             self.text.put(*whole)
             return
         entry = [f"    {later.at('np.uint64(j)')} = {q.at('np.uint64(j)')}"]
@@ -217,6 +214,6 @@ class PointVerbs(Verbs):
 
     def _plan(self) -> list[str]:
         """The lists of `follow` statements that copy entries one by one: where nothing else touches either table."""
-        if self._planned is None:
-            self._planned = self.followed = single_followers(self.text)
-        return self._planned
+        if self.followed is None:
+            self.followed = single_followers(self.text)
+        return self.followed

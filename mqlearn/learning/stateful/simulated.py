@@ -9,7 +9,7 @@ import numpy as np
 
 from mqlearn.algorithms.stateful import Stateful
 from mqlearn.errors import user_code
-from mqlearn.learning.simulation import SimulatedLearner
+from mqlearn.learning.simulation import NO_PLAN, SimulatedLearner
 from mqlearn.learning.stateful.learners import own_uniforms
 from mqlearn.learning.stateful.plain import NoSecond, Pairs, Transition, measured, project, state_of
 
@@ -45,7 +45,7 @@ class SimulatedStateful(SimulatedLearner):
     def _greedy(self, i: int, stream: str) -> Callable[[int], int]:
         """k -> the greedy action of the parameters that act, where walk number i is."""
         walk = self.walks[i]
-        call = self._kernel(i, np.zeros((0, 10)), np.zeros((0, walk.width)), walk.place, stream)
+        call = self._kernel(i, NO_PLAN, np.zeros((0, walk.width)), walk.place, stream)
 
         def greedy(k: int) -> int:
             self.parameters[i, 0] = self.rule.acting(self.states[i])

@@ -150,14 +150,11 @@ class Text(Expressions):
                 "they mean different things in other sampling modes: use s.add or s.move",
             )
         if whole and base.kind == TABLE and value.kind in (NUMBER, VECTOR, TABLE):
-            self.verbs.rewritten(base)
             self.over_entries(f"{base.entry} {operator} {value.entry}")
             return
         code = self.kept(value).code.removesuffix("[p]") if value.kind == VECTOR else value.whole
         if whole and base.kind == ARRAY and operator != "=":
             self.put(f"{base.code} {operator} {code}")
             return
-        if base.kind == TABLE:
-            self.verbs.rewritten(base)
         index = ":" if whole else self._index(target.slice)  # type: ignore[union-attr]  # not whole: a subscript
         self.put(f"{base.whole}[{index}] {operator} {code}")

@@ -3,7 +3,7 @@
 import ast
 from typing import Any
 
-from mqlearn.algorithms.operators import Bellman, Operator, is_plain
+from mqlearn.algorithms.operators import BELLMAN, Operator, is_plain
 from mqlearn.errors import nearest
 from mqlearn.learning.stateful.plain import not_for
 from mqlearn.learning.stateful.text import Text
@@ -14,7 +14,6 @@ _SIGNATURES = {
     "add_best": ("q", "change", "by"), "follow": ("later", "q"), "add_jacobian": ("matrix", "q", "weight"),
 }  # fmt: skip
 _VALUES = ("value", "best", "target")
-_BELLMAN = Bellman()
 
 
 class Verbs:
@@ -22,13 +21,13 @@ class Verbs:
 
     text: Text
 
-    def __init__(self, batch: int, operator: Operator = _BELLMAN) -> None:
+    def __init__(self, batch: int, operator: Operator = BELLMAN) -> None:
         self.batch = batch
         self.operator, self.plain = operator, is_plain(operator)
         self.averaged = False  # whether what verbs write is noted in `sums`, see `PointVerbs`
         self.uses: set[str] = set()  # of again, uniform
         self.coins: set[int] = set()  # the uniforms that are read by their numbers
-        self.followed: list[str] = []  # names of the lists of entries that `follow` has yet to copy
+        self.followed: list[str] | None = None  # the lists of entries that `follow` has yet to copy, once one is noted
 
     def statement(self, node: ast.stmt, who: tuple[str, bool], arguments: list[Value], named: dict[str, Value]) -> None:
         name, again = who
@@ -87,6 +86,3 @@ class Verbs:
         """s.uniform[number]."""
         self.coins.add(number)
         return Value(NUMBER, f"uniform_{number}")
-
-    def rewritten(self, base: Value) -> None:
-        """A whole table has been changed by a statement."""
