@@ -32,7 +32,7 @@ def checks_its_settings(name: str) -> bool:
     return "__post_init__" in vars(thing) if inspect.isclass(thing) else name in classic.__all__
 
 
-@pytest.mark.parametrize("name", filter(checks_its_settings, mq.__all__))
+@pytest.mark.parametrize("name", [*filter(checks_its_settings, mq.__all__)])
 def test_what_checks_its_settings_says_what_it_raises(name):
     assert "Raises SettingError" in " ".join((getattr(mq, name).__doc__ or "").split())
 
