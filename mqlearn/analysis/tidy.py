@@ -39,7 +39,7 @@ class Table:
         """
         for run, facts in zip(self.runs, self.facts, strict=True):
             own = {name: _as(self.types[name], value) for name, value in facts.items()}
-            iteration, samples = run.curves["iteration"], _samples(run)
+            iteration, samples = run.curves["iteration"], axis.samples(run)
             for metric, curve in run.curves.items():
                 if metric in AXES:
                     continue
@@ -55,14 +55,6 @@ class Table:
     def rows(self) -> Iterator[tuple[Any, ...]]:
         for block in self.blocks():
             yield from zip(*block.values(), strict=True)
-
-
-def _samples(run: Run) -> np.ndarray | None:
-    """(C,): of each checkpoint; None where a record does not tell them and its settings cannot."""
-    try:
-        return axis.positions(run, "samples")
-    except SettingError:  # a module of the user's that is not here
-        return None
 
 
 def _facts(some: Sequence[Run]) -> list[dict[str, Any]]:
