@@ -140,8 +140,8 @@ figure:
   grid:
     lake: [features=one_hot, sampling=markovian, sampling.start=uniform, linear.projection=2]
   curves:
-    momentum: [algorithm=momentum_q_linear, algorithm.beta=0.8, algorithm.lam=0.99, step_size=constant]
-    vanilla: [algorithm=q_learning, step_size=constant]
+    momentum: [algorithm=momentum_q_linear, algorithm.beta=0.8, algorithm.lam=0.99, step_size=constant, step_size.alpha=0.01]
+    vanilla: [algorithm=q_learning, step_size=constant, step_size.alpha=0.01]
     SpeedyQ: [algorithm=speedy_q]
 """
 
@@ -177,7 +177,7 @@ def delta_of(said):
 
 def test_bounds_of_theta_are_those_of_theorem_1(linear):
     """The theorem written out, with D = 2 linear.projection, G = 2 D + R, R = 1."""
-    _, data, said = linear("step_size.alpha=0.01")
+    _, data, said = linear()
     k, line = data["lake | momentum | iteration"], data["lake | momentum | line Theorem 1"]
     mdp = mq.frozen_lake("4x4", discount=0.4)
     star = mq.optimal(mdp).q[mdp.learned]  # of one-hot features theta* is Q*
@@ -204,8 +204,8 @@ def test_bounds_of_theta_are_those_of_theorem_1(linear):
 
 def test_the_bound_of_the_mean_of_theta_is_that_of_theorem_2(linear):
     """kappa = a_T, and so another mixing time, at each checkpoint."""
-    falling = ("figure.curves.momentum=[algorithm=momentum_q_linear,algorithm.lam=0.99,step_size=inverse_sqrt]",)
-    _, data, said = linear(*falling, "step_size.alpha=0.1", "figure.metric=theta_error_average")
+    falling = ("figure.curves.momentum=['algorithm=momentum_q_linear','algorithm.lam=0.99','step_size=inverse_sqrt','step_size.alpha=0.1']",)
+    _, data, said = linear(*falling, "figure.metric=theta_error_average")
     k, line = data["lake | momentum | iteration"][1:], data["lake | momentum | line Theorem 2"][1:]
     mdp = mq.frozen_lake("4x4", discount=0.4)
     size, delta = np.sqrt((mq.optimal(mdp).q[mdp.learned] ** 2).sum()), delta_of(said)
@@ -223,14 +223,14 @@ def test_the_bound_of_the_mean_of_theta_is_that_of_theorem_2(linear):
 
 
 def test_where_assumption_2_fails_there_is_no_bound_of_theta_and_no_slope(linear):
-    _, data, said = linear("discount=0.9", "step_size.alpha=0.01", "iterations=100")
+    _, data, said = linear("discount=0.9", "iterations=100")
     assert not [name for name in data if " | line " in name]
     assert "momentum: no bound; Assumption 2 is not known to hold" in said
 
 
 def test_rates_without_constants_are_slopes_through_the_last_point(drawn):
     """Of a polynomial step under Markovian sampling, and of rescaled linear steps where pairs are sampled together."""
-    curve = "figure.curves.slow=[algorithm=q_learning,step_size=polynomial,step_size.exponent=0.8]"
+    curve = "figure.curves.slow=['algorithm=q_learning','step_size=polynomial','step_size.exponent=0.8']"
     _, data, said = drawn(curve, "sampling=markovian", "figure.lines=[floor,bound]")
     line = data["garnet | slow | line slope -0.4"]
     k, seen = data["garnet | slow | iteration"], data["garnet | slow | mean"]
@@ -238,6 +238,6 @@ def test_rates_without_constants_are_slopes_through_the_last_point(drawn):
     assert line[5] == pytest.approx(seen[-1] * (k[5] / k[-1]) ** -0.4, rel=1e-12)
     assert "slope -0.4 through the last point" in said and "Even-Dar and Mansour" in said
     assert "SpeedyQ: no lines of theory; the constants are of tables under synchronous sampling" in said
-    curve = "figure.curves.slow=[algorithm=q_learning,step_size=rescaled_linear]"
+    curve = "figure.curves.slow=['algorithm=q_learning','step_size=rescaled_linear']"
     _, data, _ = drawn(curve, "figure.lines=[bound]")
     assert "garnet | slow | line slope -0.5" in data and "garnet | SpeedyQ | line slope -0.5" not in data
