@@ -233,7 +233,7 @@ def test_rates_without_constants_are_slopes_through_the_last_point(drawn):
     curve = "figure.curves.slow=['algorithm=q_learning','step_size=polynomial','step_size.exponent=0.8']"
     _, data, said = drawn(curve, "sampling=markovian", "figure.lines=[floor,bound]")
     line = data["garnet | slow | line slope -0.4"]
-    k, seen = data["garnet | slow | iteration"], data["garnet | slow | mean"]
+    k, seen = data["garnet | slow | iteration"], data["garnet | slow | band"][0]
     assert line[-1] == pytest.approx(seen[-1], rel=1e-12)
     assert line[5] == pytest.approx(seen[-1] * (k[5] / k[-1]) ** -0.4, rel=1e-12)
     assert "slope -0.4 through the last point" in said and "Even-Dar and Mansour" in said
