@@ -24,7 +24,7 @@ _REMEMBERED = 4e6  # with so many stored transitions
 
 @dataclass(frozen=True, eq=False)
 class Bound:
-    """A theorem's bound: values (C,) at some iterations, vacuous (C,) where they are not below the trivial one.
+    """A theorem's bound: values (C,) at some iterations, vacuous (C,) where they are not below the trivial one or NaN.
 
     trivial: what is known without the bound.   assumes: what it takes for granted, in words.
     """
@@ -36,7 +36,7 @@ class Bound:
 
     @property
     def vacuous(self) -> np.ndarray:
-        return self.values >= self.trivial
+        return ~np.less(self.values, self.trivial)  # NaN bounds nothing
 
     def row(self) -> dict[str, Any]:
         """At the last of its iterations, for JSON."""
@@ -44,6 +44,18 @@ class Bound:
             "name": self.name, "value": float(self.values[-1]), "vacuous": bool(self.vacuous[-1]),
             "trivial": self.trivial, "assumes": self.assumes,
         }  # fmt: skip
+
+
+def largest_reward(cell: Cell) -> float:
+    """R, the largest size of a reward in the target over the learned pairs."""
+    mdp = cell.mdp
+    rewards = mdp.mean_rewards if cell.settings["reward"] == "mean" else mdp.rewards
+    return float(np.abs(rewards[mdp.learned]).max())
+
+
+def last_step(cell: Cell) -> float:
+    """kappa = a_T, the step size at the last iteration."""
+    return float(np.asarray(cell.run_arguments["step_size"](np.array([float(cell.settings["iterations"])])))[0])
 
 
 def mixing_of(cell: Cell) -> Mixing | str:
@@ -91,8 +103,7 @@ class LinearFeatures:
             raise SettingError("sampling.behaviour", sampling.behaviour, reason)
         self.mu = mu
         self.root = theta_star(self.mdp, self.features, mu, theta0=self.start)
-        rewards = self.mdp.mean_rewards if cell.settings["reward"] == "mean" else self.mdp.rewards
-        self.r_max = float(np.abs(rewards[self.mdp.learned]).max())
+        self.r_max = largest_reward(cell)
 
     @cached_property
     def found(self) -> assumptions.Monotone | None:
@@ -196,7 +207,7 @@ class LinearFeatures:
         last, step = int(self.cell.settings["iterations"]), self.cell.run_arguments["step_size"]
         beta, lam = (rule.beta, rule.lam) if isinstance(rule, MomentumQLinear) else (0.0, 0.5)
         k = np.unique(np.geomspace(1, min(last, _BIASED), _TIMES).astype(int))
-        known = self.constants(float(np.asarray(step(np.array([float(last)])))[0]))
+        known = self.constants(last_step(self.cell))
         at: list[float | None] = [None] * (len(k) + 1)
         if known is not None:
             given = {"step_size": step, "beta": beta, "lam": lam}
