@@ -9,7 +9,6 @@ import pytest
 import mqlearn as mq
 from mqlearn.analysis.figures import make, theory_lines
 from mqlearn.analysis.predictions import Bound, rule_of, table_bounds
-from mqlearn.analysis.predictions_features import as_row
 from mqlearn.cli.figure import plan
 from mqlearn.experiments import run_missing
 from mqlearn.experiments.settings.cell import rebuild
@@ -130,7 +129,7 @@ def test_another_operator_has_no_lines_and_the_caption_says_why(drawn, operator)
 def test_what_bounds_nothing_is_vacuous():
     bound = Bound("some theorem", np.array([np.nan, 1.0, 2.0, 3.0, np.inf]), 2.0, "")
     assert bound.vacuous.tolist() == [True, False, True, True, True]
-    assert as_row("some theorem", np.nan, 2.0, "")["vacuous"] is True
+    assert Bound("some theorem", np.array([np.nan]), 2.0, "").row()["vacuous"] is True
 
 
 def test_a_bound_is_of_the_seeds_that_stayed_finite(mqlearn, outputs):
