@@ -177,7 +177,8 @@ figure:
   grid:
     lake: [features=one_hot, sampling=markovian, sampling.start=uniform, linear.projection=2]
   curves:
-    momentum: [algorithm=momentum_q_linear, algorithm.beta=0.8, algorithm.lam=0.99, step_size=constant, step_size.alpha=0.01]
+    momentum:
+      [algorithm=momentum_q_linear, algorithm.beta=0.8, algorithm.lam=0.99, step_size=constant, step_size.alpha=0.01]
     vanilla: [algorithm=q_learning, step_size=constant, step_size.alpha=0.01]
     SpeedyQ: [algorithm=speedy_q]
 """
@@ -241,7 +242,8 @@ def test_bounds_of_theta_are_those_of_theorem_1(linear):
 
 def test_the_bound_of_the_mean_of_theta_is_that_of_theorem_2(linear):
     """kappa = a_T, and so another mixing time, at each checkpoint."""
-    falling = ("figure.curves.momentum=['algorithm=momentum_q_linear','algorithm.lam=0.99','step_size=inverse_sqrt','step_size.alpha=0.1']",)
+    momentum = "'algorithm=momentum_q_linear','algorithm.lam=0.99','step_size=inverse_sqrt','step_size.alpha=0.1'"
+    falling = (f"figure.curves.momentum=[{momentum}]",)
     _, data, said = linear(*falling, "figure.metric=theta_error_average")
     k, line = data["lake | momentum | iteration"][1:], data["lake | momentum | line Theorem 2"][1:]
     mdp = mq.frozen_lake("4x4", discount=0.4)
