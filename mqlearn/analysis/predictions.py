@@ -1,7 +1,6 @@
 """What theory predicts for a cell, beside what a finished run measured: assumptions, asymptotic errors, bounds."""
 
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,14 +9,13 @@ from mqlearn.algorithms import MomentumQ, NeSA, QLearning, Rule, SpeedyQ, Statef
 from mqlearn.algorithms.operators import is_plain
 from mqlearn.algorithms.step_sizes import Harmonic, RescaledLinear
 from mqlearn.analysis.predictions_features import (
+    Bound,
     LinearFeatures,
-    as_row,
     largest_reward,
     last_step,
     memory_of,
     mixing_check,
     mixing_of,
-    vacuous,
 )
 from mqlearn.errors import SettingError
 from mqlearn.experiments.settings.cell import Cell
@@ -56,7 +54,7 @@ def predictions(cell: Cell, run: Run | None) -> dict[str, Any]:
         "measured": None if run is None else measured_at_the_end(run, int(mdp.counted.sum()), rule.averaged),
         "assumptions": [one._asdict() for one in _assumptions(cell, rule, run, linear)],
         "asymptotic": {} if no_constants else _asymptotic(cell, rule, run),
-        "bounds": _table_bounds(cell, rule, run) if linear is None else linear.bounds(rule),
+        "bounds": [one.row() for one in bounds_of(cell, rule, run, np.array([cell.settings["iterations"]]), linear)],
         "slopes": bounds.SLOPES,
         "bias": None if linear is None else linear.bias(rule),
         "bias_reason": None if linear is None else linear.no_bias(rule),
@@ -261,24 +259,11 @@ def exact_moments(cell: Cell, rule: Rule, iteration: np.ndarray, seconds: float 
     return moments(cell.mdp, rule, some, cell.settings["reward"], rule.batch, q0=float(q0))
 
 
-@dataclass(frozen=True, eq=False)
-class Bound:
-    """A theorem's bound: values (C,) at some iterations; trivial: what is known without it."""
-
-    name: str
-    values: np.ndarray
-    trivial: float
-    assumes: str
-
-    @property
-    def vacuous(self) -> np.ndarray:
-        return vacuous(self.values, self.trivial)
-
-
-def _table_bounds(cell: Cell, rule: Rule | Stateful, run: Run | None) -> list[dict[str, Any]]:
-    """At the last iteration."""
-    found = table_bounds(cell, rule, run, np.array([cell.settings["iterations"]]))
-    return [as_row(one.name, float(one.values[0]), one.trivial, one.assumes) for one in found]
+def bounds_of(
+    cell: Cell, rule: Rule | Stateful, run: Run | None, iteration: np.ndarray, linear: LinearFeatures | None
+) -> list[Bound]:
+    """After some iterations (C,): of the sup error of tables, or of E |theta - theta*|^2 with linear features."""
+    return table_bounds(cell, rule, run, iteration) if linear is None else linear.bounds(rule, iteration)
 
 
 def table_bounds(cell: Cell, rule: Rule | Stateful, run: Run | None, iteration: np.ndarray) -> list[Bound]:
