@@ -16,6 +16,9 @@ from mqlearn.algorithms.stateful import Stateful
 from mqlearn.errors import SettingError
 
 
+ADD_BEST = "writes by s.add_best where Bellman's target has its greedy action; s.add_gradient is of any operator"
+
+
 def not_for(operator: Operator, reason: str) -> SettingError:
     """A rule that has no meaning with an operator."""
     return SettingError("operator", name_of(operator), f"is not for this rule, which {reason}; use bellman")
@@ -74,16 +77,19 @@ class Pairs:
         return max(range(first, end), key=lambda pair: self.value(by, pair), default=-1)
 
     def state_value(self, q: np.ndarray, by: np.ndarray, y: int) -> float:
-        """V of state y by the operator's functional, a maximum at the greedy pair of `by`; 0 if y is terminal."""
+        """V of state y by the operator's functional; 0 if y is terminal.
+
+        Chosen by `by`: a maximum is at its greedy pair, and log mean exp and log sum exp are V(by) + <p, q - by>, with p
+        its softmax: <p, q> and the entropy of p (Geist, Scherrer, Pietquin 2019, "A theory of regularized Markov
+        decision processes"). With by = q it is V(q), and V(q) is never less.
+        """
         one, greedy = self.operator, self.greedy(by, y)
         if greedy < 0:
             return 0.0
         if one.functional in ("mellowmax", "soft"):
-            if by is not q:
-                raise not_for(one, "chooses by another table, which has no meaning without a maximum")
-            pairs = range(self.offsets[y], self.offsets[y + 1])
-            own = np.array([self.value(q, pair) for pair in pairs])
-            return float(one.values(own, np.ones(len(own), bool)))
+            own, chosen = self.values_of(q, y), self.values_of(by, y)
+            some = np.ones(len(own), bool)
+            return float(one.values(chosen, some) + one.slopes(chosen, some) @ (own - chosen))
         best = self.value(q, greedy)
         return min(max(best, -one.parameter), one.parameter) if one.functional == "clipped" else best
 
@@ -101,9 +107,49 @@ class Pairs:
             return 0.0
         if self.operator.scalar == "mean":
             return self.numbers.common * float(np.mean(q))
+        return self.numbers.common * min(self.state_value(q, by, x) for x in self.counting)
+
+    @cached_property
+    def counting(self) -> list[int]:
+        """The states of which s may be the least V."""
         states = range(len(self.offsets) - 1)
-        counting = [x for x in states if self.operator.counts_terminals or self.offsets[x] < self.offsets[x + 1]]
-        return self.numbers.common * min(self.state_value(q, by, x) for x in counting)
+        return [x for x in states if self.operator.counts_terminals or self.offsets[x] < self.offsets[x + 1]]
+
+    def values_of(self, q: np.ndarray, x: int) -> np.ndarray:
+        """The values of the pairs of a state."""
+        return np.array([self.value(q, pair) for pair in range(self.offsets[x], self.offsets[x + 1])])
+
+    def target_slopes(self, q: np.ndarray, pair: int, y: int) -> np.ndarray:
+        """(pairs,): the derivative of the operator's target of a transition in the values of all pairs."""
+        five, slopes = self.numbers, np.zeros(self.offsets[-1])
+        for x, factor in ((y, five.ahead), (int(self.states[pair]), five.here)):
+            if factor and self.offsets[x] < self.offsets[x + 1]:
+                slopes[self.offsets[x] : self.offsets[x + 1]] += factor * self.slopes_of(q, x)
+        slopes[pair] += five.own
+        return slopes + self.common_slopes(q)
+
+    def slopes_of(self, q: np.ndarray, x: int) -> np.ndarray:
+        """dV of a state that is not terminal in the values of its pairs."""
+        own = self.values_of(q, x)
+        return self.operator.slopes(own, np.ones(len(own), bool))
+
+    def common_slopes(self, q: np.ndarray) -> np.ndarray:
+        """(pairs,): the derivative of common s; of the least V, at the first state that has it."""
+        slopes = np.zeros(self.offsets[-1])
+        if self.operator.scalar == "mean":
+            slopes[:] = self.numbers.common / len(slopes)
+        if self.operator.scalar == "least":
+            z = min(self.counting, key=lambda x: self.state_value(q, q, x))
+            if self.offsets[z] < self.offsets[z + 1]:
+                slopes[self.offsets[z] : self.offsets[z + 1]] = self.numbers.common * self.slopes_of(q, z)
+        return slopes
+
+    def add_slopes_jacobian(self, matrix: np.ndarray, q: np.ndarray, pair: int, y: int, weight: float) -> None:
+        """matrix += weight psi(pair) (the target's derivative - psi(pair))' of one transition."""
+        slopes = self.target_slopes(q, pair, y)
+        slopes[pair] -= 1
+        for j in np.flatnonzero(slopes).tolist():
+            self.add_jacobian(matrix, pair, j, weight * slopes[j], 0.0)
 
     def add_jacobian(self, matrix: np.ndarray, pair: int, ahead: int, weight: float, own: float) -> None:
         """matrix += psi(pair) (weight psi(ahead) - own psi(pair))'; ahead -1: a terminal state."""
@@ -147,18 +193,30 @@ class Transition:
         self.add(q, share * (to - self.value(q)))
 
     def add_best(self, q: np.ndarray, change: float, by: np.ndarray | None = None) -> None:
-        _only_bellman(self._pairs, "add_best")
+        _only_bellman(self._pairs)
         greedy = [self._pairs.greedy(q if by is None else by, y) for y in self._y]
         for pair in greedy:
             if pair >= 0:
                 self._pairs.add(q, pair, change / len(greedy))
 
+    def add_gradient(self, q: np.ndarray, weight: float, change: float) -> None:
+        if is_plain(self._pairs.operator):
+            self.add_best(q, weight * self.discount * change)
+            return
+        total = sum(self._pairs.target_slopes(q, self._pair, y) for y in self._y)
+        share = weight * change / len(self._y)
+        for pair in np.flatnonzero(total).tolist():
+            self._pairs.add(q, pair, share * total[pair])
+
     def follow(self, later: np.ndarray, q: np.ndarray) -> None:
         later[:] = q
 
     def add_jacobian(self, matrix: np.ndarray, q: np.ndarray, weight: float) -> None:
-        _only_bellman(self._pairs, "add_jacobian")
         share = weight / len(self._y)
+        if not is_plain(self._pairs.operator):
+            for y in self._y:
+                self._pairs.add_slopes_jacobian(matrix, q, self._pair, y, share)
+            return
         for y in self._y:
             self._pairs.add_jacobian(matrix, self._pair, self._pairs.greedy(q, y), share * self.discount, share)
 
@@ -223,7 +281,7 @@ class Sweep:
         q += share * (to - q)
 
     def add_best(self, q: np.ndarray, change: Any, by: np.ndarray | None = None) -> None:
-        _only_bellman(self._pairs, "add_best")
+        _only_bellman(self._pairs)
         greedy = self._greedy(q if by is None else by)
         share = np.broadcast_to(change, len(q)) / len(greedy)
         for pair, ahead in enumerate(greedy.T.tolist()):
@@ -231,21 +289,34 @@ class Sweep:
                 if j >= 0:
                     q[j] += share[pair]
 
+    def add_gradient(self, q: np.ndarray, weight: Any, change: Any) -> None:
+        if is_plain(self._pairs.operator):
+            self.add_best(q, weight * self.discount * change)
+            return
+        share, old = np.broadcast_to(weight * change, len(q)) / len(self._y), q.copy()
+        for pair, ahead in enumerate(self._y.T.tolist()):
+            for y in ahead:
+                q += share[pair] * self._pairs.target_slopes(old, pair, y)
+
     def follow(self, later: np.ndarray, q: np.ndarray) -> None:
         later[:] = q
 
     def add_jacobian(self, matrix: np.ndarray, q: np.ndarray, weight: float) -> None:
-        _only_bellman(self._pairs, "add_jacobian")
+        share = weight / len(self._y)
+        if not is_plain(self._pairs.operator):
+            for pair, ahead in enumerate(self._y.T.tolist()):
+                for y in ahead:
+                    self._pairs.add_slopes_jacobian(matrix, q, pair, y, share)
+            return
         greedy = self._greedy(q)
-        share = weight / len(greedy)
         for pair, ahead in enumerate(greedy.T.tolist()):
             for j in ahead:
                 self._pairs.add_jacobian(matrix, pair, j, share * self.discount, share)
 
 
-def _only_bellman(pairs: Pairs, verb: str) -> None:
+def _only_bellman(pairs: Pairs) -> None:
     if not is_plain(pairs.operator):
-        raise not_for(pairs.operator, f"uses s.{verb}, which follows the derivative of Bellman's operator")
+        raise not_for(pairs.operator, ADD_BEST)
 
 
 def _mean(draws: list[Any]) -> Any:
