@@ -117,3 +117,22 @@ def test_one_transition_is_the_literal_loop(name, rule, compiled):
 
         expected = literal(own, twins.initial_values(phi.shape[1], -0.5, 0.5, 7, lane), [draw] * n)
         np.testing.assert_allclose(made.state["q"][row], expected, rtol=0, atol=1e-11)
+
+
+@pytest.mark.parametrize("name", ["relaxed", "relative", "robust", "advantage", "mellowmax", "soft", "truncated"])
+@pytest.mark.parametrize(
+    ("rule", "iterations", "largest"),
+    [
+        (mq.Zap(start=1.0, shift=1.0), 6000, 0.06),
+        (mq.PolSA(zeta=1.0), 6000, 0.06),
+        (mq.Residual(w=0.2), 20_000, 0.2),
+        (mq.DoubleQ(), 20_000, 0.04),
+        (mq.MoVI(), 20_000, 0.04),
+    ],
+    ids=lambda value: type(value).__name__ if isinstance(value, mq.Stateful) else "",
+)
+def test_a_rule_comes_to_the_fixed_point_of_its_operator(name, rule, iterations, largest):
+    found = mq.run(
+        by_hand.model(name), rule, operator=by_hand.TABLE[name][0], iterations=iterations, n_seeds=2, n_checkpoints=2
+    )
+    assert found.curves["q_error"][:, -1].max() < largest
