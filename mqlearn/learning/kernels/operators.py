@@ -214,6 +214,10 @@ def momentum_target(z, w, d, features, offsets, sample, operator):
                     estimate += values[f] * (z[j] - d * w[j])
                 own[other - first] = estimate
             total += factor * state_value(own, own, np.uint64(0), end - first, operator)
+    if operator.own != 0.0:
+        for f in range(pair * n_active, (pair + np.uint64(1)) * n_active):
+            j = np.uint64(columns[f])
+            total += operator.own * values[f] * (z[j] - d * w[j])
     return total
 
 
