@@ -370,7 +370,9 @@ class WritesAhead(Plain):
 @pytest.mark.parametrize("sampling", [None, mq.Markovian()])
 def test_a_rule_that_writes_at_the_greedy_action_ahead_is_refused(compiled, sampling):
     rule = changed(WritesAhead(), compiled=compiled)
-    with pytest.raises(mq.SettingError, match=r"operator='relaxed': .* s.add_best .* s.add_gradient is of any operator"):
+    with pytest.raises(
+        mq.SettingError, match=r"operator='relaxed': .* s.add_best .* s.add_gradient is of any operator"
+    ):
         mq.run(LAKE, rule, operator=mq.Relaxed(), iterations=10, sampling=sampling)
 
 

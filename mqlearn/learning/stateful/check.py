@@ -20,7 +20,8 @@ from mqlearn.errors import SettingError, nearest
 from mqlearn.learning.recorded import Recorded
 from mqlearn.learning.sampling import Sampling, Synchronous
 from mqlearn.learning.stateful.module import compiled_step
-from mqlearn.learning.stateful.plain import NoSecond, Pairs, Sweep, Transition, measured
+from mqlearn.learning.stateful.pairs import Pairs
+from mqlearn.learning.stateful.plain import NoSecond, Sweep, Transition, measured
 from mqlearn.learning.stateful.values import Layout
 from mqlearn.linear_solves import solve
 from mqlearn.problems.environments.simulator import Simulator
