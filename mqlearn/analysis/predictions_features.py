@@ -18,9 +18,32 @@ _TIMES = 13  # at so many of them,
 _REMEMBERED = 4e6  # with so many stored transitions
 
 
+def vacuous(values: Any, trivial: float) -> Any:
+    """Where bounds say no more than what is known without them: not below it, or NaN, which bounds nothing."""
+    return ~np.less(values, trivial)
+
+
 def as_row(name: str, value: float, trivial: float, assumes: str) -> dict[str, Any]:
     """trivial: what is known without the bound."""
-    return {"name": name, "value": value, "vacuous": bool(value >= trivial), "trivial": trivial, "assumes": assumes}
+    return {
+        "name": name,
+        "value": value,
+        "vacuous": bool(vacuous(value, trivial)),
+        "trivial": trivial,
+        "assumes": assumes,
+    }
+
+
+def largest_reward(cell: Cell) -> float:
+    """R, the largest size of a reward in the target over the learned pairs."""
+    mdp = cell.mdp
+    rewards = mdp.mean_rewards if cell.settings["reward"] == "mean" else mdp.rewards
+    return float(np.abs(rewards[mdp.learned]).max())
+
+
+def last_step(cell: Cell) -> float:
+    """kappa = a_T, the step size at the last iteration."""
+    return float(np.asarray(cell.run_arguments["step_size"](np.array([float(cell.settings["iterations"])])))[0])
 
 
 def mixing_of(cell: Cell) -> Mixing | str:
@@ -63,8 +86,7 @@ class LinearFeatures:
         self.root = theta_star(self.mdp, self.features, mu, theta0=self.start)
         self.found = assumptions.monotone(self.mdp, self.features, mu, self.root)
         self.mixing = mixing_of(cell)
-        rewards = self.mdp.mean_rewards if cell.settings["reward"] == "mean" else self.mdp.rewards
-        self.r_max = float(np.abs(rewards[self.mdp.learned]).max())
+        self.r_max = largest_reward(cell)
 
     @property
     def contraction(self) -> float | None:
@@ -94,8 +116,7 @@ class LinearFeatures:
         last, step = np.array([self.cell.settings["iterations"]]), self.cell.run_arguments["step_size"]
         if not last[0] or not isinstance(rule, MomentumQLinear | QLearning):
             return []
-        kappa = float(np.asarray(step(last.astype(float)))[0])
-        known = self.constants(kappa)
+        known = self.constants(last_step(self.cell))
         if known is None:
             return []
         beta, lam, phi = (rule.beta, rule.lam, rule.phi) if isinstance(rule, MomentumQLinear) else (0.0, 0.5, 0.5)
@@ -131,7 +152,7 @@ class LinearFeatures:
         last, step = int(self.cell.settings["iterations"]), self.cell.run_arguments["step_size"]
         beta, lam = (rule.beta, rule.lam) if isinstance(rule, MomentumQLinear) else (0.0, 0.5)
         k = np.unique(np.geomspace(1, min(last, _BIASED), _TIMES).astype(int))
-        known = self.constants(float(np.asarray(step(np.array([float(last)])))[0]))
+        known = self.constants(last_step(self.cell))
         at: list[float | None] = [None] * (len(k) + 1)
         if known is not None:
             given = {"step_size": step, "beta": beta, "lam": lam}

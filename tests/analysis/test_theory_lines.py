@@ -7,12 +7,14 @@ import pytest
 
 import mqlearn as mq
 from mqlearn.analysis.figures import make, theory_lines
+from mqlearn.analysis.predictions import Bound, rule_of, table_bounds
+from mqlearn.analysis.predictions_features import as_row
 from mqlearn.cli.figure import plan
 from mqlearn.experiments import run_missing
 from mqlearn.experiments.settings.cell import rebuild
 from mqlearn.storage import runs
 from mqlearn.theory.asymptotic import covariance
-from mqlearn.theory.bounds import speedy_q
+from mqlearn.theory.bounds import speedy_q, theorem_3
 from mqlearn.theory.moments import moments
 from mqlearn.theory.sup import expected_sup
 
@@ -57,6 +59,12 @@ def drawn(work):
     return draw
 
 
+def drawn_with(figure, values):
+    """The lines of a figure through these values."""
+    lines = [line for axes in figure.axes for line in axes.get_lines()]
+    return [line for line in lines if np.array_equal(np.asarray(line.get_ydata(), float), values, equal_nan=True)]
+
+
 def test_lines_have_the_numbers_of_theory_at_the_checkpoints(drawn):
     figure, data, said = drawn()
     mdp = mq.garnet_fixed(8, 2, 3, discount=0.9)
@@ -73,8 +81,15 @@ def test_lines_have_the_numbers_of_theory_at_the_checkpoints(drawn):
     assert "garnet | slow | line predicted" not in data and "garnet | slow | line floor" in data
     assert "critical constant" in said and "approximate, as optimal actions tie in 1 of the states" in said
     assert "Vacuous" in said and "slow: nothing is predicted; is at or below the critical constant" in said
-    styles = {line.get_linestyle() for axes in figure.axes for line in axes.get_lines()}
-    assert len(styles) >= 3
+    solid, dotted, dashed, dash_dotted = None, [1, 1.4], [5, 2.5], [7, 2, 1, 2]  # what the caption calls so
+    for name, pattern in (
+        ("garnet | SpeedyQ | line floor", solid),
+        ("garnet | SpeedyQ | line predicted", dotted),
+        ("lake | SpeedyQ | line predicted, approximate", dashed),
+        ("garnet | SpeedyQ | line SpeedyQ", dash_dotted),
+    ):
+        drawn_as = [vars(line)["_unscaled_dash_pattern"][1] for line in drawn_with(figure, data[name])]
+        assert drawn_as and all(one == pattern or list(one) == pattern for one in drawn_as), name
 
 
 def test_the_euclidean_norm_starts_with_the_exact_moments(drawn):
@@ -109,6 +124,29 @@ def test_another_operator_has_no_lines_and_the_caption_says_why(drawn, operator)
     _, data, said = drawn(f"operator={operator}", "iterations=20", "n_checkpoints=4")
     assert data and not [name for name in data if " | line " in name]
     assert f"SpeedyQ: no lines of theory; operator={operator} is another operator than Bellman's" in said
+
+
+def test_what_bounds_nothing_is_vacuous():
+    bound = Bound("some theorem", np.array([np.nan, 1.0, 2.0, 3.0, np.inf]), 2.0, "")
+    assert bound.vacuous.tolist() == [True, False, True, True, True]
+    assert as_row("some theorem", np.nan, 2.0, "")["vacuous"] is True
+
+
+def test_a_bound_is_of_the_seeds_that_stayed_finite(mqlearn, outputs):
+    cell = ("env=two_state", "algorithm=momentum_q", "iterations=50", "n_seeds=3", "n_checkpoints=5")
+    assert mqlearn("run", *cell, "discount=0.5", "tracking=none").code == 0
+    (folder,) = (outputs / "runs" / "default").iterdir()
+    run = runs.load(folder)
+    error = run.curves["q_error"].copy()
+    error[0, -2:] = np.nan  # as of a seed that diverged
+    run.curves["q_error"] = error
+    built = rebuild(run.settings)
+    mdp, k = built.mdp, run.curves["iteration"]
+    (printed, _) = table_bounds(built, rule_of(built), run, k)
+    v_max = np.abs(mq.optimal(mdp).q).max() + np.nanmax(error)
+    given = {"discount": 0.5, "v_max": v_max, "r_max": np.abs(mdp.mean_rewards).max(), "n_pairs": len(mdp.pairs)}
+    wanted = theorem_3(k[-1:], m=built.run_arguments["rule"].order, delta=0.1, **given)
+    assert printed.values[-1] == pytest.approx(wanted[0], rel=1e-12) and printed.trivial == pytest.approx(2 * v_max)
 
 
 def test_without_lines_the_data_are_as_before(drawn):

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from mqlearn.analysis.claims.checks import FAILS, HOLDS, LEVEL, OPEN, ClaimCheck, Look, Seen, looked_at
+from mqlearn.analysis.claims.checks import FAILS, HOLDS, OPEN, ClaimCheck, Look, Seen, level_of_each, looked_at
 from mqlearn.analysis.predictions import asymptotic_row, rule_of, uncovered
 
 METRICS = {"rms": "q_error_l2", "sup": "q_error"}
@@ -20,7 +20,7 @@ def predictions(spec: Mapping[str, Any], places: Sequence[Mapping[str, str]], lo
     nothing is predicted, or only for shared ties. The intervals of one check hold together (Bonferroni).
     """
     checks = []
-    level = 1 - LEVEL / (len(places) * len(spec["of"]))
+    level = level_of_each(spec, places)
     for said, seen in looked_at(spec, places, look):
         norm, silent = str(spec.get("norm", "rms")), uncovered(seen.cell)
         row = {"reason": silent} if silent else asymptotic_row(seen.cell, rule_of(seen.cell))

@@ -7,6 +7,7 @@ import textwrap
 from collections.abc import Mapping
 from typing import Any
 
+from mqlearn.analysis.comparison.exports import escaped
 from mqlearn.analysis.leaderboard.board import by_reason, by_setting
 from mqlearn.experiments.suite.definition import CHECKPOINTS
 
@@ -122,23 +123,23 @@ def latex(found: Mapping[str, Any]) -> str:
     """A table for a paper; it needs the package booktabs."""
     total, first = len(found["problems"]), found["problems"][0]
     caption = (
-        f"Error relative to tuned {found['baseline']} (geometric mean over log samples; interquartile mean over "
-        f"{total} problems and {found['n_seeds']} seeds, 95\\,\\% interval), mean rank, and numbers of rules that "
-        f"it beats and loses to (signed-rank test over problems, Holm, 5\\,\\%). Suite {found['suite']}, "
+        f"Error relative to tuned {escaped(found['baseline'])} (geometric mean over log samples; interquartile "
+        f"mean over {total} problems and {found['n_seeds']} seeds, 95\\,\\% interval), mean rank, and numbers of rules "
+        f"that it beats and loses to (signed-rank test over problems, Holm, 5\\,\\%). Suite {escaped(found['suite'])}, "
         f"{first['budget']} samples."
     )
     lines = [
-        r"\begin{table}", r"\centering", rf"\caption{{{_tex(caption, percent=False)}}}", r"\begin{tabular}{lrlrrr}",
+        r"\begin{table}", r"\centering", rf"\caption{{{caption}}}", r"\begin{tabular}{lrlrrr}",
         r"\toprule", r"rule & score & interval & rank & beats & loses \\", r"\midrule",
     ]  # fmt: skip
     for row in by_setting(found, "tuned"):
         if row["score"] is None:
-            lines.append(rf"{_tex(row['rule'])} & -- & & & & \\")
+            lines.append(rf"{escaped(row['rule'])} & -- & & & & \\")
             continue
         between = "" if row["low"] is None else f"[{_short(row['low'])}, {_short(row['high'])}]"
         beats, loses = len(row["better_than"]), len(row["worse_than"])
         score, rank = _short(row["score"]), ranked(row, total)
-        lines.append(rf"{_tex(row['rule'])} & {score} & {between} & {rank} & {beats} & {loses} \\")
+        lines.append(rf"{escaped(row['rule'])} & {score} & {between} & {rank} & {beats} & {loses} \\")
     return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", r"\end{table}", ""])
 
 
@@ -146,12 +147,6 @@ def ranked(row: Mapping[str, Any], total: int) -> str:
     """The mean rank, which is over the problems that the rule ran on, with how many these are if not all."""
     few = "" if row["n_ranked"] == total else f" ({row['n_ranked']} of {total} problems)"
     return f"{row['rank']:.1f}{few}"
-
-
-def _tex(text: str, *, percent: bool = True) -> str:
-    for sign in ("_", "&", "#", *(["%"] if percent else [])):
-        text = text.replace(sign, f"\\{sign}")
-    return text
 
 
 def _short(value: float | None) -> str:
