@@ -109,7 +109,7 @@ def derivative(mdp: FiniteMDP, name: str, q: np.ndarray, pair: int, y: Any) -> n
         states = [x for x in range(mdp.n_states) if name == "robust" or not mdp.terminal[x]]
         parts.append((min(states, key=lambda x: max(q[edges[x] : edges[x + 1]], default=0.0)), common))
     for x, factor in parts:
-        own = slice(edges[x], edges[x + 1])
-        slopes[own] += [factor * slope for slope in dv(name, q[own].tolist())] if edges[x] < edges[x + 1] else []
+        some = slice(edges[x], edges[x + 1])
+        slopes[some] += [factor * slope for slope in dv(name, q[some].tolist())] if edges[x] < edges[x + 1] else []
     slopes[pair] += own
     return slopes + common / len(q) if name == "relative" else slopes
