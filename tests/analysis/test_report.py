@@ -177,7 +177,7 @@ def test_a_rule_with_state_shows_its_step(mqlearn, work, outputs):
     assert mqlearn("run", "algorithm=residual", *small).code == 0
     assert mqlearn("report", "experiment.name=state", "--output", "state.html").code == 0
     text = Path("state.html").read_text(encoding="utf-8")
-    code = ("s.again.add_best(z.q, -c.w * c.alpha * s.discount * d)", "return 2", "(1.0 - self.discount) * (k + 1.0)")
+    code = ("s.again.add_gradient(z.q, -c.w * c.alpha, d)", "return 2", "(1.0 - self.discount) * (k + 1.0)")
     assert all(line in text for line in code)
 
 
