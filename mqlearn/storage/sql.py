@@ -75,8 +75,8 @@ def query(uri: str, text: str, *parameters: str) -> list[tuple] | None:
 def write_metrics(uri: str, run_id: str, values: Sequence[tuple[str, float, int]], time: int) -> bool:
     """Write the metrics of a run that has none yet, all or none; whether it was done: on SQLite of known schema.
 
-    values: (metric, value, iteration), finite, those of a metric by rising iteration: MLflow keeps the last of them in a
-    table of its own, too.   time: milliseconds since the epoch. Raises sqlite3.Error if the file fails.
+    values: (metric, value, iteration), finite, those of a metric by rising iteration: MLflow keeps the last of them in
+    a table of its own, too.   time: milliseconds since the epoch. Raises sqlite3.Error if the file fails.
     """
     database = sqlite_path(uri)
     if database is None or not database.exists() or not is_known(database):
