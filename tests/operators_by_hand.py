@@ -74,8 +74,12 @@ def target(mdp: FiniteMDP, name: str, q: Any, pair: int, y: Any, r: Any, by: Any
         first, end = edges[x], edges[x + 1]
         if first == end:
             return 0.0
-        if q is not by and by != q and name not in ("mellowmax", "soft"):
-            return row.v([q[max(range(first, end), key=by.__getitem__)]])
+        if q is not by and by != q:
+            if name not in ("mellowmax", "soft"):
+                return row.v([q[max(range(first, end), key=by.__getitem__)]])
+            p = dv(name, by[first:end])  # <p, q> and the entropy of p, for mellowmax relative to the uniform p
+            n = len(p) if name == "mellowmax" else 1
+            return sum(a * b for a, b in zip(p, q[first:end], strict=True)) - sum(a * math.log(n * a) for a in p) / 3
         return row.v(q[first:end])
 
     x = int(mdp.pairs[pair, 0])
@@ -85,3 +89,27 @@ def target(mdp: FiniteMDP, name: str, q: Any, pair: int, y: Any, r: Any, by: Any
         living = [value for state, value in enumerate(every) if not mdp.terminal[state]]
         total += common * row.s(q, every, living)
     return total
+
+
+def dv(name: str, q: list[float]) -> list[float]:
+    """The derivative of V in the values of its state."""
+    if name in ("mellowmax", "soft"):
+        exps = [math.exp(3 * x) for x in q]
+        return [x / sum(exps) for x in exps]
+    inside = name != "truncated" or abs(max(q)) <= 0.3
+    return [1.0 * (inside and i == q.index(max(q))) for i in range(len(q))]
+
+
+def derivative(mdp: FiniteMDP, name: str, q: np.ndarray, pair: int, y: Any) -> np.ndarray:
+    """(pairs,): of the target of one transition, in the values of all pairs."""
+    _, ahead, here, own, common = TABLE[name][1].numbers(mdp.discount)
+    edges, slopes = mdp.pair_offsets.tolist(), np.zeros(len(q))
+    parts = [(int(y), ahead), (int(mdp.pairs[pair, 0]), here)]
+    if name.startswith("robust"):
+        states = [x for x in range(mdp.n_states) if name == "robust" or not mdp.terminal[x]]
+        parts.append((min(states, key=lambda x: max(q[edges[x] : edges[x + 1]], default=0.0)), common))
+    for x, factor in parts:
+        some = slice(edges[x], edges[x + 1])
+        slopes[some] += [factor * slope for slope in dv(name, q[some].tolist())] if edges[x] < edges[x + 1] else []
+    slopes[pair] += own
+    return slopes + common / len(q) if name == "relative" else slopes

@@ -253,7 +253,9 @@ def test_the_table_of_figure_1_is_that_of_the_reference_data():
         "NeSA, zeta = 0.1": r"NeSA $\zeta=0.1$",
     } | {f"MomentumQ, m = {m}": f"MomentumQ $m={m}$" for m in (2, 10, 100)}
     with np.load(ROOT / "outputs" / "paper" / "figure1.npz") as data:
-        for rule, *cells in rows("Figure 1"):
+        shown = rows("Figure 1")
+        assert [rule for rule, *_ in shown] == list(labels)
+        for rule, *cells in shown:
             maps = [f"FrozenLake {size} | {labels[rule]}" for size in ("4×4", "8×8")]
             assert cells == [short(stored(data, name, k), 4) for name in maps for k in (10**3, 10**4, 10**5)], rule
 
@@ -262,11 +264,14 @@ def test_the_table_of_figure_2_is_that_of_the_reference_data():
     rules = ("Q-learning", "Q-learning, twice the step", "Q-learning, matched step", "MomentumQ")
     end = 12_000_000
     with np.load(ROOT / "outputs" / "paper" / "figure2.npz") as data:
-        for setting, *cells in rows("Figure 2"):
-            name = setting.replace("constant,", "constant step,").replace("diminishing,", "diminishing step,")
+        shown = rows("Figure 2")
+        assert [setting for setting, *_ in shown] == [
+            f"{step} step, {sampling}" for step in ("constant", "diminishing") for sampling in ("replay", "Markovian")
+        ]
+        for setting, *cells in shown:
             for rule, cell in zip(rules, cells, strict=True):
-                returns = [stored(data, f"{name} | return_uniform | {rule}", k) for k in (end // 4, end // 2, end)]
-                error = short(stored(data, f"{name} | theta_error | {rule}", end), 2)
+                returns = [stored(data, f"{setting} | return_uniform | {rule}", k) for k in (end // 4, end // 2, end)]
+                error = short(stored(data, f"{setting} | theta_error | {rule}", end), 2)
                 assert cell == f"{' / '.join(f'{value:.0f}' for value in returns)}, {error}", (setting, rule)
 
 

@@ -78,7 +78,9 @@ def initial_values(n: int, low: float, high: float, seed: int, lane: int) -> np.
 # --- synchronous ----------------------------------------------------------------------------------------------------
 
 
-def synchronous_outcomes(mdp: FiniteMDP, seed: int, lanes: np.ndarray, n: int) -> np.ndarray:
+def synchronous_outcomes(
+    mdp: FiniteMDP, seed: int, lanes: np.ndarray, n: int, stream: str = "synchronous"
+) -> np.ndarray:
     """(n, pairs, L): the outcome of each pair and lane in iterations 0 .. n - 1."""
     x, u = mdp.pairs.T
     p, base = mdp.probabilities[x, u], mdp.n_successors
@@ -87,7 +89,7 @@ def synchronous_outcomes(mdp: FiniteMDP, seed: int, lanes: np.ndarray, n: int) -
     equal = np.allclose(p, 1 / base, rtol=0, atol=1e-12)
     pairs_of_a_word = max(1, int(16 / np.log2(base))) if equal else 1
     number, digit = np.arange(len(x)) // pairs_of_a_word, np.arange(len(x)) % pairs_of_a_word
-    four = words("synchronous", seed, lanes, np.arange(n)[:, None, None], (number // 4)[:, None])
+    four = words(stream, seed, lanes, np.arange(n)[:, None, None], (number // 4)[:, None])
     word = np.stack([four[i % 4, :, pair] for pair, i in enumerate(number)], axis=1)
     if equal:
         moved = word * np.uint64(base) ** digit.astype(np.uint64)[:, None] & _LOW

@@ -13,7 +13,8 @@ class Residual(Stateful):
 
     y and y' are independent given (x, u), the reward is that of y, and nothing is written where y' is terminal; all
     from the old table. w = 1 is the gradient of the mean squared Bellman error, w = 0 is Q-learning, in between are
-    Baird's mixtures. An iteration takes two transitions a pair.
+    Baird's mixtures. An iteration takes two transitions a pair. With another operator than Bellman's the second change
+    is along the derivative of its target at y', Q -= w a d dT/dQ.
 
     Raises SettingError for values that are not admissible.
     """
@@ -38,7 +39,7 @@ class Residual(Stateful):
 
     def step(self, z, s, c):
         d = s.target(z.q) - s.value(z.q)
-        s.again.add_best(z.q, -c.w * c.alpha * s.discount * d)
+        s.again.add_gradient(z.q, -c.w * c.alpha, d)
         s.add(z.q, c.alpha * d)
 
     def warnings(self, discount):

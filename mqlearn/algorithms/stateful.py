@@ -29,7 +29,10 @@ parameter theta, along the features of the pair. In all of them
     add_best(q, change, by=None)    Q(y, v*) += change, nothing if y is terminal
     follow(later, q)      `later` becomes what `q` is now, in O(1) where `q` is moved by verbs alone
     add_jacobian(m, q, w) M += w psi (discount psi(y, v*) - psi)', psi the unit vector (the features) of the pair,
-                          v* greedy in `q`; synchronously the mean matrix of all pairs, M += w (discount P_k S - I)
+                          v* greedy in `q`; synchronously the mean matrix of all pairs, M += w (discount P_k S - I);
+                          with another operator than Bellman's, the derivative of its target for discount psi(y, v*)
+    add_gradient(q, w, d) Q += w d times the derivative of the target in Q: Q(y, v*) += w discount d for Bellman's
+                          operator, nothing if y is terminal
     again                 the same verbs with a second successor, independent given (x, u); the reward is the first's
     uniform               four numbers in [0, 1) of the iteration, one set a seed, if the rule says `draws_own = True`
     discount              the discount

@@ -31,6 +31,17 @@ def positions(run: Run, axis: str) -> np.ndarray:
     return run.curves["samples"] if "samples" in run.curves else iteration * _from_settings(run)
 
 
+def samples(run: Run) -> np.ndarray | None:
+    """(C,) int64: the checkpoints of a run in samples; None where a record does not tell them and its settings cannot.
+
+    They cannot where a module of the user's is not here.
+    """
+    try:
+        return positions(run, "samples")
+    except SettingError:
+        return None
+
+
 def ends(run: Run, axis: str) -> np.ndarray:
     """(n_seeds,) f8: where on an axis a seed diverged, infinite for a seed that did not."""
     found = np.full(run.settings["n_seeds"], np.inf)
@@ -58,10 +69,9 @@ def _differ(group: Sequence[Run]) -> bool:
         return False
     rates = set()
     for run in group:
-        try:
-            rates.add(float(positions(run, "samples")[-1] / max(1, run.curves["iteration"][-1])))
-        except SettingError:  # a module of the user's that is not here: no reason to change the axis
-            continue
+        found = samples(run)
+        if found is not None:  # an unknown rate is no reason to change the axis
+            rates.add(float(found[-1] / max(1, run.curves["iteration"][-1])))
     return len(rates - {0.0}) > 1
 
 

@@ -1,7 +1,6 @@
 """What theory predicts for a cell, beside what a finished run measured: assumptions, asymptotic errors, bounds."""
 
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -9,7 +8,15 @@ import numpy as np
 from mqlearn.algorithms import MomentumQ, NeSA, QLearning, Rule, SpeedyQ, Stateful, minibatch
 from mqlearn.algorithms.operators import is_plain
 from mqlearn.algorithms.step_sizes import Harmonic, RescaledLinear
-from mqlearn.analysis.predictions_features import LinearFeatures, as_row, memory_of, mixing_check, mixing_of
+from mqlearn.analysis.predictions_features import (
+    Bound,
+    LinearFeatures,
+    largest_reward,
+    last_step,
+    memory_of,
+    mixing_check,
+    mixing_of,
+)
 from mqlearn.errors import SettingError
 from mqlearn.experiments.settings.cell import Cell
 from mqlearn.problems.solvers import optimal
@@ -36,7 +43,6 @@ def predictions(cell: Cell, run: Run | None) -> dict[str, Any]:
     mdp, no_constants = cell.mdp, uncovered(cell)
     rule = rule_of(cell)
     linear = None if cell.run_arguments["features"] is None else LinearFeatures(cell, rule)
-    step = float(np.asarray(cell.run_arguments["step_size"](np.array([float(cell.settings["iterations"])])))[0])
     facts = {
         "environment": mdp.name,
         "discount": mdp.discount,
@@ -46,9 +52,9 @@ def predictions(cell: Cell, run: Run | None) -> dict[str, Any]:
         "cell": cell.name,
         "digest": cell.digest,
         "measured": None if run is None else measured_at_the_end(run, int(mdp.counted.sum()), rule.averaged),
-        "assumptions": [one._asdict() for one in _assumptions(cell, rule, run, linear, step)],
+        "assumptions": [one._asdict() for one in _assumptions(cell, rule, run, linear)],
         "asymptotic": {} if no_constants else _asymptotic(cell, rule, run),
-        "bounds": _table_bounds(cell, rule, run) if linear is None else linear.bounds(rule),
+        "bounds": [one.row() for one in bounds_of(cell, rule, run, np.array([cell.settings["iterations"]]), linear)],
         "slopes": bounds.SLOPES,
         "bias": None if linear is None else linear.bias(rule),
         "bias_reason": None if linear is None else linear.no_bias(rule),
@@ -101,17 +107,18 @@ def measured_at_the_end(run: Run, n_pairs: int, averaged: bool = False) -> dict[
 # --- assumptions --------------------------------------------------------------------------------------------------
 
 
-def _assumptions(
-    cell: Cell, rule: Rule | Stateful, run: Run | None, linear: LinearFeatures | None, step: float
-) -> list[Check]:
+def _assumptions(cell: Cell, rule: Rule | Stateful, run: Run | None, linear: LinearFeatures | None) -> list[Check]:
     synchronous = cell.run_arguments["sampling"].name == "synchronous"
     if linear is not None:
-        return [*linear.checks(step), assumptions.schedule(rule, cell.mdp.discount, synchronous, linear.contraction)]
+        return [
+            *linear.checks(last_step(cell)),
+            assumptions.schedule(rule, cell.mdp.discount, synchronous, linear.contraction),
+        ]
     error = None if run is None or "q_error" not in run.curves else float(np.max(run.curves["q_error"]))
     largest = float(np.abs(optimal(cell.mdp).q[cell.mdp.counted]).max())
     checks = [assumptions.bounded_tables(error, largest, every=False)]
     if not synchronous:
-        checks = [mixing_check(mixing_of(cell), step), *checks]
+        checks = [mixing_check(mixing_of(cell), last_step(cell)), *checks]
     return [*checks, schedule_of(cell, rule)]
 
 
@@ -252,24 +259,11 @@ def exact_moments(cell: Cell, rule: Rule, iteration: np.ndarray, seconds: float 
     return moments(cell.mdp, rule, some, cell.settings["reward"], rule.batch, q0=float(q0))
 
 
-@dataclass(frozen=True, eq=False)
-class Bound:
-    """A theorem's bound: values (C,) at some iterations, vacuous (C,) where they are not below the trivial one."""
-
-    name: str
-    values: np.ndarray
-    trivial: float
-    assumes: str
-
-    @property
-    def vacuous(self) -> np.ndarray:
-        return self.values >= self.trivial
-
-
-def _table_bounds(cell: Cell, rule: Rule | Stateful, run: Run | None) -> list[dict[str, Any]]:
-    """At the last iteration."""
-    found = table_bounds(cell, rule, run, np.array([cell.settings["iterations"]]))
-    return [as_row(one.name, float(one.values[0]), one.trivial, one.assumes) for one in found]
+def bounds_of(
+    cell: Cell, rule: Rule | Stateful, run: Run | None, iteration: np.ndarray, linear: LinearFeatures | None
+) -> list[Bound]:
+    """After some iterations (C,): of the sup error of tables, or of E |theta - theta*|^2 with linear features."""
+    return table_bounds(cell, rule, run, iteration) if linear is None else linear.bounds(rule, iteration)
 
 
 def table_bounds(cell: Cell, rule: Rule | Stateful, run: Run | None, iteration: np.ndarray) -> list[Bound]:
@@ -280,13 +274,12 @@ def table_bounds(cell: Cell, rule: Rule | Stateful, run: Run | None, iteration: 
     mdp = cell.mdp
     if uncovered(cell) or not iteration[-1] or rule.batch > 1 or rule.averaged:
         return []
-    rewards = mdp.mean_rewards[mdp.learned] if cell.settings["reward"] == "mean" else mdp.rewards[mdp.learned]
-    r_max = float(np.abs(rewards).max())
+    r_max = largest_reward(cell)
     largest = float(np.abs(optimal(mdp).q[mdp.counted]).max())
     known = {"discount": mdp.discount, "r_max": r_max, "n_pairs": len(mdp.pairs), "delta": DELTA}
     v, origin = r_max / (1 - mdp.discount), "V = R/(1-g) a priori, which is not certain"
     if run is not None and "q_error" in run.curves:
-        v, origin = largest + float(np.max(run.curves["q_error"])), "V over the checkpoints of the run"
+        v, origin = largest + float(np.nanmax(run.curves["q_error"])), "V over the checkpoints of the run"
     if isinstance(rule, SpeedyQ) and isinstance(rule.step_size, Harmonic):
         return [Bound("SpeedyQ", bounds.speedy_q(iteration, **known), 2 * v, "|Q_0| <= R/(1-g)")]
     if not isinstance(rule, MomentumQ):

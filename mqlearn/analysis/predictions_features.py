@@ -1,11 +1,15 @@
 """What theory predicts for a cell with linear features, and what is measured of its samples: bias, memory of replay."""
 
 import math
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from mqlearn.algorithms import MomentumQLinear, QLearning, Rule, Stateful
+from mqlearn.algorithms.step_sizes import Constant, InverseSqrt
 from mqlearn.errors import SettingError
 from mqlearn.experiments.settings.cell import Cell
 from mqlearn.theory import assumptions, bounds
@@ -18,9 +22,40 @@ _TIMES = 13  # at so many of them,
 _REMEMBERED = 4e6  # with so many stored transitions
 
 
-def as_row(name: str, value: float, trivial: float, assumes: str) -> dict[str, Any]:
-    """trivial: what is known without the bound."""
-    return {"name": name, "value": value, "vacuous": bool(value >= trivial), "trivial": trivial, "assumes": assumes}
+@dataclass(frozen=True, eq=False)
+class Bound:
+    """A theorem's bound: values (C,) at some iterations, vacuous (C,) where they are not below the trivial one or NaN.
+
+    trivial: what is known without the bound.   assumes: what it takes for granted, in words.
+    """
+
+    name: str
+    values: np.ndarray
+    trivial: float
+    assumes: str
+
+    @property
+    def vacuous(self) -> np.ndarray:
+        return ~np.less(self.values, self.trivial)  # NaN bounds nothing
+
+    def row(self) -> dict[str, Any]:
+        """At the last of its iterations, for JSON."""
+        return {
+            "name": self.name, "value": float(self.values[-1]), "vacuous": bool(self.vacuous[-1]),
+            "trivial": self.trivial, "assumes": self.assumes,
+        }  # fmt: skip
+
+
+def largest_reward(cell: Cell) -> float:
+    """R, the largest size of a reward in the target over the learned pairs."""
+    mdp = cell.mdp
+    rewards = mdp.mean_rewards if cell.settings["reward"] == "mean" else mdp.rewards
+    return float(np.abs(rewards[mdp.learned]).max())
+
+
+def last_step(cell: Cell) -> float:
+    """kappa = a_T, the step size at the last iteration."""
+    return float(np.asarray(cell.run_arguments["step_size"](np.array([float(cell.settings["iterations"])])))[0])
 
 
 def mixing_of(cell: Cell) -> Mixing | str:
@@ -42,8 +77,15 @@ def mixing_check(found: Mixing | str, kappa: float) -> Check:
     return assumptions.ergodic_chain(found, kappa)
 
 
+def _falls_as_asked(step: Any) -> bool:
+    return isinstance(step, InverseSqrt) and step.h == 1
+
+
 class LinearFeatures:
-    """theta*, Assumption 2 and mixing of a cell with features."""
+    """theta*, Assumption 2 and mixing of a cell with features.
+
+    Raises SettingError where there is no theta*: synchronous sampling, a behaviour that depends on what is learned.
+    """
 
     def __init__(self, cell: Cell, rule: Rule | Stateful) -> None:
         from mqlearn.learning.sampling import Synchronous, stationary
@@ -61,10 +103,26 @@ class LinearFeatures:
             raise SettingError("sampling.behaviour", sampling.behaviour, reason)
         self.mu = mu
         self.root = theta_star(self.mdp, self.features, mu, theta0=self.start)
-        self.found = assumptions.monotone(self.mdp, self.features, mu, self.root)
-        self.mixing = mixing_of(cell)
-        rewards = self.mdp.mean_rewards if cell.settings["reward"] == "mean" else self.mdp.rewards
-        self.r_max = float(np.abs(rewards[self.mdp.learned]).max())
+        self.r_max = largest_reward(cell)
+
+    @cached_property
+    def found(self) -> assumptions.Monotone | None:
+        """Assumption 2."""
+        return assumptions.monotone(self.mdp, self.features, self.mu, self.root)
+
+    @property
+    def may_hold(self) -> bool:
+        """Whether nothing is known against Assumption 2."""
+        return assumptions.unique_root(self.mdp, self.features, self.root, self.found).verdict != assumptions.FAILS
+
+    @cached_property
+    def mixing(self) -> Mixing | str:
+        return mixing_of(self.cell)
+
+    @property
+    def length(self) -> float:
+        """|theta*| over the columns that are sampled: the metric theta_error is relative to it; 1 where it is 0."""
+        return float(np.linalg.norm(self.root.theta[self.root.used])) or 1.0
 
     @property
     def contraction(self) -> float | None:
@@ -87,32 +145,50 @@ class LinearFeatures:
         tau = self.mixing.tau(kappa)
         return bounds.Constants(self.mdp.discount, self.contraction, d_max, self.r_max, kappa, tau)
 
-    def bounds(self, rule: Rule | Stateful) -> list[dict[str, Any]]:
-        """Of E |theta - theta*|^2 at the last iteration, kappa = a_T; trivial: D_max^2."""
-        from mqlearn.algorithms.step_sizes import Constant, InverseSqrt
+    def no_bound(self, rule: Rule | Stateful) -> str | None:
+        """Why no theorem bounds theta with known constants; None where one does."""
+        step = self.cell.run_arguments["step_size"]
+        if not isinstance(rule, MomentumQLinear | QLearning):
+            return f"no theorem of the paper covers {type(rule).__name__} with linear features"
+        if self.contraction is None:
+            return "Assumption 2 is not known to hold"
+        if isinstance(self.mixing, str):
+            return self.mixing
+        if not self.mixing.certified:
+            return "Assumption 4 is not known to hold"
+        if not isinstance(step, Constant) and not _falls_as_asked(step):
+            return "Theorem 1 asks for a constant step, Theorem 2 for alpha/sqrt(k)"
+        return None
 
-        last, step = np.array([self.cell.settings["iterations"]]), self.cell.run_arguments["step_size"]
-        if not last[0] or not isinstance(rule, MomentumQLinear | QLearning):
+    def bounds(self, rule: Rule | Stateful, iteration: np.ndarray) -> list[Bound]:
+        """Of E |theta - theta*|^2 after some iterations T (C,), kappa = a_T; trivial: D_max^2.
+
+        Theorem 2 is of the mean of theta_1 .. theta_T, the others are of theta_T.
+        """
+        if not iteration[-1] or self.no_bound(rule) is not None:
             return []
-        kappa = float(np.asarray(step(last.astype(float)))[0])
-        known = self.constants(kappa)
-        if known is None:
-            return []
+        step = self.cell.run_arguments["step_size"]
+        kappas = np.asarray(step(iteration.astype(float))) + np.zeros(len(iteration))
+        known = [self.constants(float(kappa)) for kappa in kappas]
+        last = known[-1]
+        assert last is not None
         beta, lam, phi = (rule.beta, rule.lam, rule.phi) if isinstance(rule, MomentumQLinear) else (0.0, 0.5, 0.5)
-        away = float(np.linalg.norm(self.root.theta[self.root.used] - self.start))
-        origin = f"delta {known.contraction:.4g}, D_max {known.d_max:.4g}, tau {known.tau}"
+        origin = f"delta {last.contraction:.4g}, D_max {last.d_max:.4g}, tau {last.tau}"
         if not self.projection:
             origin += "; D_max from theta* and theta_0, no projection holds it"
-        named: dict[str, float] = {}
+        away = float(np.linalg.norm(self.root.theta[self.root.used] - self.start))
+        named: dict[str, np.ndarray] = {}
         if isinstance(step, Constant):
-            named["vanilla, same proof"] = float(bounds.vanilla(last, known, alpha=step.alpha, start=away)[0])
-            schedule = assumptions.schedule(rule, self.mdp.discount, False, self.contraction)
-            if schedule.verdict == assumptions.HOLDS:
-                given = {"alpha": step.alpha, "beta": beta, "lam": lam, "phi": phi, "start": away}
-                named = {"Theorem 1": float(bounds.theorem_1(last, known, **given)[0]), **named}
-        if isinstance(step, InverseSqrt) and step.h == 1:
-            named["Theorem 2"] = float(bounds.theorem_2(last, known, alpha=step.alpha, beta=beta, lam=lam)[0])
-        return [as_row(name, value, known.d_max**2, origin) for name, value in named.items()]
+            given = {"alpha": step.alpha, "start": away}
+            if assumptions.schedule(rule, self.mdp.discount, False, self.contraction).verdict == assumptions.HOLDS:
+                with suppress(SettingError):  # a step that is too long for its discussion, 1/(2 delta (1 + b_0))
+                    named["Theorem 1"] = bounds.theorem_1(iteration, last, **given, beta=beta, lam=lam, phi=phi)
+            named["vanilla, same proof"] = bounds.vanilla(iteration, last, **given)
+        else:
+            given = {"alpha": step.alpha, "beta": beta, "lam": lam}
+            each = [bounds.theorem_2(iteration[i : i + 1], one, **given)[0] for i, one in enumerate(known) if one]
+            named["Theorem 2"] = np.array(each)
+        return [Bound(name, values, last.d_max**2, origin) for name, values in named.items()]
 
     def no_bias(self, rule: Rule | Stateful) -> str | None:
         """Why there is no bias to measure; None where there is."""
@@ -131,7 +207,7 @@ class LinearFeatures:
         last, step = int(self.cell.settings["iterations"]), self.cell.run_arguments["step_size"]
         beta, lam = (rule.beta, rule.lam) if isinstance(rule, MomentumQLinear) else (0.0, 0.5)
         k = np.unique(np.geomspace(1, min(last, _BIASED), _TIMES).astype(int))
-        known = self.constants(float(np.asarray(step(np.array([float(last)])))[0]))
+        known = self.constants(last_step(self.cell))
         at: list[float | None] = [None] * (len(k) + 1)
         if known is not None:
             given = {"step_size": step, "beta": beta, "lam": lam}

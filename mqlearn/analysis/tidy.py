@@ -16,7 +16,7 @@ import numpy as np
 from mqlearn.analysis import axis
 from mqlearn.analysis.comparison.selection import SILENT, value_of
 from mqlearn.errors import SettingError
-from mqlearn.experiments.settings.recipes import flat, text_of
+from mqlearn.experiments.settings.recipes import flat, varied
 from mqlearn.storage.runs import AXES, Run
 
 FORMATS = ("csv", "parquet", "json")
@@ -39,7 +39,7 @@ class Table:
         """
         for run, facts in zip(self.runs, self.facts, strict=True):
             own = {name: _as(self.types[name], value) for name, value in facts.items()}
-            iteration, samples = run.curves["iteration"], _samples(run)
+            iteration, samples = run.curves["iteration"], axis.samples(run)
             for metric, curve in run.curves.items():
                 if metric in AXES:
                     continue
@@ -57,22 +57,13 @@ class Table:
             yield from zip(*block.values(), strict=True)
 
 
-def _samples(run: Run) -> np.ndarray | None:
-    """(C,): of each checkpoint; None where a record does not tell them and its settings cannot."""
-    try:
-        return axis.positions(run, "samples")
-    except SettingError:  # a module of the user's that is not here
-        return None
-
-
 def _facts(some: Sequence[Run]) -> list[dict[str, Any]]:
     """What says which run it is, the same names for each; a setting that a run does not have is None."""
     flats = [_settings(run) for run in some]
-    names = list(dict.fromkeys(name for one in flats for name in one))
-    varied = [name for name in names if len({text_of(one.get(name)) for one in flats}) > 1]
-    if "env.name" in varied and "env.map" in varied:  # the rows of a map, which its name stands for
-        varied.remove("env.map")
-    settings = [name for name in varied if name not in ("env.name", "algorithm.name")]
+    differing = varied(flats)
+    # Told elsewhere in a row; the rows of a map by its name.
+    told = ("env.name", "algorithm.name", *(["env.map"] if "env.name" in differing else []))
+    settings = [name for name in differing if name not in told]
     return [
         {
             "experiment": run.settings["experiment"]["name"],

@@ -1,6 +1,7 @@
 """`mqlearn claims`: the claims of the paper. What is missing of the runs they need is run, then they are tested."""
 
 import itertools
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -158,6 +159,8 @@ def _enough_seeds(claim: Claim, need: Needs, n_seeds: int) -> None:
 
     specs = [spec for spec in claim.spec["checks"] if spec["test"] == "pairs"]
     family = sum(n_pairs(spec, need.places) for spec in specs)
+    orders = [len(spec["of"]) for spec in claim.spec["checks"] if spec["test"] == "order"]
+    family += sum(math.comb(n, 2) * len(need.places) for n in orders)  # at most: theory leaves out some
     halved = any(isinstance(rival, dict) and "best_of" in rival for spec in specs for rival in spec["b"])
     used = n_seeds // 2 if halved else n_seeds
     if family and family * smallest_p(used, paired=True) > LEVEL:
@@ -193,6 +196,8 @@ def _test(claim: Claim, need: Needs, cells: Mapping[tuple[str, ...], Any], done:
     for spec in claim.spec["checks"]:
         if spec["test"] == "pairs":
             pairs += claim_pairs.wanted_pairs(spec, need.places, look)
+        elif spec["test"] == "order":
+            pairs += predicted.wanted_orders(spec, need.places, look)
         else:
             checks += tests[spec["test"]](spec, need.places, look)
     checks = [*claim_pairs.decide(pairs), *checks]

@@ -53,6 +53,7 @@ def assembled(setup: Setup, rules: Sequence[AnyRule]) -> Assembly:
         measure, optimal_q = _exact_measure(setup, facts, warnings), setup.operator.fixed_point(setup.mdp)
     else:
         measure, optimal_q = SimulationMeasure(setup.evaluation, setup.iteration), None
+        facts |= setup.operator.facts()
     warnings += without_effect(
         setup.mdp, setup.sampling, setup.features, setup.linear, setup.evaluation, setup.q0, setup.theta0
     )
@@ -108,7 +109,8 @@ def _parts(setup: Setup, rules: Sequence[AnyRule], workers: int) -> list[Part]:
 
 def _simulated(setup: Setup, simulator: Simulator, lanes: np.ndarray, rule: AnyRule) -> SimulatedLearner:
     """A learner of some seeds on a simulator."""
-    settings = (simulator, setup.sampling, setup.features, setup.linear, lanes, setup.seed, setup.theta0)
+    place = (simulator, setup.sampling, setup.features, setup.linear)
+    settings = (*place, lanes, setup.seed, setup.theta0, setup.operator)
     return SimulatedStateful(rule, *settings) if isinstance(rule, Stateful) else SimulatedLearner(*settings)
 
 

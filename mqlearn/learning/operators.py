@@ -8,6 +8,7 @@ import numpy as np
 
 from mqlearn.algorithms.operators import Bellman, Operator, is_plain, name_of
 from mqlearn.errors import SettingError
+from mqlearn.problems.environments.simulator import Simulator
 from mqlearn.problems.mdp import FiniteMDP
 from mqlearn.problems.operators import Facts, OperatorPoint, apply, fixed_point, values
 from mqlearn.problems.solvers import optimal
@@ -18,13 +19,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class OnModel:
-    """An operator, and the model that it acts on.
+    """An operator, and the problem that it acts on; on a simulator it has no fixed point that is known.
 
     compiled: as kernels read it, None for Bellman's, of which they have a form of their own.
     """
 
     operator: Operator
-    mdp: FiniteMDP | None = None
+    mdp: FiniteMDP | Simulator | None = None
 
     @property
     def plain(self) -> bool:
@@ -41,12 +42,14 @@ class OnModel:
         return optimal(mdp).q if self.plain else self._point.q
 
     def warnings(self) -> list[str]:
-        return [] if self.plain else self.operator.warnings(Facts(self._model))
+        return [] if self.plain else self.operator.warnings(_facts_of(self.mdp))
 
     def facts(self) -> dict[str, Any]:
         """What the summary of a run says of the fixed point; nothing for Bellman's."""
         if self.plain:
             return {}
+        if isinstance(self.mdp, Simulator):
+            return {"operator": {"name": self.name}}
         point = self._point
         return {
             "operator": {
@@ -84,7 +87,7 @@ class OnModel:
 
     @property
     def _model(self) -> FiniteMDP:
-        assert self.mdp is not None, "Bellman's alone is on no model"
+        assert isinstance(self.mdp, FiniteMDP), "errors are measured on models alone"
         return self.mdp
 
     @cached_property
@@ -93,14 +96,17 @@ class OnModel:
             return None
         from mqlearn.learning import kernels
 
-        one = self.operator
+        one, mdp = self.operator, self.mdp
+        assert mdp is not None, "Bellman's alone is on no problem"
+        # On a simulator the pairs of three observations, see `kernels.simulated`.
+        states = mdp.pairs[:, 0] if isinstance(mdp, FiniteMDP) else np.repeat(np.arange(3), mdp.n_actions)
         return kernels.Operator(
             functional=("max", "clipped", "mellowmax", "soft").index(one.functional),
             parameter=one.parameter,
-            **{name: float(number) for name, number in one.numbers(self._model.discount)._asdict().items()},
+            **{name: float(number) for name, number in one.numbers(mdp.discount)._asdict().items()},
             scalar=("none", "mean", "least").index(one.scalar),
             terminals=one.counts_terminals,
-            states=self._model.pairs[:, 0].astype(np.uint64),
+            states=states.astype(np.uint64),
         )
 
 
@@ -109,13 +115,13 @@ BELLMAN = OnModel(Bellman())
 
 def on_problem(operator: Operator, mdp: Any, features: Any = None) -> OnModel:
     """The operator on the problem of a run. Raises SettingError where it has no fixed point that errors could be
-    measured against: relative with terminal states, most with features, any other than Bellman's without a model; and
-    with features where it has s or Q(x, u), which what learns by features leaves out."""
+    measured against: relative with terminal states, most with features; with features where it has s or Q(x, u), which
+    what learns by features leaves out; and without a model where it has s, or Q(x, u) without a table."""
     if is_plain(operator):
         return BELLMAN
     name = name_of(operator)
     if not isinstance(mdp, FiniteMDP):
-        raise SettingError("operator", name, f"needs an exact model, which {mdp.name} has not; use bellman")
+        return OnModel(_on_simulator(operator, mdp, features), mdp)
     if features is not None and not operator.with_features:
         expected = (
             "has no certified fixed point with features; use bellman, relaxed, truncated, mellowmax, soft, or tables"
@@ -125,3 +131,33 @@ def on_problem(operator: Operator, mdp: Any, features: Any = None) -> OnModel:
     if features is not None and (ready.scalar != "none" or ready.numbers(mdp.discount).own != 0):
         raise SettingError("operator", name, "has s or Q(x, u) in its target, which is possible with tables only")
     return OnModel(ready, mdp)
+
+
+def _on_simulator(operator: Operator, simulator: Simulator, features: Any) -> Operator:
+    """The operator with what it leaves open filled in. What it looks at has to be one transition and Q there."""
+    name = name_of(operator)
+    if operator.scalar != "none":
+        of = "the mean of Q over all pairs" if operator.scalar == "mean" else "the least V of all states"
+        expected = f"has {of} in its target, and {simulator.name} has no exact model that would list them; use bellman"
+        raise SettingError("operator", name, expected)
+    if not operator.with_features and getattr(features, "name", "") != "one_hot":
+        ways = "features=one_hot" if simulator.n_observations is not None else "bellman, relaxed, truncated, mellowmax"
+        raise SettingError("operator", name, f"has no certified fixed point with features; use {ways}")
+    return operator.on(_facts_of(simulator))
+
+
+def _facts_of(mdp: Any) -> Any:
+    """What an operator may ask of a problem."""
+    return Facts(mdp) if isinstance(mdp, FiniteMDP) else _FactsOfSimulator(mdp.discount)
+
+
+@dataclass(frozen=True)
+class _FactsOfSimulator:
+    """`Facts` without a model: the least that can be, and None where nothing is known."""
+
+    discount: float
+    terminal: bool = True
+    stay: float = 0.0
+    no_costs: bool = False
+    largest_reward: None = None
+    largest_value: None = None

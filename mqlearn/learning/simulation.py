@@ -14,6 +14,7 @@ from mqlearn.errors import SettingError, user_code
 from mqlearn.learning.chains import copied, drop_lanes, stream_at, uniform_words
 from mqlearn.learning.initial import Initial, initial_values
 from mqlearn.learning.learners import Linear
+from mqlearn.learning.operators import BELLMAN, OnModel
 from mqlearn.learning.sampling import Markovian, Replay
 from mqlearn.problems.encodings import BoxMap
 from mqlearn.problems.environments.simulator import Simulator
@@ -48,8 +49,10 @@ class SimulatedLearner:
         lanes: np.ndarray,
         seed: int,
         initial: Initial,
+        operator: OnModel = BELLMAN,
     ) -> None:
         self.simulator = simulator
+        self.operator = operator
         self.sampling = sampling
         self.features: BoxMap = features
         self.same_sample = linear.previous_gradient == "same_sample"
@@ -126,7 +129,7 @@ class SimulatedLearner:
         from mqlearn.learning import kernels
 
         features, n_axes = self.features, place.shape[1]
-        tail = (self.lanes[i], np.uint32(self.seed), stream_at(stream, at))
+        tail = (self.lanes[i], np.uint32(self.seed), stream_at(stream, at), self.operator.compiled)
         settings = (self.simulator.discount, self.options, self.radius)
         rows, recorded = (self.active[i], self.values[i]), (plan, transitions, place)
         state = (self.parameters[i], self.last[i], rows, recorded, self.encoder)

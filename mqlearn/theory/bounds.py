@@ -7,10 +7,12 @@ vacuous; it is drawn, and called so.
 
 import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
-from mqlearn.algorithms.step_sizes import StepSize
+from mqlearn.algorithms import MomentumQLinear, QLearning, Rule, Stateful
+from mqlearn.algorithms.step_sizes import InverseSqrt, Polynomial, RescaledLinear, StepSize
 from mqlearn.errors import SettingError
 from mqlearn.problems.mdp import FiniteMDP
 
@@ -19,6 +21,33 @@ SLOPES = {  # what theorems give without constants: the exponent of k in the err
     "Wainwright 2019, rescaled linear": "k^-1/2, with (1-g)^-5/2 for the worst model",
     "Li et al. 2021, rescaled linear or constant": "k^-1/2, with (1-g)^-2 for the worst model",
 }
+
+
+class Slope(NamedTuple):
+    """A rate without its constants: the error falls like k^exponent. words: whose rate, and of what."""
+
+    exponent: float
+    words: str
+
+
+def slope_of_tables(rule: Rule | Stateful, synchronous: bool) -> Slope | None:
+    """Of the sup error of Q-learning with a falling step size; None where no theorem gives a rate."""
+    step = rule.step_size
+    if not isinstance(rule, QLearning) or rule.averaged:
+        return None
+    if isinstance(step, RescaledLinear) and synchronous:
+        return Slope(-0.5, "Wainwright 2019, rescaled linear steps")
+    if isinstance(step, Polynomial) and 0.5 < step.exponent < 1:
+        return Slope(-step.exponent / 2, f"Even-Dar and Mansour 2003, steps k^-{step.exponent:g}")
+    return None
+
+
+def slope_of_features(rule: Rule | Stateful) -> Slope | None:
+    """Theorem 2, of |mean theta - theta*|: -1/4, as its square falls like k^-1/2 (the factor log k left out)."""
+    falls = isinstance(rule.step_size, InverseSqrt) and rule.step_size.h == 1
+    if falls and isinstance(rule, MomentumQLinear | QLearning):
+        return Slope(-0.25, "Theorem 2, without its factor log k, if Assumption 2 holds")
+    return None
 
 
 # --- tables -------------------------------------------------------------------------------------------------------

@@ -11,7 +11,8 @@ import pytest
 from test_oracles import PAIRS, TERMINAL, N, chain_draws, table_draws
 
 import mqlearn as mq
-from mqlearn.learning.stateful.plain import Pairs, Sweep, Transition, state_of
+from mqlearn.learning.stateful.pairs import Pairs
+from mqlearn.learning.stateful.plain import Sweep, Transition, state_of
 
 DISCOUNT, ITERATIONS = 0.8, 150
 OFFSETS = np.array([0, 3, 4, 6, 8, 8])

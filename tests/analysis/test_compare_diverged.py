@@ -12,12 +12,12 @@ from mqlearn.analysis.comparison.seed_values import Question
 
 
 def diverging(made, folder):
-    """Two entries of 20 seeds of one block: `lost` loses seeds 3, 7 and 8 at iteration 50, having been at 2 by then."""
+    """Two entries of 20 seeds of one block: `lost` starts at 2 in seeds 3, 7 and 8, then is at 1.5, and lost at 50."""
     run = of(made, "small", env="frozen_lake_4x4", algorithm="nesa")
     k = run.curves["iteration"]
     kept = np.linspace(0.5, 0.6, 20)[:, None] * np.where(k == 0, 2.0, 1.0)  # starts at 1 to 1.2
     lost = kept - 0.1
-    lost[[3, 7, 8]] = np.where(k < 50, 2.0, np.nan)
+    lost[[3, 7, 8]] = np.where(k == 0, 2.0, np.where(k < 50, 1.5, np.nan))
     a = rewritten(run, folder / "lost", curve=lost, diverged={3: 50, 7: 50, 8: 50}, n_seeds=20)
     b = rewritten(run, folder / "kept", curve=kept, n_seeds=20)
     return Entry(a, "lost", "block"), Entry(b, "kept", "block")
@@ -28,7 +28,7 @@ def test_diverged_seeds_are_counted_in_every_line_and_treated_as_asked(made, tmp
     kept = np.linspace(0.5, 0.6, 20)
     finite = np.delete(np.arange(20), [3, 7, 8])
     worst = 2.0  # the initial error of a diverged seed
-    wanted = {"worst": worst, "censored": 2.0, "excluded": None}
+    wanted = {"worst": worst, "censored": 1.5, "excluded": None}
     for treatment, value in wanted.items():
         (row,) = answered([comparison.ask(a, b, Question(diverged=treatment))])
         stand_in = [] if value is None else [value] * 3

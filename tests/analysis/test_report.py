@@ -14,8 +14,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from mqlearn.analysis.comparison import labels
 from mqlearn.analysis.figures import style
-from mqlearn.analysis.report import grid, maps, verdicts
+from mqlearn.analysis.report import grid, maps, subjects, theory, verdicts
 from mqlearn.analysis.report.markup import number, plain, render
 from mqlearn.analysis.statistics.intervals import mean_interval
 from mqlearn.cli import explain
@@ -176,7 +177,7 @@ def test_a_rule_with_state_shows_its_step(mqlearn, work, outputs):
     assert mqlearn("run", "algorithm=residual", *small).code == 0
     assert mqlearn("report", "experiment.name=state", "--output", "state.html").code == 0
     text = Path("state.html").read_text(encoding="utf-8")
-    code = ("s.again.add_best(z.q, -c.w * c.alpha * s.discount * d)", "return 2", "(1.0 - self.discount) * (k + 1.0)")
+    code = ("s.again.add_gradient(z.q, -c.w * c.alpha, d)", "return 2", "(1.0 - self.discount) * (k + 1.0)")
     assert all(line in text for line in code)
 
 
@@ -373,8 +374,18 @@ def test_heat_map_levels_and_arrows():
     assert levels.tolist() == [0, 16, grid.LEVELS - 1, -1]
     lake = mq.frozen_lake("4x4")
     place = np.zeros(16, int)
-    best = lake.counted & (optimal(lake).q >= optimal(lake).v[:, None] * (1 - 1e-9))
+    best = maps.best(lake, optimal(lake).q)
     assert "".join(shape.text for shape in grid.arrows(lake, best, place)) == "←↑←↑←←→↑↓←→↓"
+
+
+def test_best_actions_are_found_where_every_value_is_negative():
+    import mqlearn as mq
+
+    lake = mq.frozen_lake("4x4")
+    values = np.tile([-3.0, -1.0, -1.0 - 1e-12, -2.0], (16, 1))  # the third is as good but for rounding
+    some = lake.counted.any(axis=1)
+    assert maps.best(lake, values)[some].tolist() == [[False, True, True, False]] * int(some.sum())
+    assert not maps.best(lake, values)[~some].any()
 
 
 def test_a_large_map_is_a_picture_with_the_pixels_of_its_palette():
@@ -418,3 +429,11 @@ def test_theory_stands_beside_what_runs_measured(page, finished):
     assert "critical constant" in section and "Theorem 3" in section
     chains = read(page("chain"))
     assert "No run here has asymptotic constants" in chains.all("section", id="theory")[0]
+
+
+def test_the_table_of_theory_says_of_how_many_runs_it_is(finished, monkeypatch):
+    found = [runs.load(folder) for folder in sorted((finished / "runs" / "two").iterdir())]
+    some = subjects.subjects(labels.entries(found))
+    assert "runs are told" not in theory.of(some)
+    monkeypatch.setattr(theory, "_MOST", 1)
+    assert theory.of(some).count("The first 1 of 2 runs are told.") == 2  # two rules on each of two maps

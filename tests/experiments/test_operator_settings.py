@@ -98,8 +98,6 @@ def test_truth_shows_the_fixed_point_its_residual_and_the_map_to_the_optimum(mql
         (["operator=robust", "operator.radius=1"], r"operator\.radius=1.*\[0, 1\)"),
         (["operator=relaxd"], "operator"),
         (["operator=advantage", "features=one_hot", "sampling=markovian"], "no certified fixed point with features"),
-        (["operator=mellowmax", "algorithm=double_q"], "chooses by another table"),
-        (["operator=relaxed", "algorithm=zap"], "add_jacobian"),
     ],
 )
 def test_what_cannot_be_is_one_message_and_nothing_is_written(mqlearn, outputs, overrides, words):

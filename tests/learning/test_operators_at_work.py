@@ -194,9 +194,10 @@ def two_tables(mdp, name: str, rule: TwoTables, a, b, pair: int, y: int, r: floa
 
 
 @pytest.mark.parametrize("name", OPERATORS)
+@pytest.mark.parametrize("other", [True, False])
 @pytest.mark.parametrize("compiled", [True, False])
-def test_verbs_of_one_transition_are_the_literal_loop(name, compiled):
-    mdp, rule = by_hand.model(name), TwoTables(name not in ("mellowmax", "soft"), compiled).at(0.9)
+def test_verbs_of_one_transition_are_the_literal_loop(name, compiled, other):
+    mdp, rule = by_hand.model(name), TwoTables(other, compiled).at(0.9)
     sampling = PLACES["markovian"]
     made = learner(name, sampling, rule)
     for row, lane in enumerate(LANES.tolist()):
@@ -212,10 +213,11 @@ def test_verbs_of_one_transition_are_the_literal_loop(name, compiled):
 
 
 @pytest.mark.parametrize("name", OPERATORS)
+@pytest.mark.parametrize("other", [True, False])
 @pytest.mark.parametrize("compiled", [True, False])
-def test_verbs_of_all_pairs_are_the_literal_loop(name, compiled):
+def test_verbs_of_all_pairs_are_the_literal_loop(name, compiled, other):
     mdp, n = by_hand.model(name), 12
-    rule = TwoTables(name not in ("mellowmax", "soft"), compiled).at(0.9)
+    rule = TwoTables(other, compiled).at(0.9)
     made: Any = start(
         mdp, mq.Synchronous(), None, Linear(), 7, (-0.5, 0.5), False, LANES[:1], None, rule,
         on_problem(by_hand.TABLE[name][0], mdp),
@@ -236,9 +238,10 @@ def test_verbs_of_all_pairs_are_the_literal_loop(name, compiled):
 
 
 @pytest.mark.parametrize("name", by_hand.LINEAR)
+@pytest.mark.parametrize("other", [True, False])
 @pytest.mark.parametrize("compiled", [True, False])
-def test_verbs_with_linear_features_are_the_literal_loop(name, compiled):
-    mdp, rule = by_hand.model(name), TwoTables(name not in ("mellowmax", "soft"), compiled).at(0.9)
+def test_verbs_with_linear_features_are_the_literal_loop(name, compiled, other):
+    mdp, rule = by_hand.model(name), TwoTables(other, compiled).at(0.9)
     sampling = PLACES["markovian"]
     features = some_features(mdp)
     phi = features.matrix().toarray()
@@ -356,17 +359,21 @@ def test_an_operator_with_more_than_features_can_learn_is_refused_with_them(scal
         mq.run(LAKE, mq.QLearning(), features=mq.one_hot(LAKE), **settings)
 
 
-@pytest.mark.parametrize(
-    ("rule", "operator", "words"),
-    [
-        (mq.Zap(), mq.Relaxed(), "add_jacobian"),
-        (mq.Residual(), mq.Truncated(), "add_best"),
-        (mq.DoubleQ(), mq.Mellowmax(), "chooses by another table"),
-    ],
-)
-def test_rules_that_follow_the_derivative_or_another_table_are_refused(rule, operator, words):
-    with pytest.raises(mq.SettingError, match=words):
-        mq.run(LAKE, rule, operator=operator, iterations=10)
+class WritesAhead(Plain):
+    """Writes where Bellman's target has its greedy action."""
+
+    def step(self, z, s, c):
+        s.add_best(z.q, c.alpha)
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+@pytest.mark.parametrize("sampling", [None, mq.Markovian()])
+def test_a_rule_that_writes_at_the_greedy_action_ahead_is_refused(compiled, sampling):
+    rule = changed(WritesAhead(), compiled=compiled)
+    with pytest.raises(
+        mq.SettingError, match=r"operator='relaxed': .* s.add_best .* s.add_gradient is of any operator"
+    ):
+        mq.run(LAKE, rule, operator=mq.Relaxed(), iterations=10, sampling=sampling)
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import numpy as np
 
 from mqlearn.algorithms.operators.operator import Operator
 from mqlearn.checks import within
+from mqlearn.errors import SettingError
 
 
 @dataclass(frozen=True)
@@ -17,7 +18,7 @@ class Truncated(Operator):
     successors are clipped. The default, R/(1-g) with R the largest |r|, always suffices; 1/(1 - g) does so for
     |r| <= 1 only.
 
-    bound: above 0, None for the default. Raises SettingError.
+    bound: above 0, None for the default, which needs an exact model. Raises SettingError.
     """
 
     bound: float | None = None
@@ -35,14 +36,19 @@ class Truncated(Operator):
         return float(self.bound)
 
     def on(self, facts):
-        own = facts.largest_reward / (1 - facts.discount)
-        return self if self.bound is not None else replace(self, bound=own or 1.0)
+        if self.bound is not None:
+            return self
+        if facts.largest_reward is None:
+            raise SettingError("operator.bound", None, "follows from the rewards of an exact model: give a number here")
+        return replace(self, bound=facts.largest_reward / (1 - facts.discount) or 1.0)
 
     def suffices(self, facts: Any) -> bool:
         """Whether no V* of a state that can be reached in one step is clipped, up to rounding."""
         return self.parameter >= facts.largest_value * (1 - 1e-12)
 
     def warnings(self, facts):
+        if facts.largest_value is None:
+            return [f"operator.bound={self.parameter:g}: without a model it is not known whether it suffices"]
         if self.suffices(facts):
             return []
         largest = f"{facts.largest_value:.6g}, the largest |V*| that can be reached in one step"

@@ -128,3 +128,8 @@ def looked_at(
     """Conditions and run of each check."""
     of = [(dict(place), str(label)) for place in places for label in spec["of"]]
     return [({**here, **quantity(spec), "rule": label}, look(here, label)) for here, label in of]
+
+
+def level_of_each(spec: Mapping[str, Any], places: Sequence[Mapping[str, str]]) -> float:
+    """The level of each interval of a check, so that all of them hold together at 95 % (Bonferroni)."""
+    return 1 - LEVEL / (len(places) * len(spec["of"]))

@@ -22,6 +22,7 @@ _CHECKS = {
     "shape": ("of", "quantity", "metric", "power", "window"),
     "bound": ("of", "quantity", "delta", "corrected"),
     "predicted": ("of", "quantity", "norm", "tolerance"),
+    "order": ("of", "quantity", "norm", "apart"),
     "floor": ("of", "quantity", "within"),
 }
 _NEEDED = {
@@ -30,6 +31,7 @@ _NEEDED = {
     "shape": ("of", "window"),
     "bound": ("of", "delta"),
     "predicted": ("of", "tolerance"),
+    "order": ("of", "norm", "apart"),
     "floor": ("of", "within"),
 }
 

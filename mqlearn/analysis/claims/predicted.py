@@ -1,15 +1,18 @@
-"""Checks of one run against the asymptotic theory: is the error at the end as large as predicted?"""
+"""Checks against the asymptotic theory: is the error at the end as large as predicted, and in the predicted order?"""
 
+import itertools
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from statistics import NormalDist
 from typing import Any
 
 import numpy as np
 
-from mqlearn.analysis.claims.checks import FAILS, HOLDS, LEVEL, OPEN, ClaimCheck, Look, Seen, looked_at
+from mqlearn.analysis.claims.checks import FAILS, HOLDS, OPEN, ClaimCheck, Look, Seen, level_of_each, looked_at
+from mqlearn.analysis.claims.pairs import Wanted, medians, wanted_pairs
 from mqlearn.analysis.predictions import asymptotic_row, rule_of, uncovered
 
-METRICS = {"rms": "q_error_l2", "sup": "q_error"}
+METRICS = {"rms": "q_error_l2", "norm": "q_error_l2", "sup": "q_error"}
 
 
 def predictions(spec: Mapping[str, Any], places: Sequence[Mapping[str, str]], look: Look) -> list[ClaimCheck]:
@@ -20,7 +23,7 @@ def predictions(spec: Mapping[str, Any], places: Sequence[Mapping[str, str]], lo
     nothing is predicted, or only for shared ties. The intervals of one check hold together (Bonferroni).
     """
     checks = []
-    level = 1 - LEVEL / (len(places) * len(spec["of"]))
+    level = level_of_each(spec, places)
     for said, seen in looked_at(spec, places, look):
         norm, silent = str(spec.get("norm", "rms")), uncovered(seen.cell)
         row = {"reason": silent} if silent else asymptotic_row(seen.cell, rule_of(seen.cell))
@@ -44,6 +47,35 @@ def predictions(spec: Mapping[str, Any], places: Sequence[Mapping[str, str]], lo
         }  # fmt: skip
         checks.append(ClaimCheck(said, outcome, {**numbers, **told}, bool(spec.get("aside"))))
     return checks
+
+
+def wanted_orders(spec: Mapping[str, Any], places: Sequence[Mapping[str, str]], look: Look) -> list[Wanted]:
+    """A pair to test for each two rules that theory puts in an order: the better one is to have the smaller mean error.
+
+    norm: "sup" or "norm" (Euclidean), whose mean over seeds is predicted.   apart: two rules are in an order if their
+    predictions differ by more than this share of the smaller one. The floor of a model is common to its rules, so the
+    order of errors is that of efficiencies. Models on which optimal actions tie have no prediction, and so no pair.
+    """
+    wanted, norm = [], str(spec["norm"])
+    shared = {"metric": METRICS[norm], **{key: spec[key] for key in ("quantity", "aside") if key in spec}}
+    for place in places:
+        theory = {str(label): _exact(look(place, str(label)), norm) for label in spec["of"]}
+        for pair in itertools.combinations([label for label, value in theory.items() if value is not None], 2):
+            better, worse = sorted(pair, key=lambda label: theory[label] or 0.0)
+            ratio = (theory[better] or 0.0) / (theory[worse] or 1.0)
+            if ratio * (1 + float(spec["apart"])) < 1:
+                told = {"predicted_ratio": ratio}
+                (one,) = wanted_pairs({**shared, "a": [better], "b": [worse]}, [place], look)
+                wanted.append(replace(one, extra=lambda found, told=told: medians(found) | told))
+    return wanted
+
+
+def _exact(seen: Seen, norm: str) -> float | None:
+    """The predicted error times sqrt(k); None where there is none, or one for shared ties only."""
+    if uncovered(seen.cell):
+        return None
+    row = asymptotic_row(seen.cell, rule_of(seen.cell))
+    return None if row["reason"] or row["approximate"] else float(row[f"{norm}_sqrt_k"])
 
 
 def _finite_errors(seen: Seen, metric: str) -> np.ndarray:

@@ -6,8 +6,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mqlearn.analysis.claims.checks import FAILS, HOLDS, LEVEL, OPEN, ClaimCheck, Look, Seen, looked_at
+from mqlearn.analysis.claims.checks import FAILS, HOLDS, OPEN, ClaimCheck, Look, Seen, level_of_each, looked_at
 from mqlearn.analysis.comparison.seed_values import Question, metric_of
+from mqlearn.analysis.predictions_features import largest_reward
 from mqlearn.analysis.statistics import survival
 from mqlearn.analysis.statistics.intervals import Estimate, bootstrap_interval
 from mqlearn.errors import SettingError
@@ -68,7 +69,7 @@ def _judged(
 ) -> list[ClaimCheck]:
     """A check of each run on its window; open where it has none."""
     checks = []
-    level = 1 - LEVEL / (len(places) * len(spec["of"]))
+    level = level_of_each(spec, places)
     for said, seen in looked_at(spec, places, look):
         on = _on_window(spec, seen)
         if not on.window:
@@ -159,11 +160,9 @@ def bounds(spec: Mapping[str, Any], places: Sequence[Mapping[str, str]], look: L
         mdp, iteration, error = seen.cell.mdp, seen.run.curves["iteration"], seen.run.curves["q_error"]
         # |Q_k| <= |Q*| + |Q_k - Q*|, at the checkpoints: never less than what was measured there.
         v_max = float(np.abs(optimal(mdp).q[mdp.counted]).max() + np.nanmax(error))
-        x, u = mdp.pairs.T
-        rewards = mdp.mean_rewards if seen.cell.settings["reward"] == "mean" else mdp.rewards
         constants = {
             "m": seen.cell.run_arguments["rule"].order, "discount": mdp.discount, "v_max": v_max,
-            "r_max": float(np.abs(rewards[x, u]).max()), "n_pairs": len(x), "delta": spec["delta"],
+            "r_max": largest_reward(seen.cell), "n_pairs": len(mdp.pairs), "delta": spec["delta"],
         }  # fmt: skip
         bound = theorem_3(iteration, **constants, corrected=bool(spec.get("corrected")))
         start = float(np.nanmax(error[:, 0]))
@@ -193,7 +192,7 @@ def floors(spec: Mapping[str, Any], places: Sequence[Mapping[str, str]], look: L
     from mqlearn.theory.asymptotic import floor
 
     checks = []
-    level = 1 - LEVEL / (len(places) * len(spec["of"]))
+    level = level_of_each(spec, places)
     for said, seen in looked_at(spec, places, look):
         least = floor(seen.cell.mdp, seen.cell.settings["reward"])
         squares = seen.run.curves["q_error_l2"][:, -1] ** 2

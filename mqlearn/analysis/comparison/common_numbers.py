@@ -31,10 +31,6 @@ def _common_seeds(counts: Sequence[int]) -> str:
     return f"; the first {min(counts)} seeds, which both have, of {counts[0]} and {counts[1]}"
 
 
-# What the chain of a seed depends on; how the samples are used (a buffer, a clock, rounds) is not among it.
-_CHAIN = ("behaviour", "start", "restart_probability", "time_limit")
-
-
 def _same_chain(a: Run, b: Run) -> bool:
     """Whether every seed of both runs follows one trajectory, though the sampling of the runs differs.
 
@@ -52,7 +48,7 @@ def _streams(run: Run, *, chain_only: bool = False) -> str:
     """What decides the random numbers of a seed, as a text; the sampling as its chain alone, if so asked."""
     settings = run.settings
     if chain_only:
-        settings = {**settings, "sampling": {name: settings["sampling"].get(name) for name in _CHAIN}}
+        settings = {**settings, "sampling": {name: settings["sampling"].get(name) for name in identity.CHAIN}}
     return identity.streams_key(settings, run.summary.get("numerics_version"))
 
 

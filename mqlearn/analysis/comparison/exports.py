@@ -36,14 +36,14 @@ def latex(verdicts: Sequence[Verdict]) -> str:
         level = f"{100 * (1 - question.level):g}\\,\\%"
         kind = f"{first.tested.effect.kind}; {first.correction}"
         place = axes.words(question.axis, at)
-        lines += [f"% {_escaped(block)}; {question.summary}, {_escaped(metric)} at {place}; {kind}"]
+        lines += [f"% {escaped(block)}; {question.summary}, {escaped(metric)} at {place}; {kind}"]
         lines += [r"\begin{tabular}{llrrrl}", r"\toprule"]
         lines += [f"$a$ & $b$ & {effect} [{level}] & $p$ (Holm) & seeds & verdict \\\\", r"\midrule"]
         for v in own:
             found = v.tested.effect
             interval = "" if math.isnan(found.low) else f" $[{_tex(found.low)}, {_tex(found.high)}]$"
             p = "--" if math.isnan(v.p_corrected) else f"${_tex(v.p_corrected)}$"
-            sides = [_escaped(side.label) for side in (v.tested.a, v.tested.b)]
+            sides = [escaped(side.label) for side in (v.tested.a, v.tested.b)]
             cells = [*sides, f"${_tex(found.value)}${interval}", p, seeds(v), WORDS[v.verdict]]
             lines.append(" & ".join(cells) + r" \\")
         lines += [r"\bottomrule", r"\end{tabular}", ""]
@@ -55,7 +55,8 @@ def _tex(x: float) -> str:
     return f"{mantissa} \\cdot 10^{{{int(exponent)}}}" if exponent else mantissa
 
 
-def _escaped(text: str) -> str:
+def escaped(text: str) -> str:
+    """A text for LaTeX, in one line."""
     special = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
     line = " ".join(text.split())  # a new line would end a comment
     return "".join(special.get(c) or (f"\\{c}" if c in "&%$#_{}" else c) for c in line)

@@ -12,7 +12,7 @@ from mqlearn.analysis.comparison.selection import EXTENT, PROBLEM, SILENT, shown
 from mqlearn.errors import SettingError
 from mqlearn.experiments.presentation.names import plain_label
 from mqlearn.experiments.settings import identity
-from mqlearn.experiments.settings.recipes import flat, operator_text, text_of
+from mqlearn.experiments.settings.recipes import flat, operator_text, text_of, varied
 from mqlearn.paths import CONF
 from mqlearn.storage.runs import Run
 
@@ -184,13 +184,9 @@ def _block_texts(found: Sequence[Run], keys: Sequence[str]) -> dict[str, str]:
         told = {key: identity.resolved(first[key].settings) for key in alike}
         groups = ("env", "sampling", "features")
         flats = {key: flat({group: told[key][group] for group in groups}) for key in alike}
-        varied = [
-            name
-            for name in dict.fromkeys(name for one in flats.values() for name in one)
-            if len({text_of(one.get(name)) for one in flats.values()}) > 1
-        ]
+        differing = varied(flats.values())
         for key in alike:
-            texts[key] += "".join(f", {name}={shown_of(name, flats[key].get(name))}" for name in varied)
+            texts[key] += "".join(f", {name}={shown_of(name, flats[key].get(name))}" for name in differing)
     return texts
 
 

@@ -16,6 +16,7 @@ from mqlearn.analysis.figures.error_curves import Curve, Panel
 from mqlearn.analysis.figures.exact_lines import Lines
 from mqlearn.analysis.statistics.intervals import Band, Interval, mean_interval
 from mqlearn.errors import SettingError
+from mqlearn.experiments.settings import identity
 from mqlearn.experiments.settings.recipes import operator_text
 from mqlearn.problems.mdp import FiniteMDP
 from mqlearn.storage.runs import AXES, plain
@@ -35,8 +36,7 @@ ROWS = {  # metric: what its axis says
 }
 POINTS, FEW = "policy_value", 4  # at so few checkpoints it is points with intervals, side by side, and not a curve
 COLUMNS, ROW_HEIGHT = 4, 1.3  # of panels; inches
-# The settings that the reference lines depend on, of the sampling chain and others.
-_OF_CHAIN = ("behaviour", "start", "restart_probability", "time_limit")
+# The settings that the reference lines depend on, beside those of the sampling chain.
 _OF_CELL = ("env", "discount", "features", "theta0", "evaluation")
 
 
@@ -191,7 +191,7 @@ def known(planned: "Sequence[PlannedCell]") -> dict[str, tuple[Lines, list[str]]
 
 def _key(cell: "Cell") -> str:
     settings = cell.settings
-    chain = [settings["sampling"]["name"] == "synchronous", *map(settings["sampling"].get, _OF_CHAIN)]
+    chain = [settings["sampling"]["name"] == "synchronous", *map(settings["sampling"].get, identity.CHAIN)]
     return json.dumps([chain, *(settings[name] for name in _OF_CELL)], sort_keys=True)
 
 

@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mqlearn.algorithms import Rule
+from mqlearn.algorithms import QLearning, Rule
+from mqlearn.algorithms.operators import is_plain
 from mqlearn.analysis import predictions
 from mqlearn.analysis.figures.style import QUIET, Look
 from mqlearn.checks import choice
 from mqlearn.errors import SettingError
+from mqlearn.theory.bounds import Slope, slope_of_features, slope_of_tables
 from mqlearn.theory.sup import expected_norms
 
 if TYPE_CHECKING:
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from mqlearn.storage.runs import Run
 
 KINDS = ("floor", "predicted", "bound")
+_THETA = ("theta_error", "theta_error_average")
 _NORMS = {"q_error": "sup", "q_error_l2": "norm", "q_error_average": "sup", "q_error_l2_average": "norm"}
 _ABOUT = {
     "sup": r"the error that theory predicts, E$\,\max|N(0,\Sigma)|/\sqrt{k}$ for large $k$",
@@ -37,12 +40,14 @@ _EXACT = (
 _FLOOR = "Grey: the floor, the least error that any rule can have for large $k$"
 _SECONDS = 2.0  # of exact moments, for a line
 _NEAR = 0.02  # of the asymptotic error, where the exact one may go on as it
-_DASHES = {"predicted": (0, (1, 1.4)), "approximate": (0, (5, 2.5)), "bound": (0, (7, 2, 1, 2))}
+_DASHES = {"predicted": (0, (1, 1.4)), "approximate": (0, (5, 2.5)), "bound": (0, (7, 2, 1, 2)), "slope": (0, (9, 4))}
 
 
 @dataclass(frozen=True, eq=False)
 class Line:
-    """kind: one of KINDS, or "approximate", a prediction for shared ties.   name: for the data of the figure.
+    """name: for the data of the figure.
+
+    kind: one of KINDS, or "approximate", a prediction for shared ties, or "slope", a rate without its constants.
 
     values (C,): at the checkpoints of the curve; none where there is only something to say.   note: for the caption.
     """
@@ -59,8 +64,10 @@ def wanted(spec: Mapping[str, Any]) -> list[str]:
     asked = [asked] if isinstance(asked, str) else asked
     for one in asked:
         choice("figure.lines", one, KINDS)
-    if asked and spec.get("metric") not in _NORMS:
-        expected = f"are of the error of a table; figure.metric must be one of {', '.join(_NORMS)}"
+    if asked and spec.get("metric") not in (*_NORMS, *_THETA):
+        expected = (
+            f"are of the error of a table or of theta; figure.metric must be one of {', '.join([*_NORMS, *_THETA])}"
+        )
         raise SettingError("figure.lines", asked, expected)
     return list(asked)
 
@@ -70,10 +77,14 @@ def of(cell: "Cell", run: "Run", spec: Mapping[str, Any], label: str) -> list[Li
     asked, iteration = wanted(spec), run.curves["iteration"]
     if not asked:
         return []
-    reason = predictions.uncovered(cell)
-    if reason is not None:
-        return [_said(f"{label}: no lines of theory; {reason}")]
-    rule, norm = predictions.rule_of(cell), _NORMS[spec["metric"]]
+    rule, reason = predictions.rule_of(cell), predictions.uncovered(cell)
+    if reason is not None or spec["metric"] in _THETA:
+        only = _of_chains(cell, rule, run, spec["metric"], label) if "bound" in asked else []
+        rest = {"floor", "predicted"} & {*asked} and any(line.values.size for line in only)
+        none = "no floor and no prediction" if rest else "no lines of theory"
+        silent = bool(rest or not only)
+        return [*only, *[_said(f"{label}: {none}; {reason or 'floor and prediction are of tables'}")] * silent]
+    norm = _NORMS[spec["metric"]]
     found: list[Line] = []
     if {"floor", "predicted"} & {*asked}:
         asymptotic = predictions.asymptotic(cell, rule)
@@ -91,6 +102,8 @@ def of(cell: "Cell", run: "Run", spec: Mapping[str, Any], label: str) -> list[Li
                 found.append(_predicted(cell, row, norm, iteration, exact))
     if "bound" in asked and norm == "sup":
         found += _bounds(cell, rule, run, iteration)
+        if not any(line.kind == "bound" for line in found):
+            found += _slope(slope_of_tables(rule, synchronous=True), run, spec["metric"])
     return found
 
 
@@ -144,9 +157,55 @@ def _bounds(cell: "Cell", rule: Any, run: "Run", iteration: np.ndarray) -> list[
             values = np.where(iteration > 0, one.values, np.nan)
             found.append(Line("bound", one.name, values, "Dash-dotted: bounds of theorems"))
             if one.vacuous[-1]:
-                where = f"{one.name}, on {cell.mdp.name}"
-                found.append(_said(f"Vacuous, no less at the end than what is known beforehand: {where}"))
+                found.append(_said(_vacuous(f"{one.name}, on {cell.mdp.name}")))
     return found
+
+
+def _of_chains(cell: "Cell", rule: Any, run: "Run", metric: str, label: str) -> list[Line]:
+    """Where there are no constants of tables: bounds of theta, else a slope, else why there is none."""
+    if not is_plain(cell.run_arguments["operator"]):
+        return []
+    if cell.run_arguments["features"] is None:
+        synchronous = cell.run_arguments["sampling"].name == "synchronous"
+        return _slope(slope_of_tables(rule, synchronous), run, metric) if metric == "q_error" else []
+    if metric not in _THETA:
+        return [_said(f"{label}: no lines of theory; theorems bound theta here: figure.metric={_THETA[0]}")]
+    try:
+        linear = predictions.LinearFeatures(cell, rule)
+    except SettingError as error:
+        return [_said(f"{label}: no bound; {error}")]
+    iteration, found = run.curves["iteration"], []
+    for one in linear.bounds(rule, np.maximum(iteration, 1)):
+        mean, of_vanilla = one.name == "Theorem 2", one.name.startswith("vanilla")
+        if mean != metric.endswith("_average") or (of_vanilla and not isinstance(rule, QLearning)):
+            continue
+        values = np.where(iteration > 0, np.sqrt(one.values) / linear.length, np.nan)
+        found.append(Line("bound", one.name, values, f"Dash-dotted: bounds of theorems; {label}: {one.assumes}"))
+        if one.vacuous[-1]:
+            found.append(_said(_vacuous(f"{one.name}, on {cell.mdp.name}")))
+    if found:
+        return found
+    reason = linear.no_bound(rule)
+    if metric.endswith("_average") and linear.may_hold and reason is not None:
+        found = _slope(slope_of_features(rule), run, metric)
+    return [*found, _said(f"{label}: no bound; {reason or f'no theorem covers its schedule in {metric}'}")]
+
+
+def _slope(slope: Slope | None, run: "Run", metric: str) -> list[Line]:
+    """A line of the slope through the last point of the curve, the mean over finite seeds."""
+    if slope is None:
+        return []
+    iteration, last = run.curves["iteration"], run.curves[metric][:, -1]
+    last = last[np.isfinite(last)]
+    if not len(last) or not iteration[-1]:
+        return []
+    values = last.mean() * np.maximum(iteration / iteration[-1], 1 / iteration[-1]) ** slope.exponent
+    note = f"Long dashes: slope {slope.exponent:g} through the last point, a rate without constants ({slope.words})"
+    return [Line("slope", f"slope {slope.exponent:g}", np.where(iteration > 0, values, np.nan), note)]
+
+
+def _vacuous(where: str) -> str:
+    return f"Vacuous, no less at the end than what is known beforehand: {where}"
 
 
 # --- on a figure --------------------------------------------------------------------------------------------------

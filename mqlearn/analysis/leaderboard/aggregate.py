@@ -32,11 +32,6 @@ class Resampled:
         """The draws of some problems (P,) bool, so many of them at most."""
         return Resampled(self.counts[:resamples, some])
 
-    def means(self, values: np.ndarray) -> np.ndarray:
-        """(B, ..., P): means over the seeds of each problem, of values (..., P, S)."""
-        by_problem = [values[..., p, :] @ self.counts[:, p].T for p in range(values.shape[-2])]
-        return np.moveaxis(np.stack(by_problem, -2), -1, 0) / values.shape[-1]
-
 
 def interval(samples: np.ndarray) -> tuple[float, float]:
     """The central 95 % of bootstrap samples (B,)."""

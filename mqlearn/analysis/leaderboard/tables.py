@@ -7,6 +7,7 @@ import textwrap
 from collections.abc import Mapping
 from typing import Any
 
+from mqlearn.analysis.comparison.exports import escaped
 from mqlearn.analysis.leaderboard.board import by_reason, by_setting
 from mqlearn.experiments.suite.definition import CHECKPOINTS
 
@@ -22,10 +23,10 @@ _PER_PROBLEM = ("area", "score", "to_10", "reached_10", "to_1", "reached_1", "la
 def terminal(found: Mapping[str, Any]) -> str:
     """At most 80 columns."""
     total = len(found["problems"])
-    first = found["problems"][0]
     head = (
         f"Suite {found['suite']}: {_counted(total, 'problem')}, {_counted(found['n_seeds'], 'seed')}, "
-        f"{first['budget']:,} samples, {first['sampling']} sampling, {first['reward']} reward, {first['metric']}"
+        f"{_of_all(found, 'budget')} samples, {_of_all(found, 'sampling')} sampling, "
+        f"{_of_all(found, 'reward')} reward, {_of_all(found, 'metric')}"
     )
     about = (
         f"Score: the error over that of tuned {found['baseline']}, a geometric mean over log samples; interquartile "
@@ -45,6 +46,12 @@ def terminal(found: Mapping[str, Any]) -> str:
     return "\n".join(lines)
 
 
+def _of_all(found: Mapping[str, Any], key: str) -> str:
+    """The values that the problems of a suite have there, each once."""
+    values = dict.fromkeys(problem[key] for problem in found["problems"])
+    return " and ".join(f"{value:,}" if isinstance(value, int) else str(value) for value in values)
+
+
 def _line(place: int, row: Mapping[str, Any], default: Mapping[str, Any], total: int) -> str:
     name = f"{row['rule'][: _NAME - 1]}{'*' if row['own'] else ''}"
     start = f"{place:2} {name:{_NAME}}"
@@ -61,6 +68,7 @@ def _line(place: int, row: Mapping[str, Any], default: Mapping[str, Any], total:
 
 
 def _said(found: Mapping[str, Any]) -> list[str]:
+    total = len(found["problems"])
     texts = [f"note: {note}" for note in found["notes"]]
     if found["tests"] and not found["notes"]:
         texts.append(f"Nobody beats: {', '.join(found['unbeaten'])}.")
@@ -71,8 +79,8 @@ def _said(found: Mapping[str, Any]) -> list[str]:
             more = f" and {len(one['changed']) - 4} more" if len(one["changed"]) > 4 else ""
             text += f"; unlike elsewhere {', '.join(pairs)}{more}"
         texts.append(text + ".")
-    texts += _not_run("Not run", found["not_run"])
-    texts += _not_run("Not run by default", found["not_run_by_default"])
+    texts += _not_run("Not run", found["not_run"], total)
+    texts += _not_run("Not run by default", found["not_run_by_default"], total)
     for one in found["growth"]:
         if one["level"] == 0.01 and one["exponent"] is not None:
             ends = ["–" if one[key] is None else f"{one[key]:.2f}" for key in ("low", "high")]
@@ -83,14 +91,17 @@ def _said(found: Mapping[str, Any]) -> list[str]:
     return [line for text in texts for line in textwrap.wrap(text, _WIDTH, subsequent_indent="  ")]
 
 
-def _not_run(start: str, not_run: Mapping[str, Mapping[str, str]]) -> list[str]:
+def _not_run(start: str, not_run: Mapping[str, Mapping[str, str]], total: int) -> list[str]:
     """A sentence for all rules that did not run on the same problems for the same reasons."""
     alike: dict[tuple, list[str]] = {}
     for rule, reasons in not_run.items():
         alike.setdefault(tuple(reasons.items()), []).append(rule)
     texts = []
     for reasons, rules in alike.items():
-        told = [f"{', '.join(problems)}: {reason}" for reason, problems in by_reason(dict(reasons)).items()]
+        told = [
+            f"{'all problems' if len(problems) == total else ' | '.join(problems)}: {reason}"
+            for reason, problems in by_reason(dict(reasons)).items()
+        ]
         texts.append(f"{start}, so not in the means of {', '.join(rules)}: {'; '.join(told)}.")
     return texts
 
@@ -120,25 +131,25 @@ def comma_separated(found: Mapping[str, Any]) -> str:
 
 def latex(found: Mapping[str, Any]) -> str:
     """A table for a paper; it needs the package booktabs."""
-    total, first = len(found["problems"]), found["problems"][0]
+    total = len(found["problems"])
     caption = (
-        f"Error relative to tuned {found['baseline']} (geometric mean over log samples; interquartile mean over "
-        f"{total} problems and {found['n_seeds']} seeds, 95\\,\\% interval), mean rank, and numbers of rules that "
-        f"it beats and loses to (signed-rank test over problems, Holm, 5\\,\\%). Suite {found['suite']}, "
-        f"{first['budget']} samples."
+        f"Error relative to tuned {escaped(found['baseline'])} (geometric mean over log samples; interquartile "
+        f"mean over {total} problems and {found['n_seeds']} seeds, 95\\,\\% interval), mean rank, and numbers of rules "
+        f"that it beats and loses to (signed-rank test over problems, Holm, 5\\,\\%). Suite {escaped(found['suite'])}, "
+        f"{_of_all(found, 'budget')} samples."
     )
     lines = [
-        r"\begin{table}", r"\centering", rf"\caption{{{_tex(caption, percent=False)}}}", r"\begin{tabular}{lrlrrr}",
+        r"\begin{table}", r"\centering", rf"\caption{{{caption}}}", r"\begin{tabular}{lrlrrr}",
         r"\toprule", r"rule & score & interval & rank & beats & loses \\", r"\midrule",
     ]  # fmt: skip
     for row in by_setting(found, "tuned"):
         if row["score"] is None:
-            lines.append(rf"{_tex(row['rule'])} & -- & & & & \\")
+            lines.append(rf"{escaped(row['rule'])} & -- & & & & \\")
             continue
         between = "" if row["low"] is None else f"[{_short(row['low'])}, {_short(row['high'])}]"
         beats, loses = len(row["better_than"]), len(row["worse_than"])
         score, rank = _short(row["score"]), ranked(row, total)
-        lines.append(rf"{_tex(row['rule'])} & {score} & {between} & {rank} & {beats} & {loses} \\")
+        lines.append(rf"{escaped(row['rule'])} & {score} & {between} & {rank} & {beats} & {loses} \\")
     return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", r"\end{table}", ""])
 
 
@@ -146,12 +157,6 @@ def ranked(row: Mapping[str, Any], total: int) -> str:
     """The mean rank, which is over the problems that the rule ran on, with how many these are if not all."""
     few = "" if row["n_ranked"] == total else f" ({row['n_ranked']} of {total} problems)"
     return f"{row['rank']:.1f}{few}"
-
-
-def _tex(text: str, *, percent: bool = True) -> str:
-    for sign in ("_", "&", "#", *(["%"] if percent else [])):
-        text = text.replace(sign, f"\\{sign}")
-    return text
 
 
 def _short(value: float | None) -> str:

@@ -18,7 +18,6 @@ from mqlearn.analysis.figures.error_curves import Curve, Panel
 from mqlearn.analysis.report.markup import number, plain, render
 from mqlearn.analysis.report.subjects import Subject, by_panel
 from mqlearn.analysis.statistics.intervals import mean_interval
-from mqlearn.errors import SettingError
 from mqlearn.experiments.plan import Plan, PlannedCell
 from mqlearn.experiments.settings import identity
 from mqlearn.experiments.settings.cell import Cell
@@ -78,7 +77,7 @@ def finals(some: Sequence[Subject]) -> Markup:
         names = list(dict.fromkeys(name for one in members for name in one.run.curves if name not in AXES))
         rows = [[one.label, _seeds(one.run), *[_final(one.run, name) for name in names]] for one in members]
         ks = sorted({int(one.run.curves["iteration"][-1]) for one in members})
-        samples = sorted({int(found[-1]) for one in members if (found := _samples(one.run)) is not None})
+        samples = sorted({int(found[-1]) for one in members if (found := axes.samples(one.run)) is not None})
         caption = f"{panel}: mean and 95 % interval of the mean over the finite seeds, at k = {_listed(ks)}"
         caption += f" ({_listed(samples)} samples)" if samples else ""
         blocks.append({"head": ("run", "seeds finite", *names), "rows": rows, "caption": caption})
@@ -87,14 +86,6 @@ def finals(some: Sequence[Subject]) -> Markup:
 
 def _listed(numbers: Sequence[int]) -> str:
     return ", ".join(map(number, numbers))
-
-
-def _samples(run: Run) -> np.ndarray | None:
-    """The checkpoints of a run in samples; None where they are not known."""
-    try:
-        return axes.positions(run, "samples")
-    except SettingError:
-        return None
 
 
 def _seeds(run: Run) -> str:
@@ -234,7 +225,7 @@ def _csv(metric: str, members: Sequence[Subject]) -> str:
     writer.writerow(["panel", "run", "digest", "k", "samples", "mean", "low", "high", "n_finite"])
     for one in members:
         if metric in one.run.curves:
-            ks, samples = one.run.curves["iteration"].tolist(), _samples(one.run)
+            ks, samples = one.run.curves["iteration"].tolist(), axes.samples(one.run)
             where = zip(ks, [""] * len(ks) if samples is None else samples.tolist(), strict=True)
             columns = zip(*mean_interval(one.run.curves[metric]), strict=True)
             for place, (mean, low, high, n) in zip(where, columns, strict=True):

@@ -17,6 +17,7 @@ from mqlearn.problems.solvers import optimal
 
 BUDGET = 4_000_000  # characters that the maps over the checkpoints may take in the page
 _CARDS, _VISITS = 12, 24  # environments with Q* drawn, and maps of visits, at most
+_EQUAL = 1e-9  # of the largest value: actions so near to the best are best too
 _FLOOR = 1e-6  # of the largest error: the ramp ends there
 
 
@@ -107,19 +108,23 @@ def _optimum(mdp: FiniteMDP) -> dict[str, Any] | None:
     """V* and Q* on the map, and a table where it is small."""
     if mdp.layout is None:
         return None
-    best = optimal(mdp)
-    value = np.where(mdp.counted.any(axis=1), best.v, np.nan)
+    star = optimal(mdp)
+    value = np.where(mdp.counted.any(axis=1), star.v, np.nan)
     low, high = float(np.nanmin(value)), float(np.nanmax(value))
     log = low > 0 and high > 30 * low  # else most of the map would have one colour
     place = grid.levels(value, low, high, log=log)
-    figures = [figure(mdp, value, place, "V*, the value of each state under the best actions", arrows=best.q)]
+    figures = [figure(mdp, value, place, "V*, the value of each state under the best actions", arrows=star.q)]
     names = grid.directions(mdp)
     if names and mdp.n_states <= grid.LARGE:
-        q = np.where(mdp.counted, best.q, np.nan)
+        q = np.where(mdp.counted, star.q, np.nan)
         figures.append(figure(mdp, q, grid.levels(q, low, high, log=log), "Q*, the value of each action: its triangle"))
     rows = [
-        [str(x), number(float(best.v[x]), 6), *[number(float(q), 6) if ok else "–" for q, ok in zip(*row, strict=True)]]
-        for x, row in enumerate(zip(best.q, mdp.counted, strict=True))
+        [
+            str(x),
+            number(float(star.v[x]), 6),
+            *[number(float(q), 6) if ok else "–" for q, ok in zip(*row, strict=True)],
+        ]
+        for x, row in enumerate(zip(star.q, mdp.counted, strict=True))
         if mdp.counted[x].any()
     ]
     return {
@@ -145,10 +150,15 @@ def figure(
     """
     drawn = _map(mdp, values, place, caption)
     if arrows is not None and mdp.n_states <= grid.LARGE and grid.directions(mdp):
-        near = np.where(mdp.counted, arrows, -np.inf)
-        best = mdp.counted & (near >= near.max(axis=1, keepdims=True) * (1 - 1e-9))
-        drawn["shapes"] += grid.arrows(mdp, best, place)
+        drawn["shapes"] += grid.arrows(mdp, best(mdp, arrows), place)
     return {"map": drawn, "caption": caption, "ramp": ramp}
+
+
+def best(mdp: FiniteMDP, values: np.ndarray) -> np.ndarray:
+    """(S, A) bool: the actions with the largest of values (S, A), or nearer to it than 1e-9 of the largest size."""
+    near = np.where(mdp.counted, values, -np.inf)
+    size = np.abs(values[mdp.counted]).max(initial=0.0)
+    return mdp.counted & (near >= near.max(axis=1, keepdims=True) - _EQUAL * size)
 
 
 def _map(mdp: FiniteMDP, values: np.ndarray, place: np.ndarray, label: str) -> dict[str, Any]:

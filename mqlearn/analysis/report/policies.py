@@ -14,7 +14,6 @@ from mqlearn.problems.mdp import FiniteMDP
 from mqlearn.problems.solvers import optimal
 
 _MOST = 24  # maps
-_EQUAL = 1e-9  # of the largest value: actions so near to the best are optimal too
 
 
 def of(some: Sequence[Subject]) -> Markup:
@@ -45,9 +44,7 @@ def chosen(mdp: FiniteMDP, tables: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     A seed with equal best actions chooses each of them in part. NaN where nothing is chosen.
     """
     policies = greedy_policies(mdp, tables)
-    best = np.where(mdp.counted, optimal(mdp).q, -np.inf)
-    good = best >= best.max(axis=1, keepdims=True) - _EQUAL * np.abs(best[mdp.counted]).max(initial=0.0)
-    share = (policies * (good & mdp.counted)).sum(axis=2).mean(axis=0)
+    share = (policies * maps.best(mdp, optimal(mdp).q)).sum(axis=2).mean(axis=0)
     return policies.mean(axis=0), np.where(mdp.counted.any(axis=1), share, np.nan)
 
 

@@ -11,7 +11,7 @@ from mqlearn.analysis.report.subjects import Subject, by_panel
 from mqlearn.errors import SettingError
 
 _LARGEST = 300  # counted pairs: beyond, a covariance takes seconds a run
-_MOST = 40  # runs
+_MOST = 40  # runs of a panel
 _HEAD = (
     "run", "predicted", "measured", "floor", "predicted/floor", "measured/floor", "covered by", "bound at the end",
 )  # fmt: skip
@@ -21,14 +21,14 @@ def of(some: Sequence[Subject]) -> Markup:
     """The section: for each block of comparable runs under synchronous sampling, a row a run."""
     blocks = []
     for panel, members in by_panel(some).items():
-        shown = [one for one in members if _has_constants(one)][:_MOST]
-        if shown:
-            found = [(one, *_predicted(one)) for one in shown]
+        known = [one for one in members if _has_constants(one)]
+        if known:
+            found = [(one, *_predicted(one)) for one in known[:_MOST]]
             blocks.append(
                 {
                     "rows": [_row(one, row, facts) for one, row, facts in found],
                     "caption": f"{panel}: error times √k at the last checkpoint, root mean square over pairs and seeds",
-                    "said": _said(found),
+                    "said": [*_said(found), *_untold(len(known))],
                 }
             )
     return render("theory.html", head=_HEAD, blocks=blocks, left=sum(not _has_constants(one) for one in some))
@@ -79,6 +79,11 @@ def _row(one: Subject, row: Mapping[str, Any], facts: Mapping[str, Any]) -> list
         covered.name if covered.verdict == "holds" else "–",
         bounds or "–",
     ]
+
+
+def _untold(n: int) -> list[str]:
+    """What is said of the runs beyond those that a table holds."""
+    return [f"The first {_MOST} of {n} runs are told."] * (n > _MOST)
 
 
 def _said(found: Sequence[tuple[Subject, Mapping[str, Any], Mapping[str, Any]]]) -> list[str]:

@@ -24,6 +24,8 @@ from mqlearn.storage import runs
 DIGEST_VERSION = 2
 # These choose where and how a cell is computed and kept, never a number of it.
 UNSCIENTIFIC = ("experiment", "n_workers", "plugins", "tracking")
+# Of the sampling, what the chain of a seed depends on; how its samples are used (a buffer, a clock, rounds) is not.
+CHAIN = ("behaviour", "start", "restart_probability", "time_limit")
 # Settings that came after digests of version 2, with the value that stands for what was done before. They are no part
 # of an identity while they have it: {"operator": "max", "algorithm.averaged": False}.
 ADDED: dict[str, Any] = {

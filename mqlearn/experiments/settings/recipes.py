@@ -4,7 +4,7 @@ import contextlib
 import json
 import re
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -131,6 +131,12 @@ def flat(node: Mapping[str, Any], above: str = "") -> dict[str, Any]:
         name = f"{above}{key}"
         leaves |= flat(value, f"{name}.") if isinstance(value, dict) else {name: value}
     return leaves
+
+
+def varied(flats: Collection[Mapping[str, Any]]) -> list[str]:
+    """The names that have more than one value in some `flat` settings, in order; one that is missing is None."""
+    names = dict.fromkeys(name for one in flats for name in one)
+    return [name for name in names if len({text_of(one.get(name)) for one in flats}) > 1]
 
 
 def operator_name(settings: Mapping[str, Any]) -> str:

@@ -40,24 +40,29 @@ class Operator(NamedTuple):
 def state_value(q, by, first, end, operator):
     """V from the values q[first] .. q[end - 1] of a state, 0 if there are none.
 
-    A maximum is at the greedy pair of `by`: q itself, but for rules that choose by another table.
+    by: q itself, but for rules that choose by another table. A maximum is at the greedy pair of `by`; log mean exp and
+    log sum exp are <p, q> and the entropy of p, p the softmax of `by`: V(by) + <p, q - by>.
     """
     if first >= end:
         return 0.0
     greedy = first
     for pair in range(first + np.uint64(1), end):
         greedy = pair if by[pair] > by[greedy] else greedy
-    best = q[greedy]
+    best = by[greedy]
     if operator.functional == MAX:
-        return best
+        return q[greedy]
     if operator.functional == CLIPPED:
-        return min(max(best, -operator.parameter), operator.parameter)
+        return min(max(q[greedy], -operator.parameter), operator.parameter)
     total = 0.0
+    beyond = 0.0  # <p, q - by> total
     for pair in range(first, end):
-        total += np.exp(operator.parameter * (q[pair] - best))
+        weight = np.exp(operator.parameter * (by[pair] - best))
+        total += weight
+        beyond += weight * (q[pair] - by[pair])
+    beyond /= total
     if operator.functional == MELLOWMAX:
         total /= np.float64(end - first)
-    return best + np.log(total) / operator.parameter
+    return best + np.log(total) / operator.parameter + beyond
 
 
 @compiled
@@ -119,6 +124,63 @@ def table_values(q, by, offsets, operator, v):
         v[x] = state_value(q, by, offsets[x], offsets[x + np.uint64(1)], operator)
 
 
+# --- derivatives in a table q (pairs,) ------------------------------------------------------------------------------
+
+
+@compiled
+def state_slopes(q, first, end, operator, slopes):
+    """dV/dq of a state, into slopes[first] .. slopes[end - 1]; at a maximum that of the first greedy pair."""
+    if first >= end:
+        return
+    greedy = first
+    for pair in range(first + np.uint64(1), end):
+        greedy = pair if q[pair] > q[greedy] else greedy
+    best = q[greedy]
+    if operator.functional == MAX or operator.functional == CLIPPED:
+        slopes[first:end] = 0.0
+        slopes[greedy] = 1.0 if operator.functional == MAX or abs(best) <= operator.parameter else 0.0
+        return
+    total = 0.0
+    for pair in range(first, end):
+        slopes[pair] = np.exp(operator.parameter * (q[pair] - best))
+        total += slopes[pair]
+    for pair in range(first, end):
+        slopes[pair] /= total
+
+
+@compiled
+def add_target_slopes(to, factor, slopes, offsets, pair, y, operator):
+    """to += factor dT/dq of the target T of one transition, but for s. slopes: right at y and at the pair's state."""
+    for other in range(offsets[y], offsets[y + np.uint64(1)]):
+        to[other] += factor * operator.ahead * slopes[other]
+    if operator.here != 0.0:
+        x = operator.states[pair]
+        for other in range(offsets[x], offsets[x + np.uint64(1)]):
+            to[other] += factor * operator.here * slopes[other]
+    if operator.own != 0.0:
+        to[pair] += factor * operator.own
+
+
+@compiled
+def common_slopes(q, offsets, operator, slopes):
+    """common ds/dq, into slopes (pairs,): even for a mean, that of the state of least V, the first if some tie."""
+    slopes[:] = 0.0
+    if operator.scalar == MEAN:
+        slopes[:] = operator.common / q.shape[0]
+    if operator.scalar != LEAST:
+        return
+    least, z = np.inf, np.uint64(0)
+    for x in range(np.uint64(offsets.shape[0] - 1)):
+        first = offsets[x]
+        end = offsets[x + np.uint64(1)]
+        if first < end or operator.terminals:
+            v = state_value(q, q, first, end, operator)
+            z = x if v < least else z
+            least = min(least, v)
+    state_slopes(q, offsets[z], offsets[z + np.uint64(1)], operator, slopes)
+    slopes *= operator.common
+
+
 # --- linear features ------------------------------------------------------------------------------------------------
 
 
@@ -152,6 +214,10 @@ def momentum_target(z, w, d, features, offsets, sample, operator):
                     estimate += values[f] * (z[j] - d * w[j])
                 own[other - first] = estimate
             total += factor * state_value(own, own, np.uint64(0), end - first, operator)
+    if operator.own != 0.0:
+        for f in range(pair * n_active, (pair + np.uint64(1)) * n_active):
+            j = np.uint64(columns[f])
+            total += operator.own * values[f] * (z[j] - d * w[j])
     return total
 
 

@@ -81,6 +81,7 @@ def simulated_linear(
     lane,
     seed,
     stream,
+    operator,
 ):
     """Iterations of one lane from recorded transitions, in O(active features) each; returns what is greedy after them.
 
@@ -92,7 +93,7 @@ def simulated_linear(
     of `tile_columns`; tiles 0: another encoding.   index, value: (2 m + 1, F), the features of m transitions, two each,
     and of `place`; with tile coding index is scratch and value is constant.   first, stop: iterations of the block.
     options: see `momentum.Options`.   radius: of the projection, which asks for segments of one iteration in the plan.
-    k, lane, seed, stream: where ties at `place` draw from.
+    k, lane, seed, stream: where ties at `place` draw from.   operator: None for Bellman's.
     """
     plan, transitions, place = recorded
     grid, tiles = encoder
@@ -125,7 +126,7 @@ def simulated_linear(
         sample = Sample(np.uint64(here * n_actions) + np.uint64(transitions[i, 2 * n_axes]), y, reward)
         previous = Previous(last_pair, last_delta)
         s, t = plan[i, _S], plan[i, _T]
-        last_delta = descend(z, w, total, plan, i, phi, offsets, discount, previous, sample, s, t, options, None)
+        last_delta = descend(z, w, total, plan, i, phi, offsets, discount, previous, sample, s, t, options, operator)
         last_pair = np.int64(sample.pair)
         if plan[i, _ENDS] != 0.0:
             for j in range(w.shape[0]):

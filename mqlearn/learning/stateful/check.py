@@ -20,13 +20,14 @@ from mqlearn.errors import SettingError, nearest
 from mqlearn.learning.recorded import Recorded
 from mqlearn.learning.sampling import Sampling, Synchronous
 from mqlearn.learning.stateful.module import compiled_step
-from mqlearn.learning.stateful.plain import NoSecond, Pairs, Sweep, Transition, measured
+from mqlearn.learning.stateful.pairs import Pairs
+from mqlearn.learning.stateful.plain import NoSecond, Sweep, Transition, measured
 from mqlearn.learning.stateful.values import Layout
 from mqlearn.linear_solves import solve
 from mqlearn.problems.environments.simulator import Simulator
 from mqlearn.problems.mdp import FiniteMDP
 
-VERBS = ("value", "best", "target", "add", "move", "add_best", "follow", "add_jacobian")
+VERBS = ("value", "best", "target", "add", "move", "add_best", "follow", "add_jacobian", "add_gradient")
 _WORDS = (*VERBS, "again", "uniform", "discount")
 _OFFSETS = np.array([0, 2, 3, 5, 5])  # of the tiny model: three states with 2, 1 and 2 actions, and a terminal one
 _SUCCESSORS = np.array([[1, 2, 3, 0, 3], [2, 0, 1, 1, 2], [0, 3, 2, 2, 0], [3, 3, 1, 0, 1], [1, 0, 0, 2, 3]])

@@ -13,7 +13,8 @@ from mqlearn.learning.operators import BELLMAN, OnModel
 from mqlearn.learning.sample_numbers import unpack
 from mqlearn.learning.sources import FromSamples, OnChain
 from mqlearn.learning.stateful.module import Compiled, compiled_step
-from mqlearn.learning.stateful.plain import Pairs, Transition, measured, project
+from mqlearn.learning.stateful.pairs import Pairs
+from mqlearn.learning.stateful.plain import Transition, measured, project
 from mqlearn.learning.stateful.values import Layout
 from mqlearn.problems.mdp import FiniteMDP, table_of_pairs
 

@@ -5,114 +5,22 @@ from the first.
 """
 
 from collections.abc import Iterator, Mapping
-from functools import cached_property
 from types import SimpleNamespace
 from typing import Any, NoReturn
 
 import numpy as np
 
-from mqlearn.algorithms.operators import BELLMAN, Numbers, Operator, is_plain, name_of
+from mqlearn.algorithms.operators import Operator, is_plain, name_of
 from mqlearn.algorithms.stateful import Stateful
 from mqlearn.errors import SettingError
+from mqlearn.learning.stateful.pairs import Pairs
+
+ADD_BEST = "writes by s.add_best where Bellman's target has its greedy action; s.add_gradient is of any operator"
 
 
 def not_for(operator: Operator, reason: str) -> SettingError:
     """A rule that has no meaning with an operator."""
     return SettingError("operator", name_of(operator), f"is not for this rule, which {reason}; use bellman")
-
-
-class Pairs:
-    """What the verbs need of a model. offsets (S + 1,): the pairs of state x are offsets[x] .. offsets[x + 1] - 1.
-
-    features: Phi (pairs, d) of linear features, or its active entries (columns (pairs, F), values (pairs, F)); None
-    for tables.   operator: of the targets.
-    """
-
-    def __init__(
-        self, offsets: np.ndarray, discount: float, features: Any = None, operator: Operator = BELLMAN
-    ) -> None:
-        self.offsets = np.asarray(offsets).astype(np.int64)
-        self.discount = discount
-        self.operator = operator
-        if isinstance(features, np.ndarray):
-            entries = [(np.flatnonzero(row), row[np.flatnonzero(row)]) for row in features]
-        else:
-            entries = [] if features is None else list(zip(*features, strict=True))
-        self._entries = [list(zip(j.tolist(), x.tolist(), strict=True)) for j, x in entries]
-        self.tabular = features is None
-
-    @cached_property
-    def numbers(self) -> Numbers:
-        """The five numbers of the operator."""
-        return self.operator.numbers(self.discount)
-
-    @cached_property
-    def states(self) -> np.ndarray:
-        """The state of each pair."""
-        return np.repeat(np.arange(len(self.offsets) - 1), np.diff(self.offsets))
-
-    def entries(self, pair: int) -> list[tuple[int, float]]:
-        """The features of a pair: columns and values; of a table, its own entry."""
-        return [(pair, 1.0)] if self.tabular else self._entries[pair]
-
-    def value(self, q: np.ndarray, pair: int) -> float:
-        (j, x), *others = self.entries(pair)
-        total = float(q[j]) * x
-        for j, x in others:
-            total += x * float(q[j])
-        return total
-
-    def add(self, q: np.ndarray, pair: int, change: float) -> None:
-        for j, x in self.entries(pair):
-            q[j] += change * x
-
-    def greedy(self, by: np.ndarray, y: int) -> int:
-        """The first greedy pair of state y, -1 if y is terminal."""
-        first, end = self.offsets[y], self.offsets[y + 1]
-        if self.tabular:
-            return int(first + np.argmax(by[first:end])) if end > first else -1
-        return max(range(first, end), key=lambda pair: self.value(by, pair), default=-1)
-
-    def state_value(self, q: np.ndarray, by: np.ndarray, y: int) -> float:
-        """V of state y by the operator's functional, a maximum at the greedy pair of `by`; 0 if y is terminal."""
-        one, greedy = self.operator, self.greedy(by, y)
-        if greedy < 0:
-            return 0.0
-        if one.functional in ("mellowmax", "soft"):
-            if by is not q:
-                raise not_for(one, "chooses by another table, which has no meaning without a maximum")
-            pairs = range(self.offsets[y], self.offsets[y + 1])
-            own = np.array([self.value(q, pair) for pair in pairs])
-            return float(one.values(own, np.ones(len(own), bool)))
-        best = self.value(q, greedy)
-        return min(max(best, -one.parameter), one.parameter) if one.functional == "clipped" else best
-
-    def target(self, q: np.ndarray, by: np.ndarray, pair: int, reward: float, y: int) -> float:
-        """The operator's target of a transition."""
-        five, x = self.numbers, int(self.states[pair])
-        total = five.reward * reward + five.ahead * self.state_value(q, by, y)
-        total += five.here * self.state_value(q, by, x) if five.here else 0.0
-        total += five.own * self.value(q, pair) if five.own else 0.0
-        return total + self.common(q, by)
-
-    def common(self, q: np.ndarray, by: np.ndarray) -> float:
-        """common s."""
-        if self.operator.scalar == "none":
-            return 0.0
-        if self.operator.scalar == "mean":
-            return self.numbers.common * float(np.mean(q))
-        states = range(len(self.offsets) - 1)
-        counting = [x for x in states if self.operator.counts_terminals or self.offsets[x] < self.offsets[x + 1]]
-        return self.numbers.common * min(self.state_value(q, by, x) for x in counting)
-
-    def add_jacobian(self, matrix: np.ndarray, pair: int, ahead: int, weight: float, own: float) -> None:
-        """matrix += psi(pair) (weight psi(ahead) - own psi(pair))'; ahead -1: a terminal state."""
-        for i, x in self.entries(pair):
-            if ahead >= 0:
-                for j, other in self.entries(ahead):
-                    matrix[i, j] += weight * x * other
-            for j, other in self.entries(pair):
-                matrix[i, j] -= own * x * other
 
 
 class Transition:
@@ -147,18 +55,30 @@ class Transition:
         self.add(q, share * (to - self.value(q)))
 
     def add_best(self, q: np.ndarray, change: float, by: np.ndarray | None = None) -> None:
-        _only_bellman(self._pairs, "add_best")
+        _only_bellman(self._pairs)
         greedy = [self._pairs.greedy(q if by is None else by, y) for y in self._y]
         for pair in greedy:
             if pair >= 0:
                 self._pairs.add(q, pair, change / len(greedy))
 
+    def add_gradient(self, q: np.ndarray, weight: float, change: float) -> None:
+        if is_plain(self._pairs.operator):
+            self.add_best(q, weight * self.discount * change)
+            return
+        total = np.sum([self._pairs.target_slopes(q, self._pair, y) for y in self._y], axis=0)
+        share = weight * change / len(self._y)
+        for pair in np.flatnonzero(total).tolist():
+            self._pairs.add(q, pair, share * total[pair])
+
     def follow(self, later: np.ndarray, q: np.ndarray) -> None:
         later[:] = q
 
     def add_jacobian(self, matrix: np.ndarray, q: np.ndarray, weight: float) -> None:
-        _only_bellman(self._pairs, "add_jacobian")
         share = weight / len(self._y)
+        if not is_plain(self._pairs.operator):
+            for y in self._y:
+                self._pairs.add_slopes_jacobian(matrix, q, self._pair, y, share)
+            return
         for y in self._y:
             self._pairs.add_jacobian(matrix, self._pair, self._pairs.greedy(q, y), share * self.discount, share)
 
@@ -223,7 +143,7 @@ class Sweep:
         q += share * (to - q)
 
     def add_best(self, q: np.ndarray, change: Any, by: np.ndarray | None = None) -> None:
-        _only_bellman(self._pairs, "add_best")
+        _only_bellman(self._pairs)
         greedy = self._greedy(q if by is None else by)
         share = np.broadcast_to(change, len(q)) / len(greedy)
         for pair, ahead in enumerate(greedy.T.tolist()):
@@ -231,21 +151,34 @@ class Sweep:
                 if j >= 0:
                     q[j] += share[pair]
 
+    def add_gradient(self, q: np.ndarray, weight: Any, change: Any) -> None:
+        if is_plain(self._pairs.operator):
+            self.add_best(q, weight * self.discount * change)
+            return
+        share, old = np.broadcast_to(weight * change, len(q)) / len(self._y), q.copy()
+        for pair, ahead in enumerate(self._y.T.tolist()):
+            for y in ahead:
+                q += share[pair] * self._pairs.target_slopes(old, pair, y)
+
     def follow(self, later: np.ndarray, q: np.ndarray) -> None:
         later[:] = q
 
     def add_jacobian(self, matrix: np.ndarray, q: np.ndarray, weight: float) -> None:
-        _only_bellman(self._pairs, "add_jacobian")
+        share = weight / len(self._y)
+        if not is_plain(self._pairs.operator):
+            for pair, ahead in enumerate(self._y.T.tolist()):
+                for y in ahead:
+                    self._pairs.add_slopes_jacobian(matrix, q, pair, y, share)
+            return
         greedy = self._greedy(q)
-        share = weight / len(greedy)
         for pair, ahead in enumerate(greedy.T.tolist()):
             for j in ahead:
                 self._pairs.add_jacobian(matrix, pair, j, share * self.discount, share)
 
 
-def _only_bellman(pairs: Pairs, verb: str) -> None:
+def _only_bellman(pairs: Pairs) -> None:
     if not is_plain(pairs.operator):
-        raise not_for(pairs.operator, f"uses s.{verb}, which follows the derivative of Bellman's operator")
+        raise not_for(pairs.operator, ADD_BEST)
 
 
 def _mean(draws: list[Any]) -> Any:

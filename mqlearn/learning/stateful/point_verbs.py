@@ -167,6 +167,9 @@ class PointVerbs(Verbs):
     def _add_jacobian(self, node: Any, again: bool, matrix: Value, q: Value, weight: Value) -> None:
         share, m = self.text.fresh(), matrix.whole
         self.text.put(f"{share} = {weight.code}" + (f" / {self.batch}" if self.batch > 1 else ""))
+        if not self.plain:
+            self._add_jacobian_of_slopes(again, m, q, share)
+            return
         search, best = self._search(q, "    ")
         if not self.linear:
             self._draws(again, [
@@ -187,6 +190,51 @@ class PointVerbs(Verbs):
             "    " + inner.format("pair", one="1"),
             "        " + other.format(m=m, row=row, sign="-=", weight=share, x=x),
         ])  # fmt: skip
+
+    # --- derivatives of other operators than Bellman's ---------------------------------------------------------------
+
+    def _add_gradient(self, node: Any, again: bool, q: Value, weight: Value, change: Value) -> None:
+        if self.plain:
+            self._add_best(node, again, q, Value(NUMBER, f"({weight.code} * discount * {change.code})"), q)
+            return
+        share, slopes = self.text.fresh(), self._target_slopes(again, q)
+        self.text.put(f"{share} = {weight.code} * {change.code} / {self.batch}")
+        self.text.put("for j in range(offsets[-1]):", f"    if {slopes}[j] != 0.0:")
+        self.text.put(*self._write(q, "j", f"{share} * {slopes}[j]", "        "))
+
+    def _add_jacobian_of_slopes(self, again: bool, m: str, q: Value, share: str) -> None:
+        """m += share psi (the sum over the draws of the target's derivative - psi)'."""
+        slopes = self._target_slopes(again, q)
+        self.text.put(f"{slopes}[np.uint64(pair)] -= {self.batch}")
+        self.text.put("for j in range(offsets[-1]):", f"    if {slopes}[j] != 0.0:")
+        if not self.linear:
+            self.text.put(f"        {m}[np.uint64(pair), j] += {share} * {slopes}[j]")
+            return
+        i, row, f = self.text.fresh(), self.text.fresh(), self.text.fresh()
+        self.text.put(
+            f"        for {i} in range(np.uint64(pair) * n_active, np.uint64(pair + 1) * n_active):",
+            f"            {row} = np.uint64(columns[{i}])",
+            f"            for {f} in range(j * n_active, (j + np.uint64(1)) * n_active):",
+            f"                {m}[{row}, np.uint64(columns[{f}])] += {share} * {slopes}[j] * values[{i}] * values[{f}]",
+        )
+
+    def _target_slopes(self, again: bool, q: Value) -> str:
+        """The array over the pairs of the derivative of the target in their values, its sum over the draws."""
+        x = "operator.states[np.uint64(pair)]"
+        lines, own, _ = self._tables(q, q, ("ahead", x))
+        of_states, slopes = (self.text.array("np.zeros(model.successors.shape[0])") for _ in range(2))
+        self.text.put(f"{slopes}[:] = 0.0")
+        if self.operator.scalar != "none":
+            self.text.put(f"common_slopes({own}, offsets, operator, {slopes})")
+            self.text.put(*[f"{slopes} *= {self.batch}"] * (self.batch > 1))
+        own_state = f"offsets[{x}], offsets[{x} + np.uint64(1)]"
+        self._draws(again, [
+            *lines,
+            f"state_slopes({own}, first, end, operator, {of_states})",
+            f"state_slopes({own}, {own_state}, operator, {of_states})",
+            f"add_target_slopes({slopes}, 1.0, {of_states}, offsets, np.uint64(pair), ahead, operator)",
+        ])  # fmt: skip
+        return slopes
 
     # --- follow -----------------------------------------------------------------------------------------------------
 

@@ -11,9 +11,10 @@ from mqlearn.algorithms.stateful import Stateful
 from mqlearn.errors import user_code
 from mqlearn.learning.simulation import NO_PLAN, SimulatedLearner
 from mqlearn.learning.stateful.learners import own_uniforms
-from mqlearn.learning.stateful.plain import NoSecond, Pairs, Transition, measured, project, state_of
+from mqlearn.learning.stateful.pairs import Pairs
+from mqlearn.learning.stateful.plain import NoSecond, Transition, measured, project, state_of
 
-_HERE, _NEXT, _TERMINAL = 0, 1, 2  # states of the model of one transition: see `_samples`
+_NEXT, _TERMINAL = 1, 2  # states of the model of one transition: see `_samples`
 
 
 class SimulatedStateful(SimulatedLearner):
@@ -56,22 +57,25 @@ class SimulatedStateful(SimulatedLearner):
     def _samples(self, k: int, lane: np.uint32, transitions: np.ndarray) -> Iterator[Transition]:
         """What iterations k, k + 1, ... learn from.
 
-        Each is a transition of a small model: one pair in the state before, a pair for each action in the next one.
+        Each is a transition of a small model: one pair in the state before, a pair for each action in the next one; a
+        pair for each action in both, where the operator may look at V of the state before.
         """
         n, n_axes, n_actions = len(transitions), len(self.features.low), self.features.n_actions
         points = transitions[:, : 2 * n_axes]
         sound: Any = np.isfinite(points).all(1)  # (n,)
         index, value = self.features.many(np.nan_to_num(points).reshape(2 * n, n_axes))
-        actions, offsets = np.arange(n_actions), np.array([0, 1, 1 + n_actions, 1 + n_actions])
+        plain, actions = self.operator.plain, np.arange(n_actions)
+        offsets = np.cumsum([0, 1 if plain else n_actions, n_actions, 0])
         for j, (*_, u, reward, terminal) in enumerate(transitions.tolist()):
-            here, after = index[2 * j] * n_actions + int(u), index[2 * j + 1] * n_actions + actions[:, None]
-            columns = np.concatenate([here[None], after])
-            values = np.concatenate([value[2 * j][None], np.tile(value[2 * j + 1], (n_actions, 1))])
-            pairs = Pairs(offsets, self.simulator.discount, (columns, values))
+            before = np.array([int(u)]) if plain else actions
+            here, after = index[2 * j] * n_actions + before[:, None], index[2 * j + 1] * n_actions + actions[:, None]
+            columns = np.concatenate([here, after])
+            values = np.concatenate([np.tile(value[2 * j], (len(here), 1)), np.tile(value[2 * j + 1], (n_actions, 1))])
+            pairs = Pairs(offsets, self.simulator.discount, (columns, values), self.operator.operator)
             reward = reward if sound[j] else np.nan  # nothing can be learned from what is no number
             uniform = own_uniforms(self.rule, k + j, int(lane), np.uint32(self.seed))
             y = _TERMINAL if terminal else _NEXT
-            yield Transition(pairs, _HERE, reward, y, uniform, NoSecond(type(self.rule).__name__))
+            yield Transition(pairs, 0 if plain else int(u), reward, y, uniform, NoSecond(type(self.rule).__name__))
 
     @property
     def theta(self) -> np.ndarray:

@@ -95,7 +95,8 @@ def solver(value: Any) -> str | None:
 
 # Functions, and verbs of a sample, whose bits a compiled step has from Python's: see `inexact`.
 _EXACT = {
-    "value", "best", "target", "add", "move", "add_best", "follow", "add_jacobian", "solve", "times", *_BUILT_IN,
+    "value", "best", "target", "add", "move", "add_best", "follow", "add_jacobian", "add_gradient", "solve", "times",
+    *_BUILT_IN,
     "absolute", "all", "any", "argmax", "argmin", "ceil", "copy", "empty", "empty_like", "floor", "fmax", "fmin",
     "full", "full_like", "isfinite", "isnan", "maximum", "minimum", "ones", "ones_like", "sign", "sqrt", "square",
     "where", "zeros", "zeros_like",

@@ -104,7 +104,42 @@ class SweepVerbs(Verbs):
     def _add_jacobian(self, node: Any, again: bool, matrix: Value, q: Value, weight: Value) -> None:
         if weight.kind == PAIRS:
             self.text.step.refuse(node, "s.add_jacobian takes one weight for all pairs")
-        greedy, share, m = self._greedy(q), self.text.fresh(), matrix.whole
+        share, m = self.text.fresh(), matrix.whole
         self.text.put(f"{share} = {weight.code}" + (f" / {self.batch}" if self.batch > 1 else ""))
+        if not self.plain:
+            slopes, common = self._slopes(q)
+            self._over_draws(again, f"{self._target_slopes(f'{m}[p]', share, slopes)}\n{m}[p, p] -= {share}")
+            if common:
+                self.text.over_entries(f"{m}[p] += {weight.code} * {common}")
+            return
+        greedy = self._greedy(q)
         ahead = f"j = {greedy}[{{state}}]\nif j >= 0:\n    {m}[p, j] += {share} * discount\n{m}[p, p] -= {share}"
         self._over_draws(again, ahead)
+
+    def _add_gradient(self, node: Any, again: bool, q: Value, weight: Value, change: Value) -> None:
+        if self.plain:
+            self._add_best(node, again, q, Value(PAIRS, f"({weight.entry} * discount * {change.entry})"), q)
+            return
+        slopes, common = self._slopes(q)
+        share = self.text.kept(Value(PAIRS, f"({weight.entry} * {change.entry} / {self.batch})"))
+        self._over_draws(again, self._target_slopes(q.whole, share.entry, slopes))
+        if common:
+            total = self.text.fresh()
+            self.text.put(f"{total} = 0.0")
+            self.text.over_entries(f"{total} += {self.batch} * {share.entry}")
+            self.text.over_entries(f"{q.at('p')} += {total} * {common}[p]")
+
+    def _slopes(self, q: Value) -> tuple[str, str]:
+        """The arrays over the pairs of dV and, if there is s, of common ds, both before anything is written."""
+        slopes = self.text.array()
+        place = f"{q.whole}, offsets[x], offsets[x + np.uint64(1)], operator, {slopes}"
+        self.text.put("for x in range(np.uint64(n_states)):", f"    state_slopes({place})")
+        if self.operator.scalar == "none":
+            return slopes, ""
+        common = self.text.array()
+        self.text.put(f"common_slopes({q.whole}, offsets, operator, {common})")
+        return slopes, common
+
+    def _target_slopes(self, to: str, factor: str, slopes: str) -> str:
+        """A line for `_over_draws`: to += factor times the target's derivative of pair p, but for s."""
+        return f"add_target_slopes({to}, {factor}, {slopes}, offsets, np.uint64(p), np.uint64({{state}}), operator)"

@@ -5,13 +5,14 @@ from typing import Any
 
 from mqlearn.algorithms.operators import BELLMAN, Operator, is_plain
 from mqlearn.errors import nearest
-from mqlearn.learning.stateful.plain import not_for
+from mqlearn.learning.stateful.plain import ADD_BEST, not_for
 from mqlearn.learning.stateful.text import Text
 from mqlearn.learning.stateful.values import ARRAY, NUMBER, TABLE, VECTOR, Value
 
 _SIGNATURES = {
     "value": ("q",), "best": ("q", "by"), "target": ("q", "by"), "add": ("q", "change"), "move": ("q", "to", "share"),
     "add_best": ("q", "change", "by"), "follow": ("later", "q"), "add_jacobian": ("matrix", "q", "weight"),
+    "add_gradient": ("q", "weight", "change"),
 }  # fmt: skip
 _VALUES = ("value", "best", "target")
 
@@ -62,13 +63,10 @@ class Verbs:
         for key in ("change", "to", "share", "weight"):
             if key in given and given[key].kind in (TABLE, VECTOR):
                 refuse(node, f"s.{name} takes what verbs give for {key}, not a whole table: read it by s.value")
-        if name != "add_jacobian" and "by" in parameters:
+        if "by" in parameters:
             given.setdefault("by", given["q"])
-        if not self.plain and name in ("add_best", "add_jacobian"):
-            raise not_for(self.operator, f"uses s.{name}, which follows the derivative of Bellman's operator")
-        smooth = self.operator.functional in ("mellowmax", "soft")
-        if smooth and "by" in given and given["by"].code != given["q"].code:
-            raise not_for(self.operator, "chooses by another table, which has no meaning without a maximum")
+        if not self.plain and name == "add_best":
+            raise not_for(self.operator, ADD_BEST)
         return given
 
     def attribute(self, node: ast.Attribute) -> Value:

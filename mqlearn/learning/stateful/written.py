@@ -25,7 +25,7 @@ def _touched(text: Text) -> tuple[list[tuple], list[str]]:
                 touched += [f"whole {name}" for name in names if name and not safe]
             elif verb[0] == "follow" and len(node.args) == 2:
                 pairs.append(tuple(names))
-            elif verb[0] in ("add", "move", "add_best", "follow"):
+            elif verb[0] in ("add", "move", "add_best", "follow", "add_gradient"):
                 touched.append((names[0] if node.args else None) or "?")
         elif isinstance(node, ast.Assign | ast.AugAssign):
             for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
