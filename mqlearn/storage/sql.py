@@ -1,7 +1,7 @@
 """SQLite stores by SQL: read without MLflow, whose import takes seconds, and given the metrics of a run all at once.
 
 MLflow's client takes metrics in batches and makes an object of each value, which it compares with what is there: for
-the thousands of values of a usual run a quarter of a second of computing, where a few statements take a fiftieth.
+the thousands of values of a usual run a quarter of a second of computing, where a few statements take a thirtieth.
 """
 
 import sqlite3
