@@ -4,7 +4,7 @@ import csv
 import io
 import shlex
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mqlearn.analysis.comparison.exports import escaped
@@ -13,6 +13,7 @@ from mqlearn.experiments.suite.definition import CHECKPOINTS
 
 _WIDTH = 80
 _NAME = 18
+_RULE, _EXPONENT, _MODELS = 17, 21, 3  # columns of a rule and of an exponent, and how many of these fit
 _COLUMNS = (
     "rule", "setting", "score", "low", "high", "rank", "improvement", "improvement_low", "improvement_high",
     "n_problems", "n_ranked", "of_problems", "better_than", "worse_than", "own",
@@ -42,7 +43,7 @@ def terminal(found: Mapping[str, Any]) -> str:
     default = {row["rule"]: row for row in by_setting(found, "default")}
     for place, row in enumerate(by_setting(found, "tuned"), 1):
         lines.append(_line(place, row, default[row["rule"]], total))
-    lines += ["", *_said(found)]
+    lines += ["", *_said(found), *_growth(found["growth"])]
     return "\n".join(lines)
 
 
@@ -81,14 +82,34 @@ def _said(found: Mapping[str, Any]) -> list[str]:
         texts.append(text + ".")
     texts += _not_run("Not run", found["not_run"], total)
     texts += _not_run("Not run by default", found["not_run_by_default"], total)
-    for one in found["growth"]:
-        if one["level"] == 0.01 and one["exponent"] is not None:
-            ends = ["–" if one[key] is None else f"{one[key]:.2f}" for key in ("low", "high")]
-            texts.append(
-                f"{one['model']}, {one['rule']}: samples to 1 % grow as 1/(1-g)^{one['exponent']:.2f} "
-                f"[{', '.join(ends)}], {one['discounts']} of {one['of']} discounts."
-            )
     return [line for text in texts for line in textwrap.wrap(text, _WIDTH, subsequent_indent="  ")]
+
+
+def _growth(growth: Sequence[Mapping[str, Any]]) -> list[str]:
+    """A table of the exponents, a line a rule and a column a model; none without models at several discounts."""
+    told = {(one["rule"], one["model"]): one for one in growth if one["level"] == 0.01}
+    models = list(dict.fromkeys(model for _, model in told))
+    lines = []
+    for start in range(0, len(models), _MODELS):
+        columns = models[start : start + _MODELS]
+        lines += ["", f"{'':{_RULE}}" + "".join(f"{model[: _EXPONENT - 1]:>{_EXPONENT}}" for model in columns)]
+        for rule in dict.fromkeys(rule for rule, _ in told):
+            cells = [_exponent(told.get((rule, model))) for model in columns]
+            line = f"{rule[:_RULE]:{_RULE}}" + "".join(f"{cell:>{_EXPONENT}}" for cell in cells)
+            lines.append(line.rstrip())
+    about = (
+        "Exponent of 1/(1-g), g the discount, in the samples to 1 % of the initial error, with its 95 % interval by "
+        "bootstrap over seeds. The initial error may itself grow with 1/(1-g). * some discounts are left out, as at "
+        "least half of the seeds never got there; –: so at the largest discount, or at all but two."
+    )
+    return ["", *textwrap.wrap(about, _WIDTH), *lines] if told else []
+
+
+def _exponent(one: Mapping[str, Any] | None) -> str:
+    if one is None or one["exponent"] is None:
+        return "–"
+    ends = " ".join("–" if one[key] is None else f"{one[key]:.2f}" for key in ("low", "high"))
+    return f"{one['exponent']:.2f} [{ends}]{' ' if one['discounts'] == one['of'] else '*'}"
 
 
 def _not_run(start: str, not_run: Mapping[str, Mapping[str, str]], total: int) -> list[str]:
