@@ -12,12 +12,13 @@ from mqlearn.learning.advice import foreseen, without_effect
 from mqlearn.learning.findings import fixed_point
 from mqlearn.learning.learners import can_share, shared_samples, start, with_state
 from mqlearn.learning.lockstep import Course, Part
-from mqlearn.learning.metrics import Measure, SimulationMeasure
+from mqlearn.learning.metrics import Measure
 from mqlearn.learning.record import Recorder
 from mqlearn.learning.sampling import Synchronous
 from mqlearn.learning.setup import AnyRule, Setup
 from mqlearn.learning.simulation import SimulatedLearner
 from mqlearn.learning.stateful.simulated import SimulatedStateful
+from mqlearn.learning.without_model import SimulationMeasure
 from mqlearn.problems.environments.simulator import Simulator
 from mqlearn.problems.mdp import FiniteMDP
 from mqlearn.problems.solvers import optimal

@@ -10,7 +10,8 @@ from mqlearn.learning.initial import Initial
 from mqlearn.learning.operators import BELLMAN, OnModel
 from mqlearn.learning.record import Ended
 from mqlearn.learning.sampling import Sampling, Synchronous, stationary
-from mqlearn.learning.simulation import SimulatedLearner, seen_by_simulators
+from mqlearn.learning.simulation import SimulatedLearner
+from mqlearn.learning.without_model import seen_by_simulators
 from mqlearn.problems.mdp import FiniteMDP
 
 _STARTS = 3  # of the search for theta*

@@ -299,27 +299,3 @@ def greedy_policies(mdp: FiniteMDP, q: np.ndarray) -> np.ndarray:
     allowed = np.where(mdp.learned, q, -np.inf)
     best = mdp.learned & (allowed == allowed.max(axis=-1, keepdims=True))
     return best / np.maximum(best.sum(axis=-1, keepdims=True), 1)
-
-
-class SimulationMeasure:
-    """What can be measured without a model: the return of greedy episodes from the environment's own start.
-
-    return_start: their sum, and expected_return: their mean, which is an estimate of what the name says.
-    Without a time limit that is Gymnasium's own, or 1000 moves where it has none. Raises SettingError for other starts.
-    """
-
-    def __init__(self, evaluation: Evaluation, iteration: np.ndarray) -> None:
-        if evaluation.start == "uniform":
-            expected = "needs an exact model; use start, the environment's own"
-            raise SettingError("evaluation.start", evaluation.start, expected)
-        self.evaluation = evaluation
-        self.iteration = iteration
-
-    def __call__(self, column: int, learner: Any) -> dict[str, np.ndarray]:
-        """Metric name -> (lanes,)."""
-        at = self.evaluation.place(self.iteration[column])
-        with user_code("env.id", learner.simulator.name):
-            returns = learner.returns(self.evaluation.episodes, self.evaluation.time_limit, at)
-        if not returns:
-            return {}
-        return {"expected_return": returns["return_start"] / self.evaluation.episodes, **returns}

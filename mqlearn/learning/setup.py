@@ -24,8 +24,8 @@ from mqlearn.learning.metrics import Evaluation, Metric
 from mqlearn.learning.operators import OnModel, on_problem
 from mqlearn.learning.recorded import Recorded
 from mqlearn.learning.sampling import Sampling, Synchronous
-from mqlearn.learning.simulation import check as check_simulation
 from mqlearn.learning.stateful.check import check, check_on, check_operator
+from mqlearn.learning.without_model import check as check_simulation
 from mqlearn.problems.environments.simulator import Simulator
 from mqlearn.problems.feature_rows import Features
 from mqlearn.problems.mdp import FiniteMDP

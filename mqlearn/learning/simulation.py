@@ -4,18 +4,18 @@ What needs a model (errors against the optimum, theta*, exact policy values) is 
 """
 
 import copy
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mqlearn.errors import SettingError, user_code
+from mqlearn.errors import user_code
 from mqlearn.learning.chains import copied, drop_lanes, stream_at, uniform_words
 from mqlearn.learning.initial import Initial, initial_values
 from mqlearn.learning.learners import Linear
 from mqlearn.learning.operators import BELLMAN, OnModel
-from mqlearn.learning.sampling import Markovian, Replay
+from mqlearn.learning.sampling import Replay
 from mqlearn.problems.encodings import BoxMap
 from mqlearn.problems.environments.simulator import Simulator
 
@@ -260,56 +260,3 @@ def _writable(index: np.ndarray, value: np.ndarray) -> tuple[np.ndarray, np.ndar
 
 def _own_limit(env: "gymnasium.Env") -> int:
     return (env.spec.max_episode_steps if env.spec else None) or _LIMIT
-
-
-def check(
-    simulator: Simulator,
-    sampling: Any,
-    features: Any,
-    reward: str = "sampled",
-    metrics: Mapping[str, Any] | None = None,
-) -> None:
-    """Refuse what needs a model or features. Raises SettingError."""
-    reason = f"needs an exact model, and {simulator.name} has none"
-    if not isinstance(sampling, Markovian | Replay):
-        raise SettingError("sampling", sampling.name, f"{reason}; use markovian or replay")
-    if not isinstance(features, BoxMap):
-        name = getattr(features, "name", "tabular")
-        ways = "tile_coding, rbf or fourier" if simulator.n_observations is None else "one_hot"
-        raise SettingError("features", name, f"{reason}; use {ways}")
-    expected = len(features.low), features.n_actions
-    given = (*simulator.env.observation_space.shape, simulator.n_actions)  # type: ignore[misc]  # a Box has a shape
-    if given != expected:
-        wanted = f"was made for {expected[0]} numbers and {expected[1]} actions; {simulator.name} has {given}"
-        raise SettingError("features", features.name, wanted)
-    for name, value, plain in (
-        ("sampling.start", sampling.start, "start"),
-        ("sampling.restart_probability", sampling.restart_probability, 0),
-        ("sampling.clock", sampling.clock, "global"),
-        ("sampling.update", sampling.update, "pair"),
-        ("sampling.warm_up", getattr(sampling, "warm_up", 0), 0),
-        ("reward", reward, "sampled"),
-    ):
-        if value != plain:
-            raise SettingError(name, value, f"{reason}; only {plain} is possible there")
-    if metrics:
-        raise SettingError("metrics", list(metrics), f"{reason}; functions of the tables cannot be measured there")
-    if not isinstance(sampling.behaviour, str):
-        raise SettingError("sampling.behaviour", "table", f"{reason}; use uniform or epsilon_greedy")
-
-
-def seen_by_simulators(learners: list[SimulatedLearner], iterations: int, sampling: Any) -> dict[str, Any]:
-    """What the walks have seen, over all seeds, of diverged ones until then, as the summary of a run records it."""
-    if not learners:
-        return {}
-    steps, episodes, terminated = np.sum([learner.seen() for learner in learners], axis=0).tolist()
-    facts = {
-        "chain_steps": steps,
-        "episodes": episodes,
-        "episodes_terminated": terminated,
-        "common_random_numbers": "uniforms, not the trajectory" if sampling.adaptive else "samples",
-    }
-    if sampling.adaptive:
-        first, last, span = sampling.exploration
-        facts["exploration"] = first + (last - first) * min(1.0, iterations / span)
-    return facts
