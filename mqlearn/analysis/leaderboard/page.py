@@ -8,7 +8,7 @@ from markupsafe import Markup
 
 from mqlearn.analysis import report
 from mqlearn.analysis.leaderboard.board import by_setting
-from mqlearn.analysis.leaderboard.tables import command, ranked
+from mqlearn.analysis.leaderboard.tables import command, grown, ranked, setting
 from mqlearn.analysis.report.markup import render
 
 _STYLE = Path(report.__file__).with_name("style.css")
@@ -34,6 +34,8 @@ def build(found: Mapping[str, Any]) -> str:
         cards=cards,
         anchor=anchor,
         ranked=ranked,
+        setting=setting(found),
+        growth=grown(found),
         style=Markup(_STYLE.read_text(encoding="utf-8")),
     )
 

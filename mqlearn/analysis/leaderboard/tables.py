@@ -23,11 +23,7 @@ _PER_PROBLEM = ("area", "score", "to_10", "reached_10", "to_1", "reached_1", "la
 def terminal(found: Mapping[str, Any]) -> str:
     """At most 80 columns."""
     total = len(found["problems"])
-    head = (
-        f"Suite {found['suite']}: {_counted(total, 'problem')}, {_counted(found['n_seeds'], 'seed')}, "
-        f"{_of_all(found, 'budget')} samples, {_of_all(found, 'sampling')} sampling, "
-        f"{_of_all(found, 'reward')} reward, {_of_all(found, 'metric')}"
-    )
+    head = f"Suite {found['suite']}: {setting(found)}"
     about = (
         f"Score: the error over that of tuned {found['baseline']}, a geometric mean over log samples; interquartile "
         "mean over problems and seeds, 95 % interval by bootstrap over seeds. Less is better. P: how often a seed has "
@@ -44,6 +40,15 @@ def terminal(found: Mapping[str, Any]) -> str:
         lines.append(_line(place, row, default[row["rule"]], total))
     lines += ["", *_said(found)]
     return "\n".join(lines)
+
+
+def setting(found: Mapping[str, Any]) -> str:
+    """How many problems and seeds a suite has, and what its problems are run with."""
+    return (
+        f"{_counted(len(found['problems']), 'problem')}, {_counted(found['n_seeds'], 'seed')}, "
+        f"{_of_all(found, 'budget')} samples, {_of_all(found, 'sampling')} sampling, "
+        f"{_of_all(found, 'reward')} reward, {_of_all(found, 'metric')}"
+    )
 
 
 def _of_all(found: Mapping[str, Any], key: str) -> str:
@@ -70,8 +75,10 @@ def _line(place: int, row: Mapping[str, Any], default: Mapping[str, Any], total:
 def _said(found: Mapping[str, Any]) -> list[str]:
     total = len(found["problems"])
     texts = [f"note: {note}" for note in found["notes"]]
-    if found["tests"] and not found["notes"]:
+    if found["conclusive"]:
         texts.append(f"Nobody beats: {', '.join(found['unbeaten'])}.")
+    if found["not_run"]:
+        texts.append("By kind of problem, of the rules that ran on all:")
     for kind, one in found["kinds"].items():
         text = f"{kind.capitalize()} ({_counted(one['problems'], 'problem')}): first {', '.join(one['order'][:3])}"
         if one["changed"]:
@@ -81,14 +88,38 @@ def _said(found: Mapping[str, Any]) -> list[str]:
         texts.append(text + ".")
     texts += _not_run("Not run", found["not_run"], total)
     texts += _not_run("Not run by default", found["not_run_by_default"], total)
-    for one in found["growth"]:
-        if one["level"] == 0.01 and one["exponent"] is not None:
-            ends = ["–" if one[key] is None else f"{one[key]:.2f}" for key in ("low", "high")]
-            texts.append(
-                f"{one['model']}, {one['rule']}: samples to 1 % grow as 1/(1-g)^{one['exponent']:.2f} "
-                f"[{', '.join(ends)}], {one['discounts']} of {one['of']} discounts."
-            )
+    texts += grown(found)
     return [line for text in texts for line in textwrap.wrap(text, _WIDTH, subsequent_indent="  ")]
+
+
+def grown(found: Mapping[str, Any], level: float = 0.01) -> list[str]:
+    """How the samples to an error grow with 1/(1 - discount): what is meant, then a text for each model, if any."""
+    models: dict[str, list[Mapping[str, Any]]] = {}
+    for one in found["growth"]:
+        if one["level"] == level:
+            models.setdefault(one["model"], []).append(one)
+    if not models:
+        return []
+    texts = [
+        f"Samples to {100 * level:g} % of the initial error, which depends on the discount too, are in proportion to 1/(1-g)^x; "
+        "g is the discount. Below are x by rule and its 95 % interval by bootstrap over seeds; an end that is – is open: "
+        "there resamples have no x. A discount where the median seed does not get there within the budget is left out; "
+        'x then says less, and "n of m" how many are left. Without the largest discount, or with fewer than three, '
+        "there is no x."
+    ]
+    for model, rules in models.items():
+        with_x = sorted((one for one in rules if one["exponent"] is not None), key=lambda one: one["exponent"])
+        text = f"{model}: {'; '.join(map(_exponent, with_x)) or 'no rule has an x'}."
+        if without := [f"{one['rule']} ({one['discounts']} of {one['of']})" for one in rules if one not in with_x]:
+            text += f" No x: {', '.join(without)}."
+        texts.append(text)
+    return texts
+
+
+def _exponent(one: Mapping[str, Any]) -> str:
+    ends = ["–" if one[key] is None else f"{one[key]:.2f}" for key in ("low", "high")]
+    few = "" if one["discounts"] == one["of"] else f" ({one['discounts']} of {one['of']})"
+    return f"{one['rule']} {one['exponent']:.2f} [{', '.join(ends)}]{few}"
 
 
 def _not_run(start: str, not_run: Mapping[str, Mapping[str, str]], total: int) -> list[str]:
