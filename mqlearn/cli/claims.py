@@ -22,7 +22,7 @@ def claims(arguments: Sequence[str]) -> int:
     from mqlearn.analysis.claims.tables import json_text, row, table, terminal
     from mqlearn.analysis.comparison.columns import terminal_width
     from mqlearn.cli.arguments import deliver
-    from mqlearn.experiments.execute import versions
+    from mqlearn.experiments.circumstances import versions
     from mqlearn.experiments.settings.recipes import command
 
     names, overrides, smoke, files, config_dir = read(arguments)

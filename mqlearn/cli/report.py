@@ -16,7 +16,7 @@ from mqlearn.checks import choice
 from mqlearn.cli import compare
 from mqlearn.cli.arguments import CONFIG_DIR, parse, take, take_plugins
 from mqlearn.errors import SettingError
-from mqlearn.experiments import execute
+from mqlearn.experiments import circumstances, execute
 from mqlearn.experiments.plan import Plan, plan
 from mqlearn.experiments.settings import compose, identity
 from mqlearn.experiments.settings.recipes import command
@@ -76,7 +76,7 @@ def report(arguments: Sequence[str]) -> int:
         made,
         answers,
         command=command("report", [f"experiment.name={name}", *chosen_by, *told], config_dir),
-        versions=execute.versions(),
+        versions=circumstances.versions(),
         reason=reason,
         failed=_failed(outputs, name),
         notes=(*found.notes, *plan_runs.notes, *stand.notes),

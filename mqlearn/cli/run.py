@@ -10,9 +10,9 @@ from mqlearn.checks import choice
 from mqlearn.cli.arguments import CONFIG_DIR, Options, parse, take, take_existing, take_switch
 from mqlearn.errors import SettingError
 from mqlearn.experiments import processes
-from mqlearn.experiments.execute import describe
 from mqlearn.experiments.jobs import check_place, finished_run, hydra_main, run_one, too_long
 from mqlearn.experiments.plan import refuse_finished
+from mqlearn.experiments.presentation.printed import describe
 from mqlearn.experiments.settings import compose
 from mqlearn.experiments.sweep import command as sweeps
 from mqlearn.paths import outputs_folder

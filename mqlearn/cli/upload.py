@@ -5,8 +5,8 @@ from collections.abc import Sequence
 
 from mqlearn.cli.arguments import only, parse
 from mqlearn.errors import SettingError
-from mqlearn.experiments import presentation
 from mqlearn.experiments.execute import store_of
+from mqlearn.experiments.presentation.shown import shows
 from mqlearn.experiments.settings import compose
 from mqlearn.files import is_there
 from mqlearn.storage import connection, runs, tracking
@@ -26,7 +26,7 @@ def upload(arguments: Sequence[str]) -> int:
         track, uri = store_of(settings)
         try:
             track.prepare()
-            show = presentation.shows(track.store)
+            show = shows(track.store)
             run_id = tracking.upload(folder, uri, track.experiment, track.per_seed, show=show)
         except connection.TrackingError as error:
             sys.stderr.write(f"mqlearn: not delivered: {error}\n")

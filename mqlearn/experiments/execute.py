@@ -1,11 +1,8 @@
 """One cell: run it, write its folder, have it tracked, and say what came of it."""
 
 import contextlib
-import functools
 import os
-import platform
 import shlex
-import subprocess
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -15,11 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from mqlearn.errors import SettingError
+from mqlearn.experiments import circumstances
 from mqlearn.experiments.settings import identity
 from mqlearn.experiments.settings.cell import Cell, run_cells, tracking_section
-from mqlearn.paths import PACKAGE, outputs_folder
-
-COMMAND = "MQLEARN_COMMAND"  # environment variable: the command line, for workers
+from mqlearn.paths import outputs_folder
 
 
 @dataclass(frozen=True)
@@ -71,10 +67,10 @@ class Tracker:
         """
         if self.uri is None:
             return run_done, None
-        from mqlearn.experiments import presentation
+        from mqlearn.experiments.presentation.shown import shows
         from mqlearn.storage import connection, runs, tracking
 
-        record, show = tracking.log if again else tracking.record, presentation.shows(self.store)
+        record, show = tracking.log if again else tracking.record, shows(self.store)
         try:
             record(run_done, self.uri, self.experiment, self.per_seed, tags=tags, show=show)
         except (connection.TrackingError, SettingError) as error:
@@ -275,76 +271,7 @@ def _circumstances(result: Any, known: dict[str, Any]) -> dict[str, Any]:
         "warnings": list(dict.fromkeys([*known.get("warnings", []), *result.warnings])),
         "numerics_version": NUMERICS_VERSION,
         "digest_version": identity.DIGEST_VERSION,
-        "versions": versions(),
-        "git_commit": git_commit(),
-        "command": command(),
+        "versions": circumstances.versions(),
+        "git_commit": circumstances.git_commit(),
+        "command": circumstances.command(),
     }
-
-
-@functools.cache
-def versions() -> dict[str, str]:
-    """Versions of the interpreter and of what computes the numbers."""
-    from importlib.metadata import version
-
-    names = ("mqlearn", "numpy", "scipy", "numba", "gymnasium")
-    return {"python": platform.python_version(), **{name: version(name) for name in names}}
-
-
-@functools.cache
-def git_commit() -> str | None:
-    """Commit of the clone that this package runs from, with a mark if the tree has changes; None elsewhere."""
-    root = PACKAGE.parent
-    if not (root / ".git").exists():
-        return None
-    try:
-        call = ["git", "-C", str(root), "describe", "--always", "--abbrev=40", "--dirty", "--exclude=*"]
-        return subprocess.run(call, capture_output=True, text=True, timeout=10, check=True).stdout.strip()
-    except (OSError, subprocess.SubprocessError):
-        return None
-
-
-def command() -> str:
-    """The command line that led here, to be typed again; passwords are left out."""
-    from mqlearn.storage.connection import shown
-
-    return os.environ.get(COMMAND) or shlex.join(["mqlearn", *map(shown, sys.argv[1:])])
-
-
-def describe(run_done: Any) -> str:
-    """What is printed when a run ends."""
-    from mqlearn.experiments.settings.recipes import written
-
-    summary = run_done.summary
-    outcome = f", {summary['outcome']}" if "outcome" in summary else ""
-    lines = [f"{run_done.name}: {run_done.status}{outcome}, {summary['seconds']:.2f} s of learning"]
-    n_seeds = run_done.settings["n_seeds"]
-    for metric, final in summary["final"].items():
-        if final["mean"] is None:
-            continue
-        interval = "no interval" if final["low"] is None else f"[{final['low']:.4g}, {final['high']:.4g}]"
-        left = final["n_finite"]
-        fewer = "" if left == n_seeds else f"  of {left} of {n_seeds} seeds"
-        lines.append(f"  {metric:14} {final['mean']:.6g}  {interval}{fewer}")
-    if summary["final"]:
-        gone = len(run_done.diverged)
-        every = f"{n_seeds} seed{'s' * (n_seeds != 1)}"
-        seeds = f"the {n_seeds - gone} of {every} that did not diverge" if gone else every
-        lines.append(f"  at k = {run_done.settings['iterations']}: mean, 95 % interval of the mean, {seeds}")
-    if operator := summary.get("operator"):
-        where = f"{operator['distance_to_q_star']:.4g} from Q*, residual {operator['residual']:.2g}"
-        lines.append(f"  errors are from the fixed point of {operator['name']}, {operator['fixed_point']}: {where}")
-    if "effective_horizon" in summary:
-        wanted = 1 / (1 - run_done.settings["discount"])
-        horizon = f"{summary['effective_horizon']:.4g} whole steps a pair"
-        lines.append(f"  effective horizon of the step sizes: {horizon}; 1/(1 - discount) = {wanted:.4g}")
-    for seed, step in run_done.diverged.items():
-        lines.append(f"  seed {seed} diverged at step {step}")
-    lines.append(f"  folder {run_done.folder}")
-    if summary["mlflow_run_id"]:
-        uri, experiment = (
-            run_done.settings[group][key] for group, key in (("tracking", "uri"), ("experiment", "name"))
-        )
-        named = [f"experiment.name={written(experiment)}", *([f"tracking.uri={uri}"] if uri else [])]
-        viewer = shlex.join(["mqlearn", "ui", *named])
-        lines.append(f"  MLflow run {summary['mlflow_run_id']}; `{viewer}` shows it")
-    return "\n".join(lines)

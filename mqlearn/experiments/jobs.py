@@ -8,11 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from mqlearn.errors import SettingError, SettingErrors
+from mqlearn.experiments.circumstances import COMMAND, command
 from mqlearn.experiments.execute import (
-    COMMAND,
     claimed,
-    command,
-    describe,
     estimated_seconds,
     finished,
     foreseen,
@@ -20,6 +18,7 @@ from mqlearn.experiments.execute import (
     prospects,
     tracker,
 )
+from mqlearn.experiments.presentation.printed import describe
 from mqlearn.experiments.progress import COMPILING, duration
 from mqlearn.experiments.settings import compose, identity
 from mqlearn.experiments.settings.cell import Cell, build

@@ -2,15 +2,18 @@
 
 import contextlib
 import functools
+import multiprocessing
 import os
 import signal
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
+SPAWN = multiprocessing.get_context("spawn")  # threads run here already: a fork could hang
 _WATCH = 1.0  # seconds between a worker's looks at whether its parent lives
 _PATIENCE = 2.0  # seconds that an interrupted sweep has to end by itself: 5 are promised
 
@@ -129,6 +132,17 @@ def ending_promptly(mark: Callable[[], None]) -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+@contextlib.contextmanager
+def pool(number: int, initializer: Callable[..., None], *arguments: Any) -> Iterator[ProcessPoolExecutor]:
+    """Processes that end with this one, and at once when it is interrupted.   initializer: calls `begin`."""
+    with ending_promptly(lambda: None):
+        made = ProcessPoolExecutor(number, SPAWN, initializer=initializer, initargs=arguments)
+        try:
+            yield made
+        finally:
+            made.shutdown(wait=False, cancel_futures=True)
 
 
 class Submitted:

@@ -1,7 +1,6 @@
 """Run what is missing of a plan: cells side by side in processes, while the runs that have ended are tracked here."""
 
 import math
-import multiprocessing
 import os
 import sys
 import time
@@ -13,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from mqlearn.experiments import execute, processes
+from mqlearn.experiments import circumstances, execute, processes
 from mqlearn.experiments.plan import Plan, PlannedCell, refuse_finished
 from mqlearn.experiments.presentation.names import plain_label
 from mqlearn.experiments.progress import COMPILING, Progress, duration
@@ -27,7 +26,6 @@ Runs = Iterator[tuple[PlannedCell, runs.Run]]
 
 _WORTH_PROCESSES = 8.0  # estimated seconds of work; a process starts in about two
 _LOOK = 0.5  # seconds between looks at what the processes have done
-_SPAWN = multiprocessing.get_context("spawn")  # threads run here already: a fork could hang
 _counted: Any = None  # in one of the processes: iterations done, by group
 _TOGETHER = 4  # runs that share samples, at most: an interruption loses all that one process is at
 
@@ -113,7 +111,7 @@ def _in_processes(
     groups: Sequence[Group], folders: Mapping[str, Path], progress: Progress, side_by_side: int, again: bool
 ) -> Runs:
     ordered = sorted(groups, key=lambda group: -_seconds(group))  # so that they end together
-    counted = _SPAWN.RawArray("Q", len(ordered))  # iterations done, by group
+    counted = processes.SPAWN.RawArray("Q", len(ordered))  # iterations done, by group
     warned: Counter[str] = Counter()
     with _pool(side_by_side, counted) as pool:
 
@@ -193,19 +191,15 @@ def _begin(counted: Any, parent: int) -> None:
 
 @contextmanager
 def _pool(number: int, counted: Any) -> Iterator[ProcessPoolExecutor]:
-    """Processes that end with this one, and at once when it is interrupted."""
-    before = os.environ.get(execute.COMMAND)
-    os.environ[execute.COMMAND] = execute.command()
+    """`processes.pool`, in which commands are recorded as this one."""
+    before = os.environ.get(circumstances.COMMAND)
+    os.environ[circumstances.COMMAND] = circumstances.command()
     try:
-        with processes.ending_promptly(lambda: None):
-            pool = ProcessPoolExecutor(number, _SPAWN, initializer=_begin, initargs=(counted, os.getpid()))
-            try:
-                yield pool
-            finally:
-                pool.shutdown(wait=False, cancel_futures=True)
+        with processes.pool(number, _begin, counted, os.getpid()) as pool:
+            yield pool
     finally:
         if before is None:
-            del os.environ[execute.COMMAND]
+            del os.environ[circumstances.COMMAND]
 
 
 def _report(started: float, number: int, total: int, label: str) -> None:

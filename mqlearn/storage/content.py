@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mqlearn.storage import runs
+from mqlearn.storage import runs, sql
 from mqlearn.storage.summary import aggregate
 
 if TYPE_CHECKING:
@@ -154,7 +154,10 @@ def log_parameters(client: "MlflowClient", run_id: str, settings: Mapping[str, A
         client.log_batch(run_id, params=parameters[start : start + PARAMETERS_A_BATCH])
 
 
-def log_metrics(client: "MlflowClient", run_id: str, values: list[tuple[str, float, int]], time: int) -> None:
+def log_metrics(client: "MlflowClient", uri: str, run_id: str, values: list[tuple[str, float, int]], time: int) -> None:
+    """(metric, value, iteration) of a new run, in one step if its store is SQLite, else in MLflow's batches."""
+    if sql.write_metrics(uri, run_id, values, time):
+        return
     from mlflow.entities import Metric
 
     metrics = [Metric(key, value, time, step) for key, value, step in values]

@@ -75,7 +75,7 @@ def log(
         try:
             run = runs.update_summary(run, mlflow_run_id=run_id)
             content.log_parameters(client, run_id, run.settings)
-            content.log_metrics(client, run_id, values, ended)
+            content.log_metrics(client, uri, run_id, values, ended)
             if shown_as.model is not None:
                 content.log_model(client, run_id, *shown_as.model)
             client.log_artifacts(run_id, str(run.folder))

@@ -12,8 +12,8 @@ import pytest
 from PIL import Image
 
 import mqlearn as mq
-from mqlearn.experiments import presentation
 from mqlearn.experiments.presentation import names, picture
+from mqlearn.experiments.presentation.shown import shows
 from mqlearn.storage import runs
 
 SETTINGS = {
@@ -55,7 +55,7 @@ def test_a_name_begins_with_what_was_swept_and_ends_with_the_digest(tags, begin)
 
 def test_a_note_has_the_equation_the_settings_and_commands_to_be_typed():
     run = run_of(command="mqlearn run seed=1", made_of={"model": "f" * 64})
-    shown = presentation.shows({"tracking.uri": "http://host:1"})(run, {})
+    shown = shows({"tracking.uri": "http://host:1"})(run, {})
     assert "def update(" in shown.note and "| algorithm.m | `2` |" in shown.note
     assert "| env.name | `lake¦4x4` |" in shown.note  # a bar would end the cell of the table
     asked = ["compare", "experiment.name='two words'", "tracking.uri=http://host:1"]
@@ -67,17 +67,17 @@ def test_a_note_has_the_equation_the_settings_and_commands_to_be_typed():
 
 def test_a_note_names_no_code_of_a_module_that_only_the_record_names():
     own = {**SETTINGS, "algorithm": {"_target_": "os.system", "name": "own"}, "plugins": ["os"]}
-    assert "def " not in presentation.shows({})(run_of(own), {}).note
+    assert "def " not in shows({})(run_of(own), {}).note
 
 
 def test_a_note_on_a_run_of_no_experiment_asks_for_no_comparison():
     own = {key: value for key, value in SETTINGS.items() if key != "experiment"}
-    shown = presentation.shows({})(run_of(own), {})
+    shown = shows({})(run_of(own), {})
     assert "| algorithm.m | `2` |" in shown.note and "mqlearn compare" not in shown.note and shown.about == ""
 
 
 def test_a_failed_run_has_a_name_and_no_picture():
-    shown = presentation.shows({})(run_of({}, status="failed"), {})
+    shown = shows({})(run_of({}, status="failed"), {})
     assert shown.name.endswith("05d100c1") and not shown.pictures and not shown.note
 
 

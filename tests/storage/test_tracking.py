@@ -6,6 +6,7 @@ import sqlite3
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import replace
 
 import numpy as np
@@ -15,7 +16,7 @@ from hypothesis import strategies as st
 from tracked import Outcome, history, tamper, write
 
 from mqlearn.errors import SettingError
-from mqlearn.storage import addresses, connection, content, lookup, runs, store, tracking
+from mqlearn.storage import addresses, connection, content, lookup, runs, sql, store, tracking
 from mqlearn.storage.summary import aggregate
 
 NAMES = {
@@ -88,6 +89,42 @@ def test_more_values_than_a_batch_holds_all_arrive(uri, tmp_path):
         logged = history(uri, run_id, name)
         assert [step for step, _ in logged] == iteration.tolist()
         np.testing.assert_array_equal([v for _, v in logged], aggregate(run.curves["q_error"])[key])
+
+
+def test_sql_and_the_api_write_the_same_rows(uri, tmp_path, monkeypatch):
+    """Rows of both tables of metrics: of many checkpoints, of seeds that diverge, of a run that has nothing finite."""
+    generator = np.random.default_rng(0)
+    curves = {"q_error": generator.random((4, 300)), "a b": -generator.random((4, 300))}
+    curves["q_error"][1:, 250:] = np.nan
+    many = replace(Outcome(), iteration=np.arange(1, 301), curves=curves, diverged={1: 250, 2: 250, 3: 250})
+    empty = replace(Outcome(), curves={"q_error": np.full((3, 3), np.nan)}, diverged={0: 1, 1: 1, 2: 1})
+    some = [write(tmp_path / f"{i}", f"d{i}", result=result) for i, result in enumerate((many, Outcome(), empty))]
+    by_sql = [_rows(uri, tracking.log(run, uri, "trial", per_seed=True)) for run in some]
+    monkeypatch.setattr(sql, "write_metrics", lambda *_: False)
+    by_api = [_rows(uri, tracking.log(run, uri, "trial", per_seed=True)) for run in some]
+    assert by_sql == by_api
+    (many_rows, _), (few_rows, latest), (none, _) = by_sql
+    assert len(many_rows) > content.METRICS_A_BATCH and few_rows and latest and not none
+
+
+def _rows(uri: str, run_id: str) -> list[list[tuple]]:
+    """What the tables of metrics hold of a run, with the type of each value."""
+    columns = ("key", "value", "timestamp", "step", "is_nan")
+    told = ", ".join(f"{column}, typeof({column})" for column in columns)
+    with closing(sqlite3.connect(str(connection.sqlite_path(uri)))) as database:
+        return [
+            database.execute(f"SELECT {told} FROM {table} WHERE run_uuid = ? ORDER BY key, step", [run_id]).fetchall()
+            for table in ("metrics", "latest_metrics")
+        ]
+
+
+def test_metrics_go_by_the_api_into_a_schema_that_sql_does_not_know(uri, tmp_path, monkeypatch):
+    run = write(tmp_path / "run")
+    tracking.prepare(uri, "trial")
+    monkeypatch.setattr(sql, "KNOWN_SCHEMAS", frozenset({"another"}))
+    assert not sql.write_metrics(uri, "0" * 32, [("a", 1.0, 1)], 0)
+    run_id = tracking.log(run, uri, "trial")
+    assert [step for step, _ in history(uri, run_id, "curves/q_error")] == [1, 10, 100]
 
 
 def test_what_is_not_finite_is_never_a_number_and_a_diverged_run_never_the_best(uri, tmp_path):

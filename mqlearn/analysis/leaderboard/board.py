@@ -73,7 +73,7 @@ def board(
         "not_run_by_default": {rule: rest for rule, reasons in _not_run(every, names, LEAGUES.index("default")).items()
                                if (rest := _others(reasons, not_run.get(rule, {})))},
         "growth": growth(every, names, scores[:, _TUNED]),
-        "conclusive": _least_p(every, len(names)) <= over_problems.LEVEL,
+        "conclusive": bool(tuned.tests) and _least_p(every, len(names)) <= over_problems.LEVEL,
         "notes": _notes(every, scores.shape[-1], len(names)),
     }  # fmt: skip
 
@@ -220,15 +220,15 @@ def _notes(every: Sequence[Results], n_seeds: int, n_rules: int) -> list[str]:
         text = f"{len(every)} problems are too few for {n_rules} rules: the smallest p after Holm would be {least:.2g}"
         notes.append(f"{text}, so no rule can be said to beat another")
     if (models := len({one.facts["model"] for one in every})) < len(every):
-        text = f"the {len(every)} problems are {models} models, some of them at several discounts"
-        notes.append(f"{text}: they are not independent cases, so tests and intervals are of these problems alone")
+        text = f"the {len(every)} problems are of {models} model{'s' * (models > 1)} only"
+        notes.append(f"{text}: they are not independent cases, as the tests take them to be")
     if n_seeds == 1:
         notes.append("one seed: there are no intervals; nothing can be concluded of other seeds")
     return notes
 
 
 def _least_p(every: Sequence[Results], n_rules: int) -> float:
-    """The least corrected p that a test could have here; 1 on one problem, where there is none."""
+    """The least corrected p that a test could have here."""
     return over_problems.smallest_p(len(every), n_rules)
 
 

@@ -4,7 +4,7 @@ import csv
 import io
 import shlex
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mqlearn.analysis.comparison.exports import escaped
@@ -13,6 +13,13 @@ from mqlearn.experiments.suite.definition import CHECKPOINTS
 
 _WIDTH = 80
 _NAME = 18
+_RULE, _EXPONENT, _MODELS = 17, 21, 3  # columns of a rule and of an exponent, and how many of these fit
+EXPONENTS = (
+    "Exponent of 1/(1-g), g the discount, in the samples to 1 % of the initial error, with its 95 % interval by "
+    "bootstrap over seeds. The initial error may itself grow with 1/(1-g). * some discounts are left out, as at "
+    "least half of the seeds never got there; –: so at the largest discount, or at all but two. Rules are tuned at "
+    "each discount anew."
+)
 _COLUMNS = (
     "rule", "setting", "score", "low", "high", "rank", "improvement", "improvement_low", "improvement_high",
     "n_problems", "n_ranked", "of_problems", "better_than", "worse_than", "own",
@@ -38,7 +45,7 @@ def terminal(found: Mapping[str, Any]) -> str:
     default = {row["rule"]: row for row in by_setting(found, "default")}
     for place, row in enumerate(by_setting(found, "tuned"), 1):
         lines.append(_line(place, row, default[row["rule"]], total))
-    lines += ["", *_said(found)]
+    lines += ["", *_said(found), *_growth(found["growth"])]
     return "\n".join(lines)
 
 
@@ -88,38 +95,35 @@ def _said(found: Mapping[str, Any]) -> list[str]:
         texts.append(text + ".")
     texts += _not_run("Not run", found["not_run"], total)
     texts += _not_run("Not run by default", found["not_run_by_default"], total)
-    texts += grown(found)
     return [line for text in texts for line in textwrap.wrap(text, _WIDTH, subsequent_indent="  ")]
 
 
-def grown(found: Mapping[str, Any], level: float = 0.01) -> list[str]:
-    """How the samples to an error grow with 1/(1 - discount): what is meant, then a text for each model, if any."""
-    models: dict[str, list[Mapping[str, Any]]] = {}
-    for one in found["growth"]:
-        if one["level"] == level:
-            models.setdefault(one["model"], []).append(one)
-    if not models:
-        return []
-    texts = [
-        f"Samples to {100 * level:g} % of the initial error, which depends on the discount too, are in proportion to 1/(1-g)^x; "
-        "g is the discount. Below are x by rule and its 95 % interval by bootstrap over seeds; an end that is – is open: "
-        "there resamples have no x. A discount where the median seed does not get there within the budget is left out; "
-        'x then says less, and "n of m" how many are left. Without the largest discount, or with fewer than three, '
-        "there is no x."
-    ]
-    for model, rules in models.items():
-        with_x = sorted((one for one in rules if one["exponent"] is not None), key=lambda one: one["exponent"])
-        text = f"{model}: {'; '.join(map(_exponent, with_x)) or 'no rule has an x'}."
-        if without := [f"{one['rule']} ({one['discounts']} of {one['of']})" for one in rules if one not in with_x]:
-            text += f" No x: {', '.join(without)}."
-        texts.append(text)
-    return texts
+def _growth(growth: Sequence[Mapping[str, Any]]) -> list[str]:
+    """A table of the exponents, a line a rule and a column a model; none without models at several discounts."""
+    told, models = exponents(growth)
+    lines = []
+    for start in range(0, len(models), _MODELS):
+        columns = models[start : start + _MODELS]
+        lines += ["", f"{'':{_RULE}}" + "".join(f"{model[: _EXPONENT - 1]:>{_EXPONENT}}" for model in columns)]
+        for rule in dict.fromkeys(rule for rule, _ in told):
+            cells = [exponent(told.get((rule, model))) for model in columns]
+            line = f"{rule[:_RULE]:{_RULE}}" + "".join(f"{cell:>{_EXPONENT}}" for cell in cells)
+            lines.append(line.rstrip())
+    return ["", *textwrap.wrap(EXPONENTS, _WIDTH), *lines] if told else []
 
 
-def _exponent(one: Mapping[str, Any]) -> str:
-    ends = ["–" if one[key] is None else f"{one[key]:.2f}" for key in ("low", "high")]
-    few = "" if one["discounts"] == one["of"] else f" ({one['discounts']} of {one['of']})"
-    return f"{one['rule']} {one['exponent']:.2f} [{', '.join(ends)}]{few}"
+def exponents(growth: Sequence[Mapping[str, Any]]) -> tuple[dict[tuple[str, str], Mapping[str, Any]], list[str]]:
+    """The growth of the samples to 1 % by rule and model, and the models."""
+    told = {(one["rule"], one["model"]): one for one in growth if one["level"] == 0.01}
+    return told, list(dict.fromkeys(model for _, model in told))
+
+
+def exponent(one: Mapping[str, Any] | None) -> str:
+    """The cell of a rule and a model in that table."""
+    if one is None or one["exponent"] is None:
+        return "–"
+    ends = " ".join("–" if one[key] is None else f"{one[key]:.2f}" for key in ("low", "high"))
+    return f"{one['exponent']:.2f} [{ends}]{' ' if one['discounts'] == one['of'] else '*'}"
 
 
 def _not_run(start: str, not_run: Mapping[str, Mapping[str, str]], total: int) -> list[str]:

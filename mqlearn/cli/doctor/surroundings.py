@@ -10,7 +10,7 @@ from pathlib import Path
 
 from mqlearn.analysis.figures import make, reference
 from mqlearn.cli.doctor.checks import Check, Outcome
-from mqlearn.experiments import execute
+from mqlearn.experiments import circumstances, execute
 from mqlearn.experiments.plan import Plan, plan
 from mqlearn.experiments.progress import COMPILING, duration
 from mqlearn.experiments.settings import identity
@@ -162,7 +162,7 @@ def _told(compared: reference.Comparison, what: str) -> Outcome:
 
 def _by_others(made: Sequence[runs.Run]) -> str:
     """A word on versions that computed finished runs and are not these."""
-    here = execute.versions()
+    here = circumstances.versions()
     others = {
         f"{name} {version}"
         for run in made

@@ -1,11 +1,10 @@
 """Run what a suite lacks, problem by problem in a process a core, and hand over the results of all."""
 
-import multiprocessing
 import os
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import as_completed
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,7 +20,6 @@ from mqlearn.experiments.suite.rules import MOST_PAIRS, Entrant
 from mqlearn.paths import outputs_folder
 from mqlearn.storage import locks
 
-_SPAWN = multiprocessing.get_context("spawn")
 _RULES = 21  # that the estimates below were measured with, on one core
 _ITERATION, _SQUARE, _FIXED = 1.8e-4, 6e-7, 2.0  # seconds: each iteration; each sample and pair, of n^2 states; each
 _ALONE = 8.0  # seconds of work that no further process is worth
@@ -126,21 +124,17 @@ def _run(
     jobs = [(suite.name, problem, some, wanted.modules) for problem, some in missing]
     done: dict[str, Results] = {}
     started = time.monotonic()
-    with processes.ending_promptly(lambda: None):
-        if side_by_side == 1:
+    if side_by_side == 1:
+        with processes.ending_promptly(lambda: None):
             for job in jobs:
                 done[job[1].name] = _job(*job)
                 _tell(suite.name, job[1].name, done, work, started)
-            return done
-        parent = os.getpid()
-        pool = ProcessPoolExecutor(side_by_side, _SPAWN, initializer=processes.begin, initargs=(parent,))
-        try:
-            futures = {pool.submit(_job, *job): job[1].name for job in jobs}
-            for future in as_completed(futures):
-                done[futures[future]] = future.result()
-                _tell(suite.name, futures[future], done, work, started)
-        finally:
-            pool.shutdown(wait=False, cancel_futures=True)
+        return done
+    with processes.pool(side_by_side, processes.begin, os.getpid()) as pool:
+        futures = {pool.submit(_job, *job): job[1].name for job in jobs}
+        for future in as_completed(futures):
+            done[futures[future]] = future.result()
+            _tell(suite.name, futures[future], done, work, started)
     return done
 
 

@@ -206,12 +206,16 @@ def record_killed(sweep: Path, planned: Mapping[str, Any]) -> None:
 
 def _record_failed(settings: dict[str, Any], folder: Path, planned: Any, plan: Any, error: Exception) -> None:
     """A failed cell is a run too, unless a finished one lies there, or nothing can be written."""
-    from mqlearn.experiments import execute
+    from mqlearn.experiments import circumstances, execute
 
     if runs.is_complete(folder):
         return
     extra = {"error": first_line(error), "traceback": traceback.format_exc(), "tags": tags_of(plan["id"], planned)}
-    extra |= {"versions": execute.versions(), "git_commit": execute.git_commit(), "command": planned["command"]}
+    extra |= {
+        "versions": circumstances.versions(),
+        "git_commit": circumstances.git_commit(),
+        "command": planned["command"],
+    }
     with contextlib.suppress(SettingError):
         track, hidden = execute.tracker(settings), execute.without_passwords(settings)
         digest, name = planned["digest"], planned["name"]

@@ -1,0 +1,44 @@
+"""A finished run in lines for the terminal."""
+
+import shlex
+from typing import Any
+
+
+def describe(run_done: Any) -> str:
+    """What is printed when a run ends."""
+    from mqlearn.experiments.settings.recipes import written
+
+    summary = run_done.summary
+    outcome = f", {summary['outcome']}" if "outcome" in summary else ""
+    lines = [f"{run_done.name}: {run_done.status}{outcome}, {summary['seconds']:.2f} s of learning"]
+    n_seeds = run_done.settings["n_seeds"]
+    for metric, final in summary["final"].items():
+        if final["mean"] is None:
+            continue
+        interval = "no interval" if final["low"] is None else f"[{final['low']:.4g}, {final['high']:.4g}]"
+        left = final["n_finite"]
+        fewer = "" if left == n_seeds else f"  of {left} of {n_seeds} seeds"
+        lines.append(f"  {metric:14} {final['mean']:.6g}  {interval}{fewer}")
+    if summary["final"]:
+        gone = len(run_done.diverged)
+        every = f"{n_seeds} seed{'s' * (n_seeds != 1)}"
+        seeds = f"the {n_seeds - gone} of {every} that did not diverge" if gone else every
+        lines.append(f"  at k = {run_done.settings['iterations']}: mean, 95 % interval of the mean, {seeds}")
+    if operator := summary.get("operator"):
+        where = f"{operator['distance_to_q_star']:.4g} from Q*, residual {operator['residual']:.2g}"
+        lines.append(f"  errors are from the fixed point of {operator['name']}, {operator['fixed_point']}: {where}")
+    if "effective_horizon" in summary:
+        wanted = 1 / (1 - run_done.settings["discount"])
+        horizon = f"{summary['effective_horizon']:.4g} whole steps a pair"
+        lines.append(f"  effective horizon of the step sizes: {horizon}; 1/(1 - discount) = {wanted:.4g}")
+    for seed, step in run_done.diverged.items():
+        lines.append(f"  seed {seed} diverged at step {step}")
+    lines.append(f"  folder {run_done.folder}")
+    if summary["mlflow_run_id"]:
+        uri, experiment = (
+            run_done.settings[group][key] for group, key in (("tracking", "uri"), ("experiment", "name"))
+        )
+        named = [f"experiment.name={written(experiment)}", *([f"tracking.uri={uri}"] if uri else [])]
+        viewer = shlex.join(["mqlearn", "ui", *named])
+        lines.append(f"  MLflow run {summary['mlflow_run_id']}; `{viewer}` shows it")
+    return "\n".join(lines)
