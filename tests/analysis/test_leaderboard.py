@@ -305,6 +305,10 @@ def test_growth_with_the_horizon_is_the_exponent_of_its_power_law(suite):
     whole = board("small", every)
     assert "[2.50 2.50]*" in tables.terminal(whole) and "<td>2.50 [2.50 2.50]*</td>" in page.build(whole)
     every[2].entries["q_learning"].scores[:, 2] = 5.0 * (1 / (1 - 0.95)) ** 2.5
+    assert tables.terminal(board("small", every)).splitlines()[-2:] == [
+        f"{'same':>38}",
+        f"q_learning{'2.50 [2.50 2.50]':>27}",
+    ]
 
     # a seed that never got there is beyond the median; where half of them never did, so is the median
     for p, exponent in ((1, 2.5), (3, None)):
@@ -314,11 +318,20 @@ def test_growth_with_the_horizon_is_the_exponent_of_its_power_law(suite):
         every[p].entries["q_learning"].scores[:, 2, :4] = np.inf
         found = next(one for one in board("small", every)["growth"] if one["level"] == 0.01)
         assert found["discounts"] == 3 and found["exponent"] == (exponent and pytest.approx(exponent, abs=1e-5))
+        told = tables.terminal(board("small", every)).splitlines()[-1].split(maxsplit=1)
+        assert told == ["q_learning", "2.50 [2.50 2.50]*" if exponent else "–"]
         every[p].entries["q_learning"].scores[:, 2] = 5.0 * (1 / (1 - every[p].facts["discount"])) ** 2.5
 
     # two models of one environment are not one line
     other = [Results({**one.facts, "model": f"{p % 2}"}, one.entries) for p, one in enumerate(every)]
     assert board("small", other)["growth"] == []
+
+
+def test_a_suite_of_several_sampling_modes_names_each(suite):
+    every = [results_of(problem, errors(problem, RULES)) for problem in suite.problems]
+    modes = ("iid", "markovian", *["iid"] * len(every))
+    mixed = [Results({**one.facts, "sampling": mode}, one.entries) for one, mode in zip(every, modes, strict=False)]
+    assert "iid and markovian sampling" in " ".join(tables.terminal(board("small", mixed)).split())
 
 
 def test_what_is_written(found, tmp_path):
