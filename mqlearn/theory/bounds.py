@@ -30,14 +30,17 @@ class Slope(NamedTuple):
     words: str
 
 
-def slope_of_tables(rule: Rule | Stateful, synchronous: bool) -> Slope | None:
-    """Of the sup error of Q-learning with a falling step size; None where no theorem gives a rate."""
+def slope_of_tables(rule: Rule | Stateful, synchronous: bool, own_clock: bool) -> Slope | None:
+    """Of the sup error of Q-learning with a falling step size; None where no theorem gives a rate.
+
+    own_clock: whether k is the number of updates of the pair itself, as it is in synchronous sampling.
+    """
     step = rule.step_size
     if not isinstance(rule, QLearning) or rule.averaged:
         return None
     if isinstance(step, RescaledLinear) and synchronous:
         return Slope(-0.5, "Wainwright 2019, rescaled linear steps")
-    if isinstance(step, Polynomial) and 0.5 < step.exponent < 1:
+    if isinstance(step, Polynomial) and 0.5 < step.exponent < 1 and own_clock:
         return Slope(-step.exponent / 2, f"Even-Dar and Mansour 2003, steps k^-{step.exponent:g}")
     return None
 

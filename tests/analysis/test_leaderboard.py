@@ -257,6 +257,27 @@ def test_one_problem_or_one_seed_says_what_cannot_be_concluded(suite, every):
     assert "one seed" in tables.terminal(found)
 
 
+def test_problems_that_share_a_model_are_told_to_be_no_independent_cases(every, found):
+    same = [Results({**one.facts, "model": f"{p % 3}"}, one.entries) for p, one in enumerate(every)]
+    shared = board("small", same)
+    assert shared["notes"] == [
+        "the 8 problems are of 3 models only: they are not independent cases, as the tests take them to be"
+    ]
+    assert found["notes"] == [] and shared["conclusive"] and "Nobody beats: " in tables.terminal(shared)
+    assert not board("small", every[:3])["conclusive"] and "Nobody beats" not in tables.terminal(
+        board("small", every[:3])
+    )
+
+
+def test_all_that_a_suite_is_run_with_stands_on_the_page(every):
+    two = [Results({**one.facts, "sampling": ("iid", "markovian")[p % 2]}, one.entries) for p, one in enumerate(every)]
+    some = board("small", [without(two[0], "speedy_q"), *two[1:]])
+    for text in (tables.terminal(some), page.build(some)):
+        words = " ".join(text.split())
+        assert "8 problems, 8 seeds, 3,000 samples, iid and markovian sampling, sampled reward, q_error" in words
+        assert "By kind of problem, of the rules that ran on all:" in words
+
+
 def test_an_order_that_changes_with_the_kind_is_told(suite, every):
     """Halving the errors of one rule on all problems of a kind, and doubling them elsewhere, turns its order."""
     turned = []
@@ -280,6 +301,10 @@ def test_growth_with_the_horizon_is_the_exponent_of_its_power_law(suite):
     found = next(one for one in board("small", every)["growth"] if one["level"] == 0.01)
     assert found["discounts"] == 4 and found["exponent"] == pytest.approx(2.5, abs=1e-5)
     assert found["low"] == pytest.approx(found["high"], abs=1e-5)
+    every[2].entries["q_learning"].scores[:, 2] = np.inf
+    whole = board("small", every)
+    assert "[2.50 2.50]*" in tables.terminal(whole) and "<td>2.50 [2.50 2.50]*</td>" in page.build(whole)
+    every[2].entries["q_learning"].scores[:, 2] = 5.0 * (1 / (1 - 0.95)) ** 2.5
     assert tables.terminal(board("small", every)).splitlines()[-2:] == [
         f"{'same':>38}",
         f"q_learning{'2.50 [2.50 2.50]':>27}",

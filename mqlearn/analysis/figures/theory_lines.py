@@ -103,7 +103,7 @@ def of(cell: "Cell", run: "Run", spec: Mapping[str, Any], label: str) -> list[Li
     if "bound" in asked and norm == "sup":
         found += _bounds(cell, rule, run, iteration)
         if not any(line.kind == "bound" for line in found):
-            found += _slope(slope_of_tables(rule, synchronous=True), run, spec["metric"])
+            found += _slope(slope_of_tables(rule, synchronous=True, own_clock=True), run, spec["metric"])
     return found
 
 
@@ -166,8 +166,10 @@ def _of_chains(cell: "Cell", rule: Any, run: "Run", metric: str, label: str) -> 
     if not is_plain(cell.run_arguments["operator"]):
         return []
     if cell.run_arguments["features"] is None:
-        synchronous = cell.run_arguments["sampling"].name == "synchronous"
-        return _slope(slope_of_tables(rule, synchronous), run, metric) if metric == "q_error" else []
+        sampling = cell.run_arguments["sampling"]
+        synchronous = sampling.name == "synchronous"
+        slope = slope_of_tables(rule, synchronous, synchronous or sampling.clock == "local")
+        return _slope(slope, run, metric) if metric == "q_error" else []
     if metric not in _THETA:
         return [_said(f"{label}: no lines of theory; theorems bound theta here: figure.metric={_THETA[0]}")]
     try:

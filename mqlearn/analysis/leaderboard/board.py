@@ -73,6 +73,7 @@ def board(
         "not_run_by_default": {rule: rest for rule, reasons in _not_run(every, names, LEAGUES.index("default")).items()
                                if (rest := _others(reasons, not_run.get(rule, {})))},
         "growth": growth(every, names, scores[:, _TUNED]),
+        "conclusive": bool(tuned.tests) and _least_p(every, len(names)) <= over_problems.LEVEL,
         "notes": _notes(every, scores.shape[-1], len(names)),
     }  # fmt: skip
 
@@ -215,12 +216,20 @@ def _notes(every: Sequence[Results], n_seeds: int, n_rules: int) -> list[str]:
         notes.append(f"{text}: scores are of the other {len(every) - len(missed)} problems")
     if len(every) == 1:
         notes.append("one problem: nothing can be concluded of other problems; no tests, and ranks are of this one")
-    elif (least := over_problems.smallest_p(len(every), n_rules)) > over_problems.LEVEL:
+    elif (least := _least_p(every, n_rules)) > over_problems.LEVEL:
         text = f"{len(every)} problems are too few for {n_rules} rules: the smallest p after Holm would be {least:.2g}"
         notes.append(f"{text}, so no rule can be said to beat another")
+    if (models := len({one.facts["model"] for one in every})) < len(every):
+        text = f"the {len(every)} problems are of {models} model{'s' * (models > 1)} only"
+        notes.append(f"{text}: they are not independent cases, as the tests take them to be")
     if n_seeds == 1:
         notes.append("one seed: there are no intervals; nothing can be concluded of other seeds")
     return notes
+
+
+def _least_p(every: Sequence[Results], n_rules: int) -> float:
+    """The least corrected p that a test could have here."""
+    return over_problems.smallest_p(len(every), n_rules)
 
 
 def _other(test: over_problems.PairTest, name: str) -> str:

@@ -8,7 +8,7 @@ from markupsafe import Markup
 
 from mqlearn.analysis import report
 from mqlearn.analysis.leaderboard.board import by_setting
-from mqlearn.analysis.leaderboard.tables import command, ranked
+from mqlearn.analysis.leaderboard.tables import EXPONENTS, command, exponent, exponents, ranked, setting
 from mqlearn.analysis.report.markup import render
 
 _STYLE = Path(report.__file__).with_name("style.css")
@@ -19,6 +19,7 @@ def build(found: Mapping[str, Any]) -> str:
     """The page of a leaderboard; equal ones give equal bytes."""
     tuned, default = by_setting(found, "tuned"), {row["rule"]: row for row in by_setting(found, "default")}
     problems = {one["problem"]: one for one in found["problems"]}
+    told, models = exponents(found["growth"])
     cards = [
         _card(found, row, default[row["rule"]], problems[name])
         for row in tuned
@@ -34,6 +35,11 @@ def build(found: Mapping[str, Any]) -> str:
         cards=cards,
         anchor=anchor,
         ranked=ranked,
+        setting=setting(found),
+        exponents=EXPONENTS,
+        exponent=exponent,
+        told=told,
+        models=models,
         style=Markup(_STYLE.read_text(encoding="utf-8")),
     )
 

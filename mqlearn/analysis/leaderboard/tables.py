@@ -14,6 +14,12 @@ from mqlearn.experiments.suite.definition import CHECKPOINTS
 _WIDTH = 80
 _NAME = 18
 _RULE, _EXPONENT, _MODELS = 17, 21, 3  # columns of a rule and of an exponent, and how many of these fit
+EXPONENTS = (
+    "Exponent of 1/(1-g), g the discount, in the samples to 1 % of the initial error, with its 95 % interval by "
+    "bootstrap over seeds. The initial error may itself grow with 1/(1-g). * some discounts are left out, as at "
+    "least half of the seeds never got there; –: so at the largest discount, or at all but two. Rules are tuned at "
+    "each discount anew."
+)
 _COLUMNS = (
     "rule", "setting", "score", "low", "high", "rank", "improvement", "improvement_low", "improvement_high",
     "n_problems", "n_ranked", "of_problems", "better_than", "worse_than", "own",
@@ -24,11 +30,7 @@ _PER_PROBLEM = ("area", "score", "to_10", "reached_10", "to_1", "reached_1", "la
 def terminal(found: Mapping[str, Any]) -> str:
     """At most 80 columns."""
     total = len(found["problems"])
-    head = (
-        f"Suite {found['suite']}: {_counted(total, 'problem')}, {_counted(found['n_seeds'], 'seed')}, "
-        f"{_of_all(found, 'budget')} samples, {_of_all(found, 'sampling')} sampling, "
-        f"{_of_all(found, 'reward')} reward, {_of_all(found, 'metric')}"
-    )
+    head = f"Suite {found['suite']}: {setting(found)}"
     about = (
         f"Score: the error over that of tuned {found['baseline']}, a geometric mean over log samples; interquartile "
         "mean over problems and seeds, 95 % interval by bootstrap over seeds. Less is better. P: how often a seed has "
@@ -45,6 +47,15 @@ def terminal(found: Mapping[str, Any]) -> str:
         lines.append(_line(place, row, default[row["rule"]], total))
     lines += ["", *_said(found), *_growth(found["growth"])]
     return "\n".join(lines)
+
+
+def setting(found: Mapping[str, Any]) -> str:
+    """How many problems and seeds a suite has, and what its problems are run with."""
+    return (
+        f"{_counted(len(found['problems']), 'problem')}, {_counted(found['n_seeds'], 'seed')}, "
+        f"{_of_all(found, 'budget')} samples, {_of_all(found, 'sampling')} sampling, "
+        f"{_of_all(found, 'reward')} reward, {_of_all(found, 'metric')}"
+    )
 
 
 def _of_all(found: Mapping[str, Any], key: str) -> str:
@@ -71,8 +82,10 @@ def _line(place: int, row: Mapping[str, Any], default: Mapping[str, Any], total:
 def _said(found: Mapping[str, Any]) -> list[str]:
     total = len(found["problems"])
     texts = [f"note: {note}" for note in found["notes"]]
-    if found["tests"] and not found["notes"]:
+    if found["conclusive"]:
         texts.append(f"Nobody beats: {', '.join(found['unbeaten'])}.")
+    if found["not_run"]:
+        texts.append("By kind of problem, of the rules that ran on all:")
     for kind, one in found["kinds"].items():
         text = f"{kind.capitalize()} ({_counted(one['problems'], 'problem')}): first {', '.join(one['order'][:3])}"
         if one["changed"]:
@@ -87,25 +100,26 @@ def _said(found: Mapping[str, Any]) -> list[str]:
 
 def _growth(growth: Sequence[Mapping[str, Any]]) -> list[str]:
     """A table of the exponents, a line a rule and a column a model; none without models at several discounts."""
-    told = {(one["rule"], one["model"]): one for one in growth if one["level"] == 0.01}
-    models = list(dict.fromkeys(model for _, model in told))
+    told, models = exponents(growth)
     lines = []
     for start in range(0, len(models), _MODELS):
         columns = models[start : start + _MODELS]
         lines += ["", f"{'':{_RULE}}" + "".join(f"{model[: _EXPONENT - 1]:>{_EXPONENT}}" for model in columns)]
         for rule in dict.fromkeys(rule for rule, _ in told):
-            cells = [_exponent(told.get((rule, model))) for model in columns]
+            cells = [exponent(told.get((rule, model))) for model in columns]
             line = f"{rule[:_RULE]:{_RULE}}" + "".join(f"{cell:>{_EXPONENT}}" for cell in cells)
             lines.append(line.rstrip())
-    about = (
-        "Exponent of 1/(1-g), g the discount, in the samples to 1 % of the initial error, with its 95 % interval by "
-        "bootstrap over seeds. The initial error may itself grow with 1/(1-g). * some discounts are left out, as at "
-        "least half of the seeds never got there; –: so at the largest discount, or at all but two."
-    )
-    return ["", *textwrap.wrap(about, _WIDTH), *lines] if told else []
+    return ["", *textwrap.wrap(EXPONENTS, _WIDTH), *lines] if told else []
 
 
-def _exponent(one: Mapping[str, Any] | None) -> str:
+def exponents(growth: Sequence[Mapping[str, Any]]) -> tuple[dict[tuple[str, str], Mapping[str, Any]], list[str]]:
+    """The growth of the samples to 1 % by rule and model, and the models."""
+    told = {(one["rule"], one["model"]): one for one in growth if one["level"] == 0.01}
+    return told, list(dict.fromkeys(model for _, model in told))
+
+
+def exponent(one: Mapping[str, Any] | None) -> str:
+    """The cell of a rule and a model in that table."""
     if one is None or one["exponent"] is None:
         return "–"
     ends = " ".join("–" if one[key] is None else f"{one[key]:.2f}" for key in ("low", "high"))
