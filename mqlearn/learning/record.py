@@ -159,11 +159,13 @@ class Recorder:
         last: list[Any] = [*learners, *(gone.learner for gone in self.ended)]
 
         def gather(name: str) -> np.ndarray | None:
-            if (first := _part(last[0], name)) is None:
-                return None
-            every = np.empty((self.n_seeds, *first.shape[1:]))
+            every = None
             for learner in last:  # one after the other: what they make is not kept beside the whole
-                every[learner.lanes] = _part(learner, name)
+                part = _part(learner, name)
+                if part is None:
+                    return None
+                every = np.empty((self.n_seeds, *part.shape[1:])) if every is None else every
+                every[learner.lanes] = part
             return every
 
         measured = gather("tables") if self.optimal_q is not None else None
