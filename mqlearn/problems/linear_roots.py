@@ -37,7 +37,7 @@ class System:
         x, u = mdp.pairs.T
         p, y, r = mdp.probabilities[x, u], mdp.successors[x, u], mdp.mean_rewards[x, u]
         self.mdp, self.theta0, self.phi = mdp, theta0, features.matrix()
-        weighted = sparse.csr_array((self.phi * weights[:, None]).T)
+        self.weighted = weighted = sparse.csr_array((self.phi * weights[:, None]).T)
         entries = p.ravel(), y.flatten(), np.arange(len(p) + 1) * p.shape[1]
         self.moves = sparse.csr_array(entries, shape=(len(p), mdp.n_states))
         self.gram, self.ahead = weighted @ self.phi, weighted @ self.moves
@@ -125,9 +125,8 @@ class OperatorSystem(System):
         self.operator, self.numbers = operator, operator.numbers(mdp.discount)
         x = mdp.pairs[:, 0]
         own_state = sparse.csr_array((np.ones(len(x)), (np.arange(len(x)), x)), shape=(len(x), mdp.n_states))
-        weighted = sparse.csr_array((self.phi * weights[:, None]).T)
-        self.seen = self.numbers.ahead * self.moves + self.numbers.here * own_state
-        self.seen_ahead = weighted @ self.seen
+        seen = self.numbers.ahead * self.moves + self.numbers.here * own_state
+        self.seen_size, self.seen_ahead = abs(seen), self.weighted @ seen
 
     def policy(self, table: np.ndarray) -> np.ndarray:
         slopes = operators.slopes(self.mdp, self.operator, table)
@@ -153,7 +152,7 @@ class OperatorSystem(System):
         numbers = self.numbers
         v = operators.values(self.mdp, self.operator, table_of_pairs(self.mdp, self.phi @ theta))
         gradient = (1 - numbers.own) * (self.gram @ theta) - numbers.reward * self.b - self.seen_ahead @ v
-        terms = self.phi_size @ np.abs(theta) + np.abs(numbers.reward * self.r) + abs(self.seen) @ np.abs(v)
+        terms = self.phi_size @ np.abs(theta) + np.abs(numbers.reward * self.r) + self.seen_size @ np.abs(v)
         size = self.weighted_size @ (terms + _NOISE * terms.max())
         share = np.abs(gradient)[gradient != 0] / size[gradient != 0]
         return Point(theta, float(np.abs(gradient).max()), float(share.max(initial=0.0)))

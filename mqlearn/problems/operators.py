@@ -155,8 +155,9 @@ def _residual(mdp: FiniteMDP, operator: Any, q: np.ndarray) -> np.ndarray:
 def _newton(mdp: FiniteMDP, operator: Any, q: np.ndarray) -> tuple[np.ndarray, float]:
     """The table of least residual on the way from q (S, A), and this residual."""
     best, least = q.copy(), float(np.abs(_residual(mdp, operator, q)).max())
+    seen = _seen(mdp, operator)
     for _ in range(_STEPS):
-        change = _step(mdp, operator, q)
+        change = _step(mdp, operator, q, seen)
         if change is None:
             break
         q = q + table_of_pairs(mdp, change)
@@ -168,10 +169,25 @@ def _newton(mdp: FiniteMDP, operator: Any, q: np.ndarray) -> tuple[np.ndarray, f
     return best.copy(), least
 
 
-def _step(mdp: FiniteMDP, operator: Any, q: np.ndarray) -> np.ndarray | None:
+def _seen(mdp: FiniteMDP, operator: Any) -> Any:
+    """(n, S) sparse: with what weight T looks at V of each state, from each learned pair; the same for all tables."""
+    from scipy import sparse
+
+    numbers = operator.numbers(mdp.discount)
+    x, u = mdp.pairs.T
+    n, rows = len(x), np.arange(len(x))
+    b = mdp.n_successors
+    moves = sparse.csr_array(
+        (mdp.probabilities[x, u].ravel(), (np.repeat(rows, b), mdp.successors[x, u].ravel())), shape=(n, mdp.n_states)
+    )
+    own_state = sparse.csr_array((np.ones(n), (rows, x)), shape=(n, mdp.n_states))
+    return numbers.ahead * moves + numbers.here * own_state
+
+
+def _step(mdp: FiniteMDP, operator: Any, q: np.ndarray, seen: Any) -> np.ndarray | None:
     """The Newton step (n,) over the learned pairs: (I - T'(q))^-1 (T q - q). None for a singular system.
 
-    With s, T' is a sparse matrix plus a matrix of rank one (Sherman and Morrison 1950).
+    seen: `_seen`.   With s, T' is a sparse matrix plus a matrix of rank one (Sherman and Morrison 1950).
     """
     from scipy import sparse
     from scipy.sparse.linalg import splu
@@ -180,13 +196,7 @@ def _step(mdp: FiniteMDP, operator: Any, q: np.ndarray) -> np.ndarray | None:
     x, u = mdp.pairs.T
     n, rows = len(x), np.arange(len(x))
     of_states = sparse.csr_array((slopes(mdp, operator, q)[x, u], (x, rows)), shape=(mdp.n_states, n))
-    b = mdp.n_successors
-    moves = sparse.csr_array(
-        (mdp.probabilities[x, u].ravel(), (np.repeat(rows, b), mdp.successors[x, u].ravel())), shape=(n, mdp.n_states)
-    )
-    own_state = sparse.csr_array((np.ones(n), (rows, x)), shape=(n, mdp.n_states))
-    matrix = (1 - numbers.own) * sparse.eye_array(n)
-    matrix = matrix - (numbers.ahead * moves + numbers.here * own_state) @ of_states
+    matrix = (1 - numbers.own) * sparse.eye_array(n) - seen @ of_states
     try:
         solve = splu(sparse.csc_array(matrix)).solve
     except RuntimeError:
