@@ -14,77 +14,78 @@ from .measuring import Row, fastest
 from .starting import SEEDS, restart, start
 from .yardstick import Yardstick, chain_arguments, same
 
+_ITERATIONS = 50_000  # of a table and of one-hot features
+
 
 def asynchronous_table(c: Yardstick) -> Iterator[Row]:
-    mdp, rule, iterations = mq.frozen_lake("8x8", discount=0.9), mq.MomentumQ(m=2), 50_000
-    weights = rule.weights(0, iterations)
-    fresh, ours, theirs = (start(mdp, mq.Markovian(start="uniform"), None) for _ in range(3))
+    mdp = mq.frozen_lake("8x8", discount=0.9)
+    weights = mq.MomentumQ(m=2).weights(0, _ITERATIONS)
 
-    def in_c() -> None:
-        restart(theirs, fresh)
-        chain = theirs.chain
-        model, _alive = chain_arguments(chain)
+    def in_c(one: Any, model: Any) -> None:
         c.call(
-            "asynchronous_table", theirs.q, theirs.last, len(mdp.pairs), model, chain.states,
-            chain.visits, theirs.counts, weights, mdp.discount, iterations, len(SEEDS), chain.seed, chain.streams.moves,
+            "asynchronous_table", one.q, one.last, len(mdp.pairs), model, one.chain.states, one.chain.visits,
+            one.counts, weights, mdp.discount, _ITERATIONS, len(SEEDS), one.chain.seed, one.chain.streams.moves,
         )  # fmt: skip
 
-    def compiled() -> None:
-        restart(ours, fresh)
-        ours.advance(0, iterations, weights)
-
-    yield from _steps("asynchronous_table", c, compiled, in_c, lambda: _gymnasium(mdp, weights, False), iterations)
-    if not c.missing:
-        same("asynchronous_table", (ours.q, theirs.q), (ours.counts, theirs.counts), *_chains(ours, theirs))
+    yield from _steps("asynchronous_table", c, mdp, None, weights, in_c, ("q", "counts"))
 
 
 def asynchronous_one_hot(c: Yardstick) -> Iterator[Row]:
-    mdp, iterations = mq.frozen_lake("8x8", discount=0.9), 50_000
-    weights = mq.MomentumQLinear(beta=0.8, lam=1 - 1e-6).with_step_size(mq.Constant(0.1)).weights(0, iterations)
-    features = mq.one_hot(mdp)
-    fresh, ours, theirs = (start(mdp, mq.Markovian(start="uniform"), features) for _ in range(3))
+    mdp = mq.frozen_lake("8x8", discount=0.9)
+    rule, features = mq.MomentumQLinear(beta=0.8, lam=1 - 1e-6), mq.one_hot(mdp)
+    weights = rule.with_step_size(mq.Constant(0.1)).weights(0, _ITERATIONS)
 
-    def in_c() -> None:
-        restart(theirs, fresh)
-        chain = theirs.chain
-        model, _alive = chain_arguments(chain)
+    def in_c(one: Any, model: Any) -> None:
         c.call(
-            "one_hot_momentum", theirs.theta, theirs.v, theirs.sums, theirs.last, len(mdp.pairs), features.n_features,
-            model, features.active, chain.states, chain.visits, weights, mdp.discount,
-            iterations, len(SEEDS), chain.seed, chain.streams.moves,
+            "one_hot_momentum", one.theta, one.v, one.sums, one.last, len(mdp.pairs), features.n_features,
+            model, features.active, one.chain.states, one.chain.visits, weights, mdp.discount,
+            _ITERATIONS, len(SEEDS), one.chain.seed, one.chain.streams.moves,
         )  # fmt: skip
 
-    def compiled() -> None:
-        restart(ours, fresh)
-        ours.advance(0, iterations, weights)
-
-    yield from _steps("asynchronous_one_hot", c, compiled, in_c, lambda: _gymnasium(mdp, weights, True), iterations)
-    if not c.missing:
-        same("asynchronous_one_hot", (ours.theta, theirs.theta), (ours.sums, theirs.sums), *_chains(ours, theirs))
-
-
-def _chains(ours: Any, theirs: Any) -> list[tuple[np.ndarray, np.ndarray]]:
-    return [(ours.chain.states, theirs.chain.states), (ours.chain.visits, theirs.chain.visits)]
+    yield from _steps("asynchronous_one_hot", c, mdp, features, weights, in_c, ("theta", "sums"))
 
 
 def _steps(
     name: str,
     c: Yardstick,
-    compiled: Callable[[], None],
-    in_c: Callable[[], None],
-    gymnasium: Callable[[], int],
-    iterations: int,
+    mdp: mq.FiniteMDP,
+    features: Any,
+    weights: np.ndarray,
+    call: Callable[[Any, Any], None],
+    parts: tuple[str, ...],
 ) -> Iterator[Row]:
-    contenders: dict[str, Callable[[], Any]] = {"ours": compiled, "gymnasium": gymnasium}
+    """Our kernel beside Gymnasium and C, which `call` (learner, model) runs; `parts` of both learners are the same."""
+    fresh, ours, theirs = (start(mdp, mq.Markovian(start="uniform"), features) for _ in range(3))
+    gymnasium = partial(_gymnasium, mdp, weights, features is not None)
+
+    def in_c() -> None:
+        restart(theirs, fresh)
+        model, _alive = chain_arguments(theirs.chain)
+        call(theirs, model)
+
+    contenders: dict[str, Callable[[], Any]] = {"ours": _advancing(ours, fresh, weights), "gymnasium": gymnasium}
     if not c.missing:
         contenders["c"] = in_c
     seconds = fastest(contenders)
-    each, slow = seconds["ours"] / (iterations * len(SEEDS)) * 1e9, seconds["gymnasium"] / gymnasium() * 1e9
+    each, slow = seconds["ours"] / (len(weights) * len(SEEDS)) * 1e9, seconds["gymnasium"] / gymnasium() * 1e9
     if c.missing:
         yield Row(name, None, "", c.missing, None, 1.3)
     else:
         yield Row(name, each, "ns an iteration", "time of C", seconds["ours"] / seconds["c"], 1.3)
     yield Row(name, each, "ns an iteration", "speed of a loop over Gymnasium's step()", slow / each, 500, faster=True)
+    if not c.missing:
+        chains = [(getattr(ours.chain, part), getattr(theirs.chain, part)) for part in ("states", "visits")]
+        same(name, *((getattr(ours, part), getattr(theirs, part)) for part in parts), *chains)
+
+
+def _advancing(learner: Any, fresh: Any, weights: np.ndarray) -> Callable[[], None]:
+    """What makes all iterations from the start."""
+
+    def advance() -> None:
+        restart(learner, fresh)
+        learner.advance(0, len(weights), weights)
+
+    return advance
 
 
 def _gymnasium(mdp: mq.FiniteMDP, weights: np.ndarray, one_hot_features: bool) -> int:
@@ -129,18 +130,10 @@ def linear_momentum(_: Yardstick) -> Iterator[Row]:
     dense = start(mdp, sampling, features, mq.Linear(projection=math.inf), n=2)
     ours, theirs = lazy.copy(), dense.copy()
 
-    def in_few_features() -> None:
-        restart(ours, lazy)
-        ours.advance(0, iterations, weights)
-
-    def in_all() -> None:
-        restart(theirs, dense)
-        theirs.advance(0, few, weights[:few])
-
-    seconds = fastest({"ours": in_few_features, "theirs": in_all}, turns=5)
+    contenders = {"ours": _advancing(ours, lazy, weights), "theirs": _advancing(theirs, dense, weights[:few])}
+    seconds = fastest(contenders, turns=5)
     each, other = seconds["ours"] / (2 * iterations) * 1e9, seconds["theirs"] / (2 * few) * 1e9
-    restart(ours, lazy)
-    ours.advance(0, few, weights[:few])
+    _advancing(ours, lazy, weights[:few])()
     if not np.allclose(ours.theta, theirs.theta, rtol=1e-12, atol=0):
         raise SystemExit("linear_momentum: the two forms differ")
     against = f"speed of the dense update of {features.n_features} parameters"
