@@ -2,10 +2,19 @@
 
 import numpy as np
 import pytest
-import quantecon
 
 from mqlearn.problems.arrays import from_arrays
 from mqlearn.problems.solvers import optimal
+
+
+@pytest.fixture(scope="module")
+def quantecon():
+    """Imported by the one process that needs it: two that compile its cached functions at once may leave a cache that
+    aborts every later import ("LLVM ERROR: Symbol not found").
+    """
+    import quantecon
+
+    return quantecon
 
 
 def ragged(seed, n_states=12, n_actions=4, n_terminal=0):
@@ -22,7 +31,7 @@ def ragged(seed, n_states=12, n_actions=4, n_terminal=0):
 
 @pytest.mark.parametrize("discount", [0.5, 0.9, 0.99])
 @pytest.mark.parametrize("n_terminal", [0, 2])
-def test_optimal_values_are_quantecons(discount, n_terminal):
+def test_optimal_values_are_quantecons(quantecon, discount, n_terminal):
     for seed in range(5):
         p, r, admissible, terminal = ragged(seed, n_terminal=n_terminal)
         theirs = admissible.copy()
