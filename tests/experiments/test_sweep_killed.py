@@ -53,6 +53,7 @@ def workers(process: subprocess.Popen[str]) -> list[int]:
 
 
 @pytest.mark.integration
+@pytest.mark.alone
 def test_workers_killed_before_a_cell_began_cost_no_cell(place):
     process = place.start("run", "-m", *place.traps("algorithm.i=range(5)"))
     for _ in range(2):
@@ -64,6 +65,7 @@ def test_workers_killed_before_a_cell_began_cost_no_cell(place):
 
 
 @pytest.mark.integration
+@pytest.mark.alone
 def test_a_worker_that_was_starting_ends_with_its_killed_parent(place):
     process = place.start("run", "-m", *place.traps("algorithm.kind=wait", "algorithm.i=range(50)"))
     wait_for(lambda: workers(process))
@@ -140,6 +142,7 @@ def test_a_killed_sweep_resumes_to_the_numbers_of_an_unbroken_one(place, tmp_pat
 
 
 @pytest.mark.integration
+@pytest.mark.alone
 @pytest.mark.parametrize("group", [False, True], ids=["parent", "process group"])
 @pytest.mark.parametrize("launcher", ["joblib", "basic"])
 def test_ctrl_c_ends_everything_in_five_seconds(place, launcher, group):

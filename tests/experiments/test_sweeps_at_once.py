@@ -6,8 +6,9 @@ from sweep_place import SMALL
 from mqlearn.experiments.sweep import journal
 from mqlearn.storage import addresses, store
 
+pytestmark = [pytest.mark.integration, pytest.mark.alone]
 
-@pytest.mark.integration
+
 def test_overlapping_sweeps_started_at_the_same_moment_run_each_cell_once(place):
     wide = ["run", "-m", *SMALL[1:], "hydra/launcher=basic"]
     both = [place.start(*wide, f"seed={seeds}") for seeds in ("0,1,2,3,4,5", "5,4,3,2,1,0")]
@@ -18,7 +19,6 @@ def test_overlapping_sweeps_started_at_the_same_moment_run_each_cell_once(place)
     assert len(stored) == len({one.digest for one in stored}) == 6
 
 
-@pytest.mark.integration
 def test_a_single_run_takes_what_another_process_made_of_its_cell_meanwhile(place):
     both = [place.start("run", *SMALL[1:], "iterations=200000") for _ in range(2)]
     outputs = ["".join(process.communicate(timeout=200)) for process in both]
@@ -27,7 +27,6 @@ def test_a_single_run_takes_what_another_process_made_of_its_cell_meanwhile(plac
     assert len(store.finished(addresses.default_uri(place.outputs), "default")) == 1
 
 
-@pytest.mark.integration
 def test_two_sweeps_at_once_share_the_work(place):
     asked = ["algorithm.kind=wait", "algorithm.i=range(3)", "hydra/launcher=basic"]
     both = [place.start("run", "-m", *place.traps(*asked)) for _ in range(2)]

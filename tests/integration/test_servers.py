@@ -80,6 +80,7 @@ def test_eight_workers_on_a_new_sqlite_store_equal_one_process(reference, tmp_pa
     np.testing.assert_equal(curves(outputs, f"sqlite:///{outputs}/mlflow.db"), reference)
 
 
+@pytest.mark.alone
 def test_a_server_that_dies_costs_no_run(tmp_path):
     outputs, folder, port = tmp_path / "outputs", tmp_path / "server", servers.free_port()
     asked = ["algorithm=q_learning", "seed=range(12)", "iterations=500", "n_checkpoints=10", "n_seeds=2"]
@@ -135,6 +136,7 @@ def test_postgresql_as_the_store_equals_one_process(reference, tmp_path):
     assert not kept
 
 
+@pytest.mark.alone
 def test_submitit_on_this_machine_equals_one_process(reference, tmp_path):
     needs(modules=("submitit", "hydra_plugins.hydra_submitit_launcher"))
     outputs = tmp_path / "outputs"
@@ -150,6 +152,7 @@ def test_submitit_on_this_machine_equals_one_process(reference, tmp_path):
     np.testing.assert_equal(curves(outputs), reference)
 
 
+@pytest.mark.alone
 def test_ray_on_this_machine_equals_one_process(reference, tmp_path):
     needs(modules=("ray", "hydra_plugins.hydra_ray_launcher"))
     outputs = tmp_path / "outputs"
@@ -186,6 +189,7 @@ def test_ray_on_this_machine_equals_one_process(reference, tmp_path):
     np.testing.assert_equal(curves(outputs), reference)
 
 
+@pytest.mark.alone
 def test_ray_that_runs_already_is_used_by_its_address(reference, tmp_path, monkeypatch):
     needs(modules=("ray", "hydra_plugins.hydra_ray_launcher"))
     outputs = tmp_path / "elsewhere"

@@ -18,7 +18,7 @@ from mqlearn.experiments.settings.cell import build
 from mqlearn.experiments.sweep.plan import plan
 from mqlearn.storage import addresses, runs, store
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.alone]
 SMALL = ["iterations=500", "n_checkpoints=5", "n_seeds=2"]
 
 
