@@ -174,12 +174,23 @@ def _flat(settings: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, 
 
 
 def log_model(client: "MlflowClient", run_id: str, name: str, digest: str) -> None:
-    """The problem that a run learned, as its input: a data set in MLflow's words. Its digest there has 36 letters."""
+    """The problem that a run learned, as its input: a data set in MLflow's words. Its digest there has 36 letters.
+
+    A store looks whether it has the data set and then adds it. If another run adds it in between, the store refuses
+    the second as not unique; asked again, it finds the data set.
+    """
     from mlflow.entities import Dataset, DatasetInput, InputTag
+    from mlflow.exceptions import MlflowException
 
     source = json.dumps({"tags": {"mlflow.source.name": name, "mlflow.source.type": "LOCAL"}})
     data = Dataset(name[:500], digest[:36], "code", source)
-    client.log_inputs(run_id, [DatasetInput(data, [InputTag("mlflow.data.context", "problem")])])
+    inputs = [DatasetInput(data, [InputTag("mlflow.data.context", "problem")])]
+    try:
+        client.log_inputs(run_id, inputs)
+    except MlflowException as error:
+        if "unique" not in str(error).lower():
+            raise
+        client.log_inputs(run_id, inputs)
 
 
 def log_pictures(client: "MlflowClient", run_id: str, pictures: Mapping[str, bytes]) -> None:

@@ -1,6 +1,6 @@
 """MLflow as an edge: a complete run folder becomes one MLflow run, whose content is told in `content`."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from datetime import datetime
 from pathlib import Path
@@ -104,11 +104,18 @@ def _follow(uri: str, experiment: Any) -> None:
         moved.follow(database, now.experiment_id, now.artifact_location)
 
 
-def end_killed(uri: str, run_ids: Iterable[str]) -> None:
-    """End runs whose process died while it recorded them. Raises TrackingError if the store fails."""
+def end_killed(uri: str, experiment: str, digest: str) -> None:
+    """End the records of a digest whose processes died at it; the caller holds its claim (`record_at_once`).
+
+    Where the claims lie in the outputs folder, only what was recorded from there: whether a process elsewhere that
+    uses the same server is still at its record cannot be seen from here. Raises TrackingError if the store fails.
+    """
+    left = running(uri, experiment, digest)
+    if sqlite_path(uri) is None:
+        left = [one for one in left if Path(one.folder).is_relative_to(outputs_folder())]
     with failures("ending a run", uri):
-        for run_id in run_ids:
-            connect(uri).set_terminated(run_id, "KILLED")
+        for one in left:
+            connect(uri).set_terminated(one.run_id, "KILLED")
 
 
 def upload(
@@ -145,7 +152,7 @@ def record(
     with locks.claimed(_locks(uri), *_claim(experiment, run.digest)):
         there = finished(uri, experiment, run.digest)
         if not there:
-            end_killed(uri, [left.run_id for left in running(uri, experiment, run.digest)])
+            end_killed(uri, experiment, run.digest)
             run_id = log(run, uri, experiment, per_seed, tags=tags, show=show)
             there = [] if database or run.status not in runs.DONE else finished(uri, experiment, run.digest)
             if len(there) < 2:

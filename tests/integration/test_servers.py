@@ -9,16 +9,19 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from mqlearn.experiments import processes
-from mqlearn.experiments.sweep import journal
-from mqlearn.storage import lookup, store
+from mqlearn.experiments.sweep import audit, journal
+from mqlearn.storage import content, lookup, runs, store, tracking
+from mqlearn.storage.connection import connect
 
 from . import servers
 
@@ -123,6 +126,61 @@ def test_sweeps_that_have_only_a_server_in_common_record_each_digest_once(tmp_pa
         assert store.running(uri, "default") == []
 
 
+def test_the_audit_waits_for_a_second_record_that_is_about_to_be_taken_back(tmp_path):
+    outputs, port = tmp_path / "outputs", servers.free_port()
+    uri = f"http://127.0.0.1:{port}"
+    asked = ["algorithm=q_learning", "iterations=500", "n_checkpoints=10", "n_seeds=2"]
+    with servers.mlflow_server(tmp_path / "server", port=port):
+        mqlearn(outputs, "run", *asked, MLFLOW_TRACKING_URI=uri)
+        (folder,) = (outputs / "runs" / "default").iterdir()
+        run = runs.load(folder)
+        second = tracking.log(run, uri, "default")
+        assert audit.finished_runs(uri, "default", {run.digest}) == {run.digest: 2}  # it stays, and is told
+        taken_back = threading.Timer(0.5, connect(uri).delete_run, [second])
+        taken_back.start()
+        assert audit.finished_runs(uri, "default", {run.digest}) == {run.digest: 1}
+        taken_back.join()
+
+
+def test_runs_recorded_at_the_same_time_share_the_problem_that_they_learned(tmp_path):
+    """Each time all add a data set that the store does not have yet: it refuses some of them, which ask again."""
+    n = 8
+    with servers.mlflow_server(tmp_path) as uri, ThreadPoolExecutor(n) as pool:
+        client = connect(uri)
+        place, started = client.create_experiment("default"), threading.Barrier(n)
+        ids = [client.create_run(place).info.run_id for _ in range(n)]
+
+        def log(run_id: str, problem: str) -> None:
+            started.wait(60)
+            content.log_model(client, run_id, problem, "d" * 64)
+
+        for problem in ("one", "two", "three"):
+            list(pool.map(log, ids, n * [problem]))
+        for run_id in ids:
+            inputs = client.get_run(run_id).inputs
+            assert inputs is not None and len(inputs.dataset_inputs) == 3
+
+
+def test_only_the_outputs_folder_that_a_record_comes_from_ends_it_as_killed(tmp_path):
+    port, asked = servers.free_port(), ["algorithm=q_learning", "iterations=500", "n_checkpoints=10", "n_seeds=2"]
+    uri = f"http://127.0.0.1:{port}"
+    with servers.mlflow_server(tmp_path / "server", port=port):
+        for name in ("one", "two"):
+            (tmp_path / name).mkdir()
+            mqlearn(tmp_path / name / "outputs", "run", *asked, "tracking=none")
+        (folder,) = (tmp_path / "one" / "outputs" / "runs" / "default").iterdir()
+        run = runs.load(folder)
+        begun = tracking.log(run, uri, "default")
+        connect(uri).update_run(begun, status="RUNNING")  # as where its process is at it, or was killed
+        upload = ["upload", str(tmp_path / "two" / "outputs" / "runs" / "default" / folder.name)]
+        mqlearn(tmp_path / "two" / "outputs", *upload, MLFLOW_TRACKING_URI=uri)
+        assert [one.run_id for one in store.running(uri, "default")] == [begun]
+        (second,) = store.finished(uri, "default")
+        connect(uri).delete_run(second.run_id)
+        mqlearn(tmp_path / "one" / "outputs", "upload", str(folder), MLFLOW_TRACKING_URI=uri)
+        assert store.running(uri, "default") == [] and len(store.finished(uri, "default")) == 1
+
+
 def test_postgresql_as_the_store_equals_one_process(reference, tmp_path):
     needs(modules=("psycopg",))
     if not list(Path("/usr/lib/postgresql").glob("*/bin/postgres")):
@@ -220,6 +278,7 @@ def lives(pid: int) -> bool:
     return journal.alive({"state": "running", "pid": pid, "host": socket.gethostname()})
 
 
+@pytest.mark.alone
 def test_slurm_finishes_what_joblib_began_and_survives_a_killed_job(reference, tmp_path):
     needs("slurmctld", "slurmd", "slurmdbd", "munged", "mariadbd", modules=("submitit",))
     outputs = tmp_path / "outputs"
@@ -246,6 +305,7 @@ def test_slurm_finishes_what_joblib_began_and_survives_a_killed_job(reference, t
     np.testing.assert_equal(curves(outputs, f"sqlite:///{outputs}/mlflow.db"), reference)
 
 
+@pytest.mark.alone
 def test_slurm_begins_a_requeued_cell_again_and_ends_one_that_exceeds_its_walltime(tmp_path):
     needs("slurmctld", "slurmd", "slurmdbd", "munged", "mariadbd", modules=("submitit",))
     outputs, other = tmp_path / "outputs", tmp_path / "other"
@@ -269,6 +329,7 @@ def test_slurm_begins_a_requeued_cell_again_and_ends_one_that_exceeds_its_wallti
         assert "1 failed" in mqlearn(outputs, "status", "experiment.name=default", code=1)
 
 
+@pytest.mark.alone
 def test_slurm_survives_a_node_that_dies_and_one_that_is_drained(reference, tmp_path):
     needs("slurmctld", "slurmd", "slurmdbd", "munged", "mariadbd", modules=("submitit",))
     outputs, folder = tmp_path / "outputs", tmp_path / "slurm"

@@ -17,11 +17,12 @@ from mqlearn.experiments.sweep.sweep import Sweep
 from mqlearn.paths import outputs_folder
 from mqlearn.storage import runs
 from mqlearn.storage.addresses import default_uri
-from mqlearn.storage.connection import TrackingError, shown
+from mqlearn.storage.connection import TrackingError, shown, sqlite_path
 from mqlearn.storage.store import experiment_id, finished
 from mqlearn.storage.ui import page
 
 _LIVE, _PLAIN, _FIRST = 0.5, 15.0, 3.0  # seconds between lines, on a terminal and in a log; before the first
+_LOOKS = 0.0, 1.0, 3.0  # seconds before each look at a server's runs
 _ROWS = 40  # longer tables show what needs attention alone
 
 
@@ -156,11 +157,11 @@ def _audit(sweep: Sweep, states: dict[int, dict[str, Any]]) -> list[str]:
             there = {one.number: runs.complete(sweep.place(one), one.digest, identity.digest_of) for one in members}
             missing += [one for one in members if there[one.number] is None]
             continue
+        recorded = {one.number: one.digest for one in members} | {n: run.digest for n, run in sweep.done.items()}
         try:
-            number = Counter(stored.digest for stored in finished(uri, experiment))
+            number = finished_runs(uri, experiment, {recorded[one.number] for one in members})
         except TrackingError as error:
             return [f"audit: not possible: {error}"]
-        recorded = {one.number: one.digest for one in members} | {n: run.digest for n, run in sweep.done.items()}
         missing += [one for one in members if not number[recorded[one.number]]]
         several += sum(number[recorded[one.number]] > 1 for one in members)
     sweep.problems += [f"no finished run of cell {one.number} {one.name}" for one in missing]
@@ -171,6 +172,20 @@ def _audit(sweep: Sweep, states: dict[int, dict[str, Any]]) -> list[str]:
         counted = sum(map(len, groups.values()))
         lines = [f"audit: {counted} of {len(sweep.cells)} cells have one finished run in their experiment"]
     return lines
+
+
+def finished_runs(uri: str, experiment: str, digests: set[str]) -> Counter[str]:
+    """How many finished runs each digest has in an experiment.
+
+    On a server two sweeps may have recorded one digest at the same time, of which one is about to be taken back
+    (`tracking.record`): where a digest has several, look again before it is said.
+    """
+    for pause in _LOOKS:
+        time.sleep(pause)
+        number = Counter(stored.digest for stored in finished(uri, experiment))
+        if sqlite_path(uri) or all(number[digest] < 2 for digest in digests):
+            break
+    return number
 
 
 def _links(sweep: Sweep) -> list[str]:
