@@ -77,6 +77,20 @@ def test_every_cell_is_validated_before_the_first_starts(place):
     assert "discount=1.5" in text and not place.outputs.exists()
 
 
+@pytest.mark.parametrize("launcher", ["basic", "joblib"])
+def test_a_setting_that_only_the_swept_choices_have_is_set_in_each_of_their_jobs(place, launcher):
+    """The default choice, synchronous, has no such setting."""
+    asked = ["sampling=markovian,replay", "sampling.behaviour=epsilon_greedy", f"hydra/launcher={launcher}"]
+    assert "2 cells, 2 done" in place.run("run", "-m", *SMALL, *asked)
+    found = lookup.finished(place.outputs, "default", store=None).values()
+    assert {run.settings["sampling"]["name"]: run.settings["sampling"]["behaviour"] for run in found} == {
+        "markovian": "epsilon_greedy",
+        "replay": "epsilon_greedy",
+    }
+    refused = place.here("run", "-m", *SMALL, "sampling=markovian,synchronous", "sampling.behaviour=uniform", code=2)
+    assert "is no setting of sampling=synchronous" in refused
+
+
 def test_repetitions_are_refused(place):
     assert "jobs 1 and 2 are the same cell" in place.here("run", "-m", *SMALL, "seed=1,1,2", code=2)
     assert "jobs 1 and 2 are the same cell" in place.here("run", "-m", *SMALL, "discount=0.5,5e-1", code=2)

@@ -92,7 +92,9 @@ def run(
     if preview:
         print(preview_of(sweep, kept, chosen))
         return 0
-    return _execute(sweep, kept, [*arguments, *added])
+    # Hydra composes a configuration of the sweep, too, in which a group that is swept has no settings: it gets a job's.
+    flags = [text for text in arguments if text not in overrides]
+    return _execute(sweep, kept, [*flags, *planned[0].overrides, *added])
 
 
 def _execute(sweep: Sweep, kept: Mapping[int, runs.Run], arguments: Sequence[str]) -> int:
@@ -240,7 +242,7 @@ def _end_stale(sweep: Sweep) -> None:
                 if identity.digest_in(left.folder, left.digest) in digests:
                     with tracking.record_at_once(uri or "", experiment, left.digest) as held:
                         if held:  # else it is being recorded now
-                            tracking.end_killed(uri or "", [left.run_id])
+                            tracking.end_killed(uri or "", experiment, left.digest)
     place = locks.folder(outputs_folder())
     half_written = {parent: runs.leftovers(parent) for parent in {one.folder.parent for one in sweep.cells}}
     for one in sweep.cells:
