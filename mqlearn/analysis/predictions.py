@@ -8,6 +8,7 @@ import numpy as np
 from mqlearn.algorithms import MomentumQ, NeSA, QLearning, Rule, SpeedyQ, Stateful, minibatch
 from mqlearn.algorithms.operators import is_plain
 from mqlearn.algorithms.step_sizes import Harmonic, RescaledLinear
+from mqlearn.analysis import slopes
 from mqlearn.analysis.predictions_features import (
     Bound,
     LinearFeatures,
@@ -55,6 +56,7 @@ def predictions(cell: Cell, run: Run | None) -> dict[str, Any]:
         "assumptions": [one._asdict() for one in _assumptions(cell, rule, run, linear)],
         "asymptotic": {} if no_constants else _asymptotic(cell, rule, run),
         "bounds": [one.row() for one in bounds_of(cell, rule, run, np.array([cell.settings["iterations"]]), linear)],
+        "slope": slopes.row(cell, rule, run, linear),
         "slopes": bounds.SLOPES,
         "bias": None if linear is None else linear.bias(rule),
         "bias_reason": None if linear is None else linear.no_bias(rule),

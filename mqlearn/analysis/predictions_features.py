@@ -14,6 +14,7 @@ from mqlearn.errors import SettingError
 from mqlearn.experiments.settings.cell import Cell
 from mqlearn.theory import assumptions, bounds
 from mqlearn.theory.assumptions import Check
+from mqlearn.theory.bounds import Slope
 from mqlearn.theory.mixing import Mixing, chain, mixing
 
 _SEEDS = 100  # of what is measured on fresh samples: the bias, the memory of replay,
@@ -26,13 +27,15 @@ _REMEMBERED = 4e6  # with so many stored transitions
 class Bound:
     """A theorem's bound: values (C,) at some iterations, vacuous (C,) where they are not below the trivial one or NaN.
 
-    trivial: what is known without the bound.   assumes: what it takes for granted, in words.
+    trivial: what is known without the bound.   assumes: what it takes for granted, in words.   metric: the curve that
+    it is of, theta as a mean square and not relative to theta*.
     """
 
     name: str
     values: np.ndarray
     trivial: float
     assumes: str
+    metric: str = "q_error"
 
     @property
     def vacuous(self) -> np.ndarray:
@@ -115,6 +118,11 @@ class LinearFeatures:
         """Whether nothing is known against Assumption 2."""
         return assumptions.unique_root(self.mdp, self.features, self.root, self.found).verdict != assumptions.FAILS
 
+    @property
+    def remembers(self) -> bool:
+        """Whether samples come from a memory of replay: the theorems are of the trajectory itself."""
+        return self.cell.run_arguments["sampling"].name == "replay"
+
     @cached_property
     def mixing(self) -> Mixing | str:
         return mixing_of(self.cell)
@@ -137,8 +145,8 @@ class LinearFeatures:
         ]
 
     def constants(self, kappa: float) -> bounds.Constants | None:
-        """None where Assumption 2 or 4 is not known to hold."""
-        if self.contraction is None or isinstance(self.mixing, str) or not self.mixing.certified:
+        """None where Assumption 2 or 4 is not known to hold, or samples are no trajectory's."""
+        if self.remembers or self.contraction is None or isinstance(self.mixing, str) or not self.mixing.certified:
             return None
         away = float(np.linalg.norm(self.root.theta[self.root.used] - self.start))
         d_max = 2 * self.projection if self.projection else 2 * max(float(np.linalg.norm(self.root.theta)), away)
@@ -150,6 +158,8 @@ class LinearFeatures:
         step = self.cell.run_arguments["step_size"]
         if not isinstance(rule, MomentumQLinear | QLearning):
             return f"no theorem of the paper covers {type(rule).__name__} with linear features"
+        if self.remembers:
+            return "the theorems are of one trajectory, and replay draws from a memory of it"
         if self.contraction is None:
             return "Assumption 2 is not known to hold"
         if isinstance(self.mixing, str):
@@ -188,7 +198,12 @@ class LinearFeatures:
             given = {"alpha": step.alpha, "beta": beta, "lam": lam}
             each = [bounds.theorem_2(iteration[i : i + 1], one, **given)[0] for i, one in enumerate(known) if one]
             named["Theorem 2"] = np.array(each)
-        return [Bound(name, values, last.d_max**2, origin) for name, values in named.items()]
+        metric = "theta_error" if isinstance(step, Constant) else "theta_error_average"
+        return [Bound(name, values, last.d_max**2, origin, metric) for name, values in named.items()]
+
+    def slope(self, rule: Rule | Stateful) -> Slope | None:
+        """Of the error of the mean of theta, where constants are missing; None where no theorem gives a rate."""
+        return bounds.slope_of_features(rule) if self.may_hold and not self.remembers else None
 
     def no_bias(self, rule: Rule | Stateful) -> str | None:
         """Why there is no bias to measure; None where there is."""

@@ -139,8 +139,19 @@ def _bounds(facts: dict[str, Any]) -> list[str]:
             f"{d:.3g} at k = {k}" for k, d in list(zip(memory["iteration"], memory["mean"], strict=True))[::4]
         )
         lines += _hanging("  memory of replay  ", f"total variation from mu {text}; {memory['seeds']} seeds")
+    if (slope := facts["slope"]) is not None:
+        lines += textwrap.wrap(_slope(slope), _WIDTH)
     slopes = [_hanging("  ", f"{name}: {slope}") for name, slope in facts["slopes"].items()]
     return [*lines, "Rates of theorems whose constants are missing", *itertools.chain.from_iterable(slopes)]
+
+
+def _slope(found: dict[str, Any]) -> str:
+    """The rate of a theorem without its constants, beside the one that was measured."""
+    text = f"Slope of {found['metric']}: k^{found['exponent']:g}, {found['words']}"
+    if (seen := found["measured"]) is None:
+        return text
+    interval = f" [{seen['low']:.3g}, {seen['high']:.3g}]" if seen["low"] == seen["low"] else ""  # of one seed none
+    return f"{text}; measured over the last decade: {seen['value']:.3g}{interval}"
 
 
 def _bias(measured: dict[str, Any]) -> list[str]:

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from mqlearn.analysis import predictions
 from mqlearn.analysis.comparison import labels
 from mqlearn.analysis.figures import style
 from mqlearn.analysis.report import maps, subjects, theory, verdicts
@@ -20,6 +21,7 @@ from mqlearn.cli import explain
 from mqlearn.cli.main import main
 from mqlearn.errors import SettingError
 from mqlearn.experiments.settings import cell
+from mqlearn.problems.solvers import optimal
 from mqlearn.storage import connection, runs, store, tracking
 
 VOID = {"input", "meta", "img", "br"}
@@ -85,6 +87,11 @@ def finished(tmp_path_factory) -> Path:
         assert call("run", "-m", "hydra/launcher=basic", *chain, *short, "experiment.name=chain") == 0
         plainer = ("env=taxi,cliff_walking,frozen_lake_128x128", "n_seeds=2", "iterations=20", "tracking=none")
         assert call("run", "-m", "hydra/launcher=basic", *plainer, "experiment.name=other") == 0
+        rates = ("step_size=constant", "step_size.alpha=0.01", "discount=0.4", "sampling.start=uniform")
+        rates = ("algorithm=q_learning,speedy_q", "features=one_hot", "sampling=markovian", *rates, "n_seeds=4")
+        assert call("run", "-m", "hydra/launcher=basic", *rates, *short, "experiment.name=rates") == 0
+        slow = ("algorithm=q_learning", "step_size=polynomial", "sampling=markovian", "sampling.clock=local")
+        assert call("run", *slow, "step_size.exponent=0.8", "n_seeds=4", *short, "experiment.name=rates") == 0
         box = ("env=gymnasium", "env.id=CartPole-v1", "features=tile_coding", "sampling=markovian", "n_seeds=2")
         assert call("run", *box, "iterations=60", "tracking=none", "experiment.name=box") == 0
     return outputs
@@ -384,6 +391,23 @@ def test_theory_stands_beside_what_runs_measured(page, finished):
     assert "critical constant" in section and "Theorem 3" in section
     chains = read(page("chain"))
     assert "No run here has asymptotic constants" in chains.all("section", id="theory")[0]
+
+
+def test_bounds_of_theta_and_slopes_stand_beside_what_runs_measured(page, finished):
+    """The root of the bound over the length of theta*; of a run that no theorem covers the reason, and no number."""
+    (section,) = read(page("rates")).all("section", id="theory")
+    (run,) = [
+        run for run in map(runs.load, (finished / "runs" / "rates").iterdir())
+        if run.settings["algorithm"]["name"] == "q_learning" and run.settings["step_size"]["name"] == "constant"
+    ]  # fmt: skip
+    assert number(float(np.sqrt((run.curves["theta_error"][:, -1] ** 2).mean()))) in section
+    one = cell.rebuild(run.settings)
+    linear = predictions.LinearFeatures(one, predictions.rule_of(one))
+    (bound,) = linear.bounds(predictions.rule_of(one), run.curves["iteration"][-1:])
+    star = np.linalg.norm(optimal(one.mdp).q[one.mdp.learned])  # of one-hot features theta* is Q*
+    assert f"vanilla, same proof {number(float(np.sqrt(bound.values[-1]) / star))} (vacuous)" in section
+    assert "No bound, no theorem of the paper covers SpeedyQ with linear features: " in section
+    assert "−0.4 (Even-Dar and Mansour 2003, steps k^-0.8)" in section
 
 
 def test_the_table_of_theory_says_of_how_many_runs_it_is(finished, monkeypatch):

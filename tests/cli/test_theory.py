@@ -5,6 +5,8 @@ import numpy as np
 import pytest
 
 import mqlearn as mq
+from mqlearn.analysis import slopes
+from mqlearn.storage import runs
 from mqlearn.theory.asymptotic import covariance
 from mqlearn.theory.moments import moments
 from mqlearn.theory.sup import expected_sup
@@ -133,11 +135,22 @@ def test_an_interval_from_one_run(mqlearn, work):
 
 
 def test_the_bias_and_the_memory_of_replay_are_measured(mqlearn, work):
-    cell = ("features=one_hot", "sampling=replay", "sampling.start=uniform", "step_size=constant", "iterations=2000")
-    facts, told = facts_of(mqlearn, work, *cell, "algorithm=q_learning", "step_size.alpha=0.01", "discount=0.4")
+    cell = (
+        "features=one_hot",
+        "sampling.start=uniform",
+        "step_size=constant",
+        "step_size.alpha=0.01",
+        "iterations=2000",
+    )
+    cell = (*cell, "algorithm=q_learning", "discount=0.4")
+    facts, told = facts_of(mqlearn, work, *cell, "sampling=markovian")
     seen = facts["bias"]["measured"]
     assert seen["seeds"] == 100 and len(seen["mean"]) == len(seen["bound"]) == len(seen["iteration"])
     assert all(abs(mean) <= bound for mean, bound in zip(seen["mean"], seen["bound"], strict=True))
+    assert facts["bounds"] and facts["bias"]["bound"] > 0
+    facts, told = facts_of(mqlearn, work, *cell, "sampling=replay")
+    seen = facts["bias"]["measured"]
+    assert seen["seeds"] == 100 and {*seen["bound"]} == {None} and facts["bounds"] == []  # theorems are of a trajectory
     distance = facts["replay_distance"]
     assert distance["mean"][0] > 0.9 > 0.2 > distance["mean"][-1] and "memory of replay" in told
 
@@ -151,6 +164,27 @@ def test_recorded_transitions_have_no_bias_and_the_reason_is_said(mqlearn, work)
     facts, told = facts_of(mqlearn, work, *cell, "iterations=4", "step_size=constant", "algorithm=q_learning")
     assert facts["bias"] is None and "the same for every seed" in facts["bias_reason"]
     assert "No bias of the samples: recorded" in told
+
+
+def test_a_rate_without_constants_stands_beside_the_measured_slope(mqlearn, work, outputs):
+    """An error of exactly 2 k^-0.3 in all seeds has this slope, whatever the run measured."""
+    step = ("step_size=polynomial", "step_size.exponent=0.8", "sampling=markovian", "sampling.clock=local")
+    cell = (*GARNET, "algorithm=q_learning", *step, "iterations=5000", "n_seeds=3", "tracking=none")
+    facts, told = facts_of(mqlearn, work, *cell)
+    assert facts["slope"]["exponent"] == -0.4 and facts["slope"]["measured"] is None and "k^-0.4, Even-Dar" in told
+    assert mqlearn("run", *cell).code == 0
+    (folder,) = (outputs / "runs" / "default").iterdir()
+    run = runs.load(folder)
+    power = np.broadcast_to(2 * np.maximum(run.curves["iteration"], 1) ** -0.3, run.curves["q_error"].shape)
+    vars(run)["curves"] = {**run.curves, "q_error": power}
+    fitted = slopes.measured_slope(run, "q_error")
+    assert fitted is not None and fitted.value == pytest.approx(-0.3, abs=1e-12) and fitted.n_finite == 3
+    facts, told = facts_of(mqlearn, work, *cell)
+    seen = facts["slope"]["measured"]
+    assert seen["low"] <= seen["value"] <= seen["high"] < 0
+    assert "measured over the last decade: " in " ".join(told.split())
+    facts, told = facts_of(mqlearn, work, *GARNET, "algorithm=speedy_q")
+    assert facts["slope"] is None and "Slope of" not in told
 
 
 @pytest.mark.parametrize(

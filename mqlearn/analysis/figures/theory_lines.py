@@ -12,11 +12,11 @@ import numpy as np
 
 from mqlearn.algorithms import QLearning, Rule
 from mqlearn.algorithms.operators import is_plain
-from mqlearn.analysis import predictions
+from mqlearn.analysis import predictions, slopes
 from mqlearn.analysis.figures.style import QUIET, Look
 from mqlearn.checks import choice
 from mqlearn.errors import SettingError
-from mqlearn.theory.bounds import Slope, slope_of_features, slope_of_tables
+from mqlearn.theory.bounds import Slope
 from mqlearn.theory.sup import expected_norms
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ def of(cell: "Cell", run: "Run", spec: Mapping[str, Any], label: str) -> list[Li
     if "bound" in asked and norm == "sup":
         found += _bounds(cell, rule, run, iteration)
         if not any(line.kind == "bound" for line in found):
-            found += _slope(slope_of_tables(rule, synchronous=True, own_clock=True), run, spec["metric"])
+            found += _slope(slopes.slope_of(cell, rule, None), run, spec["metric"])
     return found
 
 
@@ -166,10 +166,7 @@ def _of_chains(cell: "Cell", rule: Any, run: "Run", metric: str, label: str) -> 
     if not is_plain(cell.run_arguments["operator"]):
         return []
     if cell.run_arguments["features"] is None:
-        sampling = cell.run_arguments["sampling"]
-        synchronous = sampling.name == "synchronous"
-        slope = slope_of_tables(rule, synchronous, synchronous or sampling.clock == "local")
-        return _slope(slope, run, metric) if metric == "q_error" else []
+        return _slope(slopes.slope_of(cell, rule, None), run, metric)
     if metric not in _THETA:
         return [_said(f"{label}: no lines of theory; theorems bound theta here: figure.metric={_THETA[0]}")]
     try:
@@ -178,8 +175,7 @@ def _of_chains(cell: "Cell", rule: Any, run: "Run", metric: str, label: str) -> 
         return [_said(f"{label}: no bound; {error}")]
     iteration, found = run.curves["iteration"], []
     for one in linear.bounds(rule, np.maximum(iteration, 1)):
-        mean, of_vanilla = one.name == "Theorem 2", one.name.startswith("vanilla")
-        if mean != metric.endswith("_average") or (of_vanilla and not isinstance(rule, QLearning)):
+        if one.metric != metric or (one.name.startswith("vanilla") and not isinstance(rule, QLearning)):
             continue
         values = np.where(iteration > 0, np.sqrt(one.values) / linear.length, np.nan)
         found.append(Line("bound", one.name, values, f"Dash-dotted: bounds of theorems; {label}: {one.assumes}"))
@@ -188,14 +184,15 @@ def _of_chains(cell: "Cell", rule: Any, run: "Run", metric: str, label: str) -> 
     if found:
         return found
     reason = linear.no_bound(rule)
-    if metric.endswith("_average") and linear.may_hold and reason is not None:
-        found = _slope(slope_of_features(rule), run, metric)
+    if reason is not None:
+        found = _slope(slopes.slope_of(cell, rule, linear), run, metric)
     return [*found, _said(f"{label}: no bound; {reason or f'no theorem covers its schedule in {metric}'}")]
 
 
-def _slope(slope: Slope | None, run: "Run", metric: str) -> list[Line]:
-    """A line of the slope through the last point of the curve, the mean over finite seeds."""
-    if slope is None:
+def _slope(known: tuple[str, Slope] | tuple[None, None], run: "Run", metric: str) -> list[Line]:
+    """A line of the slope through the last point of the curve, the mean over finite seeds, if it is of this metric."""
+    of, slope = known
+    if slope is None or of != metric:
         return []
     iteration, last = run.curves["iteration"], run.curves[metric][:, -1]
     last = last[np.isfinite(last)]

@@ -6,11 +6,11 @@ from typing import Any
 from markupsafe import Markup
 
 from mqlearn.analysis import predictions
+from mqlearn.analysis.report import theory_rates
 from mqlearn.analysis.report.markup import number, render
 from mqlearn.analysis.report.subjects import Subject, by_panel
 from mqlearn.errors import SettingError
 
-_LARGEST = 300  # counted pairs: beyond, a covariance takes seconds a run
 _MOST = 40  # runs of a panel
 _HEAD = (
     "run", "predicted", "measured", "floor", "predicted/floor", "measured/floor", "covered by", "bound at the end",
@@ -18,9 +18,11 @@ _HEAD = (
 
 
 def of(some: Sequence[Subject]) -> Markup:
-    """The section: for each block of comparable runs under synchronous sampling, a row a run."""
-    blocks = []
+    """The section: for each block of comparable runs, a row a run with constants, then bounds of theta and slopes."""
+    blocks, rates = [], []
     for panel, members in by_panel(some).items():
+        if (block := theory_rates.of(panel, members[:_MOST])) is not None:
+            rates.append(block)
         known = [one for one in members if _has_constants(one)]
         if known:
             found = [(one, *_predicted(one)) for one in known[:_MOST]]
@@ -31,7 +33,8 @@ def of(some: Sequence[Subject]) -> Markup:
                     "said": [*_said(found), *_untold(len(known))],
                 }
             )
-    return render("theory.html", head=_HEAD, blocks=blocks, left=sum(not _has_constants(one) for one in some))
+    tables = {"head": _HEAD, "blocks": blocks, "rates_head": theory_rates.HEAD, "rates": rates}
+    return render("theory.html", **tables, left=sum(not _has_constants(one) for one in some))
 
 
 def _has_constants(one: Subject) -> bool:
@@ -40,7 +43,7 @@ def _has_constants(one: Subject) -> bool:
         and one.cell is not None
         and predictions.uncovered(one.cell) is None
         and "q_error_l2" in one.run.curves
-        and 0 < int(one.mdp.counted.sum()) <= _LARGEST
+        and 0 < int(one.mdp.counted.sum()) <= theory_rates.LARGEST
         and int(one.run.curves["iteration"][-1]) > 0
     )
 

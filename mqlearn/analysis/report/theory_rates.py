@@ -1,0 +1,87 @@
+"""What theory says without asymptotic constants: bounds of theta, and slopes, beside what runs measured."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from mqlearn.algorithms import Rule, Stateful
+from mqlearn.algorithms.operators import is_plain
+from mqlearn.analysis import predictions, slopes
+from mqlearn.analysis.predictions import LinearFeatures
+from mqlearn.analysis.report.markup import number
+from mqlearn.analysis.report.subjects import Subject
+from mqlearn.analysis.statistics.intervals import Estimate
+from mqlearn.errors import SettingError
+from mqlearn.theory.bounds import Slope
+
+LARGEST = 300  # counted pairs: beyond, what theory computes from a model takes seconds a run
+HEAD = "run", "metric", "measured", "bound at the end", "measured slope", "slope of theory"
+
+
+def of(panel: str, members: Sequence[Subject]) -> dict[str, Any] | None:
+    """A table for the runs of a panel that a bound of theta or a slope speaks of; None if there is nothing to say."""
+    rows, said = [], {}
+    for one in members:
+        if one.mdp is None or one.cell is None or not is_plain(one.cell.run_arguments["operator"]):
+            continue
+        if not 0 < int(one.mdp.counted.sum()) <= LARGEST or not one.run.curves["iteration"][-1]:
+            continue
+        found, notes = _known(one)
+        rows += found
+        for note in notes:
+            said.setdefault(note, []).append(one.label)
+    if not rows and not said:
+        return None
+    caption = f"{panel}: bounds, slopes of theorems without constants, measured slopes over the last decade"
+    told = [f"{note}: {'; '.join(labels)}." for note, labels in said.items()]
+    return {"rows": rows, "caption": caption, "said": told if rows else [f"{panel}. {text}" for text in told]}
+
+
+def _known(one: Subject) -> tuple[list[list[str]], list[str]]:
+    """The rows of a run, one a metric, and what must be said of them or of their absence."""
+    assert one.cell is not None
+    rule, linear, notes = predictions.rule_of(one.cell), None, []
+    if one.cell.run_arguments["features"] is not None:
+        try:
+            linear = LinearFeatures(one.cell, rule)
+        except SettingError as error:
+            return [], [f"No bound, {error}"]
+    metric, slope = slopes.slope_of(one.cell, rule, linear)
+    rows = {} if metric is None else {metric: _row(one, metric, "–", slope)}
+    if linear is not None:
+        metric, text, notes = _bounds(one, rule, linear)
+        if metric is not None:
+            rows[metric] = _row(one, metric, text, None, linear.length)
+    return [*rows.values()], notes
+
+
+def _bounds(one: Subject, rule: Rule | Stateful, linear: LinearFeatures) -> tuple[str | None, str, list[str]]:
+    """The metric that theorems bound, their bounds of it at the end, and what they assume or why there are none."""
+    found = linear.bounds(rule, one.run.curves["iteration"][-1:])
+    if not found:
+        return None, "–", [f"No bound, {linear.no_bound(rule) or 'the step is longer than the theorem allows'}"]
+    texts = [
+        f"{each.name} {number(math.sqrt(each.values[-1]) / linear.length)}{' (vacuous)' * bool(each.vacuous[-1])}"
+        for each in found
+    ]
+    return found[0].metric, "; ".join(texts), [f"Bounded with {found[0].assumes}"]
+
+
+def _row(one: Subject, metric: str, bound: str, slope: Slope | None, length: float | None = None) -> list[str]:
+    """length: of theta*, where the metric is bounded as a root mean square over seeds; else it is a mean over seeds."""
+    seen = one.run.curves.get(metric)
+    measured, fitted = None, slopes.measured_slope(one.run, metric)
+    if seen is not None:
+        last = seen[:, -1]
+        measured = float(last.mean() if length is None else np.sqrt((last**2).mean()))
+    theory = "–" if slope is None else f"{number(slope.exponent)} ({slope.words})"
+    return [one.label, metric, number(measured), bound, _interval(fitted), theory]
+
+
+def _interval(found: Estimate | None) -> str:
+    if found is None:
+        return "–"
+    text = number(float(found.value), 3)
+    return text if math.isnan(found.low) else f"{text} [{number(float(found.low), 3)}, {number(float(found.high), 3)}]"
