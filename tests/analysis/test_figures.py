@@ -227,6 +227,8 @@ def test_every_curve_is_told_apart_without_colour():
     looks = style.looks(FAMILIES | {f"more {i}": f"family {i}" for i in range(12)})
     assert len({(look.dashes, look.marker, look.filled) for look in looks.values()}) == len(looks)
     assert all(look.filled == (look.dashes is None) for look in looks.values())
+    alone = style.looks({f"rule {i}": f"rule {i}" for i in range(12)}, ramps=()).values()
+    assert len({look.color for look in alone}) == 12  # as in the profiles of a leaderboard
     assert style.looks({"MomentumQ": "momentum_q"})["MomentumQ"].filled  # alone too: one scheme for all figures
 
 

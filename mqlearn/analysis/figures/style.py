@@ -120,7 +120,10 @@ def looks(families: Mapping[str, str], ramps: Collection[str] = ("momentum_q",))
             for i, (label, color) in enumerate(zip(labels, colors, strict=True)):
                 result[label] = Look(color, None, _FILLED[i % len(_FILLED)], True)
         else:
-            for label, color in zip(labels, _HUES[n_hues % len(_HUES)], strict=False):
+            hues = _HUES[n_hues % len(_HUES)]
+            if n_hues // len(_HUES) % 2:  # the second time round the light ones are first
+                hues = hues[::-1]
+            for label, color in zip(labels, hues, strict=False):
                 dashes, marker = _DASHES[n_open % len(_DASHES)], _OPEN[n_open % len(_OPEN)]
                 result[label] = Look(color, dashes, marker, False)
                 n_open += 1
