@@ -201,6 +201,11 @@ class LinearFeatures:
         metric = "theta_error" if isinstance(step, Constant) else "theta_error_average"
         return [Bound(name, values, last.d_max**2, origin, metric) for name, values in named.items()]
 
+    def own_bounds(self, rule: Rule | Stateful, iteration: np.ndarray) -> list[Bound]:
+        """`bounds` without that of plain Q-learning beside a rule with momentum."""
+        plain = isinstance(rule, QLearning)
+        return [one for one in self.bounds(rule, iteration) if plain or not one.name.startswith("vanilla")]
+
     def slope(self, rule: Rule | Stateful) -> Slope | None:
         """Of the error of the mean of theta, where constants are missing; None where no theorem gives a rate."""
         return bounds.slope_of_features(rule) if self.may_hold and not self.remembers else None

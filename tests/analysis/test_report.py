@@ -2,6 +2,7 @@
 
 import functools
 import json
+import re
 import shutil
 import sys
 from collections.abc import Callable
@@ -90,6 +91,8 @@ def finished(tmp_path_factory) -> Path:
         rates = ("step_size=constant", "step_size.alpha=0.01", "discount=0.4", "sampling.start=uniform")
         rates = ("algorithm=q_learning,speedy_q", "features=one_hot", "sampling=markovian", *rates, "n_seeds=4")
         assert call("run", "-m", "hydra/launcher=basic", *rates, *short, "experiment.name=rates") == 0
+        mean = ("algorithm=momentum_q_linear", *rates[1:3], "step_size=inverse_sqrt", "step_size.alpha=0.1")
+        assert call("run", *mean, "discount=0.4", "sampling.start=uniform", *short, "experiment.name=rates") == 0
         slow = ("algorithm=q_learning", "step_size=polynomial", "sampling=markovian", "sampling.clock=local")
         assert call("run", *slow, "step_size.exponent=0.8", "n_seeds=4", *short, "experiment.name=rates") == 0
         box = ("env=gymnasium", "env.id=CartPole-v1", "features=tile_coding", "sampling=markovian", "n_seeds=2")
@@ -407,6 +410,8 @@ def test_bounds_of_theta_and_slopes_stand_beside_what_runs_measured(page, finish
     star = np.linalg.norm(optimal(one.mdp).q[one.mdp.learned])  # of one-hot features theta* is Q*
     assert f"vanilla, same proof {number(float(np.sqrt(bound.values[-1]) / star))} (vacuous)" in section
     assert "No bound, no theorem of the paper covers SpeedyQ with linear features: " in section
+    (row,) = [text for text in re.findall("<tr>.*?</tr>", page("rates").read_text()) if "Theorem 2 " in text]
+    assert "theta_error_average" in row and "−0.25 (Theorem 2" in row and "vanilla" not in row
     assert "−0.4 (Even-Dar and Mansour 2003, steps k^-0.8)" in section
 
 

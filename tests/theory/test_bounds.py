@@ -78,6 +78,17 @@ def test_theorem_1_refuses_a_step_outside_it():
             bounds.theorem_1(np.array([100]), KNOWN, alpha=alpha, beta=0.5, lam=0.9, phi=0.5, start=1.0)
 
 
+def test_the_slope_of_the_mean_of_theta_is_that_of_theorem_2():
+    """Without the bias of the samples, which alone does not fall at a fixed kappa."""
+    rule = mq.MomentumQLinear(beta=0.5).with_step_size(mq.InverseSqrt(0.1))
+    slope = bounds.slope_of_features(rule)
+    unbiased = dataclasses.replace(KNOWN, kappa=0.0)
+    near, far = bounds.theorem_2(np.array([10**14, 10**18]), unbiased, alpha=0.1, beta=0.5, lam=0.9)
+    assert slope is not None and slope.exponent == pytest.approx(np.log(far / near) / 2 / np.log(1e4), abs=1e-4)
+    assert bounds.slope_of_features(rule.with_step_size(mq.Constant(0.1))) is None
+    assert bounds.slope_of_features(mq.SpeedyQ().with_step_size(mq.InverseSqrt(0.1))) is None
+
+
 def test_theorem_2_by_hand():
     value = bounds.theorem_2(np.array([400]), KNOWN, alpha=0.1, beta=0.5, lam=0.9)[0]
     eta_1, eta_2 = 6 * 11.2, 42 * 11.2

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mqlearn.algorithms import QLearning, Rule
+from mqlearn.algorithms import Rule
 from mqlearn.algorithms.operators import is_plain
 from mqlearn.analysis import predictions, slopes
 from mqlearn.analysis.figures.style import QUIET, Look
@@ -174,8 +174,8 @@ def _of_chains(cell: "Cell", rule: Any, run: "Run", metric: str, label: str) -> 
     except SettingError as error:
         return [_said(f"{label}: no bound; {error}")]
     iteration, found = run.curves["iteration"], []
-    for one in linear.bounds(rule, np.maximum(iteration, 1)):
-        if one.metric != metric or (one.name.startswith("vanilla") and not isinstance(rule, QLearning)):
+    for one in linear.own_bounds(rule, np.maximum(iteration, 1)):
+        if one.metric != metric:
             continue
         values = np.where(iteration > 0, np.sqrt(one.values) / linear.length, np.nan)
         found.append(Line("bound", one.name, values, f"Dash-dotted: bounds of theorems; {label}: {one.assumes}"))

@@ -22,7 +22,7 @@ def of(some: Sequence[Subject]) -> Markup:
     blocks, rates = [], []
     for panel, members in by_panel(some).items():
         if (block := theory_rates.of(panel, members[:_MOST])) is not None:
-            rates.append(block)
+            rates.append({**block, "said": [*block["said"], *_untold(len(members))]})
         known = [one for one in members if _has_constants(one)]
         if known:
             found = [(one, *_predicted(one)) for one in known[:_MOST]]

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from mqlearn.algorithms import Rule, Stateful
 from mqlearn.algorithms.operators import is_plain
 from mqlearn.analysis import predictions, slopes
 from mqlearn.analysis.predictions import LinearFeatures
@@ -40,33 +39,28 @@ def of(panel: str, members: Sequence[Subject]) -> dict[str, Any] | None:
 
 
 def _known(one: Subject) -> tuple[list[list[str]], list[str]]:
-    """The rows of a run, one a metric, and what must be said of them or of their absence."""
+    """The row of a run, if there is one, and what must be said of it or of its absence."""
     assert one.cell is not None
-    rule, linear, notes = predictions.rule_of(one.cell), None, []
+    rule, linear = predictions.rule_of(one.cell), None
     if one.cell.run_arguments["features"] is not None:
         try:
             linear = LinearFeatures(one.cell, rule)
         except SettingError as error:
             return [], [f"No bound, {error}"]
-    metric, slope = slopes.slope_of(one.cell, rule, linear)
-    rows = {} if metric is None else {metric: _row(one, metric, "–", slope)}
-    if linear is not None:
-        metric, text, notes = _bounds(one, rule, linear)
-        if metric is not None:
-            rows[metric] = _row(one, metric, text, None, linear.length)
-    return [*rows.values()], notes
-
-
-def _bounds(one: Subject, rule: Rule | Stateful, linear: LinearFeatures) -> tuple[str | None, str, list[str]]:
-    """The metric that theorems bound, their bounds of it at the end, and what they assume or why there are none."""
-    found = linear.bounds(rule, one.run.curves["iteration"][-1:])
+    of_slope, slope = slopes.slope_of(one.cell, rule, linear)
+    if linear is None:
+        return ([] if of_slope is None else [_row(one, of_slope, "–", slope)]), []
+    found = linear.own_bounds(rule, one.run.curves["iteration"][-1:])
     if not found:
-        return None, "–", [f"No bound, {linear.no_bound(rule) or 'the step is longer than the theorem allows'}"]
+        rows = [] if of_slope is None else [_row(one, of_slope, "–", slope)]
+        return rows, [f"No bound, {linear.no_bound(rule) or 'the step is longer than the theorem allows'}"]
     texts = [
         f"{each.name} {number(math.sqrt(each.values[-1]) / linear.length)}{' (vacuous)' * bool(each.vacuous[-1])}"
         for each in found
     ]
-    return found[0].metric, "; ".join(texts), [f"Bounded with {found[0].assumes}"]
+    metric = found[0].metric
+    row = _row(one, metric, "; ".join(texts), slope if of_slope == metric else None, linear.length)
+    return [row], [f"Bounded with {found[0].assumes}"]
 
 
 def _row(one: Subject, metric: str, bound: str, slope: Slope | None, length: float | None = None) -> list[str]:
