@@ -68,7 +68,9 @@ def stationary_distribution(
 
     By the renewal theorem mu is proportional to the expected visits in an episode: the solution of
     eta = start + K' eta, K the moves after which it goes on (sparse LU, the residual checked), or the sum of
-    K'^t start over t < time_limit. Raises SettingError, also for episodes that may never end.
+    K'^t start over t < time_limit. Where no episode ends and every state is visited again and again, what lies between
+    two visits of one state takes the place of an episode. Raises SettingError, also for a chain that leaves some states
+    for good.
     """
     from scipy import sparse
 
@@ -91,9 +93,8 @@ def stationary_distribution(
     else:
         endless = visited & ~_reached(sparse.csr_array(p.T), mdp.terminal)
         if restart == 0 and endless.any():
-            trap = f"an episode that comes to state {endless.argmax()} never ends"
-            expected = f"{trap}: set a probability above 0, or sampling.time_limit"
-            raise SettingError("sampling.restart_probability", restart_probability, expected)
+            start = _again_and_again(p, visited, endless, restart_probability)
+            going_on = sparse.csr_array(going_on @ sparse.diags_array(1.0 - start))
         visits = _factor(going_on, 1.0).solve(start, "T")
         if not np.all(np.abs(start + going_on.T @ visits - visits) <= 1e-10 * np.abs(visits).max()):
             raise ConvergenceError(f"the stationary distribution on {mdp.name} was not found")
@@ -160,6 +161,21 @@ def _reached(p: Any, origin: np.ndarray) -> np.ndarray:
     if not origin.any():
         return origin
     return np.isfinite(dijkstra(p, indices=np.flatnonzero(origin), unweighted=True, min_only=True))
+
+
+def _again_and_again(p: Any, visited: np.ndarray, endless: np.ndarray, restart_probability: float) -> np.ndarray:
+    """(S,): a state, as a distribution, that a chain without end comes back to, as to all others that it visits.
+
+    Raises SettingError if it leaves some of them for good.
+    """
+    first = np.arange(len(visited)) == endless.argmax()
+    beyond, before = visited & ~_reached(p, first), visited & ~_reached(p.T.tocsr(), first)
+    if beyond.any() or before.any():
+        caught, left = (first, beyond) if beyond.any() else (before, first)
+        trap = f"an episode that comes to state {caught.argmax()} never ends, nor comes to state {left.argmax()} again"
+        expected = f"{trap}: set a probability above 0, or sampling.time_limit"
+        raise SettingError("sampling.restart_probability", restart_probability, expected)
+    return 1.0 * first
 
 
 def _visits_within(going_on: Any, start: np.ndarray, time_limit: int) -> np.ndarray:

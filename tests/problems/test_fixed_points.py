@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from random_mdps import mdps
 from twins import success_within
 
+import mqlearn as mq
 from mqlearn.errors import SettingError
 from mqlearn.problems.encodings import fourier, tile_coding
 from mqlearn.problems.environments import frozen_lake, frozen_lake_blocks
@@ -146,6 +147,32 @@ def test_episodes_that_may_never_end_are_refused_unless_something_ends_them():
     assert np.allclose(restarted.sum(1), [2 / 3, 0, 1 / 3])  # a visit of 0, then with 1/4 two of 2
     limited = stationary_distribution(mdp, uniform(mdp), start=mdp.start, time_limit=3)
     assert np.allclose(limited.sum(1), [0.5, 0, 0.5])  # a visit of 0, then with 1/2 two of 2
+
+
+def test_a_chain_without_episodes_has_the_distribution_that_it_spends_its_time_in():
+    """Against the eigenvector of the transposed matrix, and against a long walk; periodic chains have one, too."""
+    for mdp in (mq.garnet_fixed(8, 2, 3, discount=0.9), mq.river_swim(discount=0.9), mq.forest(discount=0.9)):
+        behaviour = random_policy(mdp, 5)
+        mu = stationary_distribution(mdp, behaviour, start=mdp.start)
+        values, vectors = np.linalg.eig(moves(mdp, behaviour).T)
+        share = np.real(vectors[:, np.argmin(np.abs(values - 1))])
+        np.testing.assert_allclose(mu.sum(1), share / share.sum(), rtol=0, atol=1e-12)
+        np.testing.assert_allclose(mu, mu.sum(1)[:, None] * behaviour, rtol=0, atol=1e-15)
+    there_and_back = mq.from_arrays(np.eye(2)[::-1, None], np.zeros((2, 1)), discount=0.5)
+    mu = stationary_distribution(there_and_back, np.ones((2, 1)), start=np.array([1.0, 0.0]))
+    assert mu.ravel().tolist() == [0.5, 0.5]
+    samples = mq.run(mdp, mq.QLearning(), iterations=200_000, n_seeds=4, sampling=mq.Markovian())
+    assert samples.visits is not None
+    walked = samples.visits / samples.visits.sum()
+    mu = stationary_distribution(mdp, uniform(mdp), start=mdp.start)
+    assert np.abs(walked - mu).sum() / 2 < 0.01
+
+
+def test_a_chain_that_leaves_states_for_good_is_refused():
+    one_way = mq.from_arrays(np.array([[[0.5, 0.5, 0]], [[0, 0, 1]], [[0, 1, 0]]]), np.zeros((3, 1)), discount=0.5)
+    with pytest.raises(SettingError, match="state 1 never ends, nor comes to state 0 again"):
+        stationary_distribution(one_way, np.ones((3, 1)), start=np.eye(3)[0])
+    assert stationary_distribution(one_way, np.ones((3, 1)), start=np.eye(3)[1]).ravel().tolist() == [0, 0.5, 0.5]
 
 
 @slow_machine
