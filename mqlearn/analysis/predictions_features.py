@@ -158,6 +158,8 @@ class LinearFeatures:
         step = self.cell.run_arguments["step_size"]
         if not isinstance(rule, MomentumQLinear | QLearning):
             return f"no theorem of the paper covers {type(rule).__name__} with linear features"
+        if isinstance(rule, MomentumQLinear) and not (0 < rule.beta < 1 and 0 < rule.lam < 1):
+            return "the theorems ask for 0 < beta, lambda < 1"
         if self.remembers:
             return "the theorems are of one trajectory, and replay draws from a memory of it"
         if self.contraction is None:
@@ -208,7 +210,8 @@ class LinearFeatures:
 
     def slope(self, rule: Rule | Stateful) -> Slope | None:
         """Of the error of the mean of theta, where constants are missing; None where no theorem gives a rate."""
-        return bounds.slope_of_features(rule) if self.may_hold and not self.remembers else None
+        mixes = not isinstance(self.mixing, str) and self.mixing.certified
+        return bounds.slope_of_features(rule) if self.root.exists and self.may_hold and mixes else None
 
     def no_bias(self, rule: Rule | Stateful) -> str | None:
         """Why there is no bias to measure; None where there is."""

@@ -16,26 +16,27 @@ def slope_of(
     cell: Cell, rule: Rule | Stateful, linear: LinearFeatures | None
 ) -> tuple[str, bounds.Slope] | tuple[None, None]:
     """The rate that a theorem gives without its constants, and the curve that it is of."""
-    if not is_plain(cell.run_arguments["operator"]):
-        return None, None
+    sampling = cell.run_arguments["sampling"]
+    if not is_plain(cell.run_arguments["operator"]) or sampling.name in ("replay", "recorded"):
+        return None, None  # theorems are of a trajectory, or of independent samples
     if linear is not None:
         metric, slope = "theta_error_average", linear.slope(rule)
     else:
-        sampling = cell.run_arguments["sampling"]
         together = sampling.name == "synchronous"
         metric, slope = "q_error", bounds.slope_of_tables(rule, together, together or sampling.clock == "local")
     return (None, None) if slope is None else (metric, slope)
 
 
 def measured_slope(run: Run, metric: str) -> Estimate | None:
-    """Of the mean error over seeds over the last decade of iterations, with its interval; None without one."""
+    """Of the mean error over the finite seeds, over the last decade of iterations, with its interval; None without."""
     last = run.curves["iteration"][-1]
     if metric not in run.curves:
         return None
     try:
-        return rate(run.curves["iteration"], run.curves[metric], (last / 10, last))
+        found = rate(run.curves["iteration"], run.curves[metric], (last / 10, last))
     except SettingError:  # two checkpoints there, and an error above 0, are needed
         return None
+    return found if found.n_finite else None
 
 
 def row(cell: Cell, rule: Rule | Stateful, run: Run | None, linear: LinearFeatures | None) -> dict[str, Any] | None:
@@ -44,4 +45,5 @@ def row(cell: Cell, rule: Rule | Stateful, run: Run | None, linear: LinearFeatur
     if metric is None or slope is None:
         return None
     seen = None if run is None else measured_slope(run, metric)
-    return {"metric": metric, **slope._asdict(), "measured": None if seen is None else seen._asdict()}
+    measured = None if run is None or seen is None else {**seen._asdict(), "seeds": len(run.curves[metric])}
+    return {"metric": metric, **slope._asdict(), "measured": measured}

@@ -151,7 +151,8 @@ def _slope(found: dict[str, Any]) -> str:
     if (seen := found["measured"]) is None:
         return text
     interval = f" [{seen['low']:.3g}, {seen['high']:.3g}]" if seen["low"] == seen["low"] else ""  # of one seed none
-    return f"{text}; measured over the last decade: {seen['value']:.3g}{interval}"
+    seeds = "" if seen["n_finite"] == seen["seeds"] else f", {seen['n_finite']} of {seen['seeds']} seeds"
+    return f"{text}; measured over the last decade: {seen['value']:.3g}{interval}{seeds}"
 
 
 def _bias(measured: dict[str, Any]) -> list[str]:

@@ -188,7 +188,7 @@ def log_model(client: "MlflowClient", run_id: str, name: str, digest: str) -> No
     try:
         client.log_inputs(run_id, inputs)
     except MlflowException as error:
-        if "unique" not in str(error).lower():
+        if not any(word in str(error).lower() for word in ("unique", "duplicate")):  # the words of databases
             raise
         client.log_inputs(run_id, inputs)
 

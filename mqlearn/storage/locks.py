@@ -8,10 +8,13 @@ each goes ahead, and work may be done twice.
 import contextlib
 import errno
 import os
+import secrets
 import sys
 from collections.abc import Iterator, Sequence
 from hashlib import sha256
 from pathlib import Path
+
+from mqlearn.files import write_whole
 
 # Of a file system without locks, and of a folder that cannot be written to, as where the run itself lies elsewhere.
 _NONE = (errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL, errno.EROFS, errno.EACCES)
@@ -56,6 +59,19 @@ def many(place: Path, every: Sequence[tuple[str, ...]]) -> Iterator[bool]:
     with contextlib.ExitStack() as held:
         waited = [held.enter_context(claimed(place, *words)) for words in sorted(every, key=_name)]
         yield any(waited)
+
+
+def identity(place: Path) -> str:
+    """A random name of a folder of claims, kept in it: equal paths on two machines may be two folders.
+
+    Empty where it cannot be written.
+    """
+    file = place / "identity"
+    with contextlib.suppress(OSError), claimed(place, "identity"):
+        if not file.exists():
+            write_whole(file, secrets.token_hex(16))
+        return file.read_text(encoding="utf-8")
+    return ""
 
 
 def is_claimed(place: Path, *words: str) -> bool:

@@ -18,7 +18,10 @@ _log = logging.getLogger(__name__)
 
 
 class Stored(NamedTuple):
-    """A FINISHED run of a store; `ended` in milliseconds since the epoch; `digest_version` empty before the second."""
+    """A run of a store; `ended` in milliseconds since the epoch; `digest_version` empty before the second.
+
+    claims: the identity of the folder of the claims that it is recorded under, where that is not beside the store.
+    """
 
     digest: str
     folder: str
@@ -26,6 +29,7 @@ class Stored(NamedTuple):
     run_id: str
     ended: int
     digest_version: str = ""
+    claims: str = ""
 
 
 def finished(uri: str, experiment: str, digest: str | None = None) -> list[Stored]:
@@ -199,4 +203,4 @@ def _search(uri: str, experiment: str, condition: str) -> list[Any]:
 def _stored(run: Any) -> Stored:
     tags, info = run.data.tags, run.info
     place = (tags.get("folder", ""), info.artifact_uri, info.run_id, info.end_time or 0)
-    return Stored(tags["digest"], *place, tags.get("digest_version", ""))
+    return Stored(tags["digest"], *place, tags.get("digest_version", ""), tags.get("claims", ""))

@@ -70,7 +70,8 @@ def log(
         client = connect(uri)
         ended = round(1000 * datetime.fromisoformat(run.summary["ended"]).timestamp())
         started = ended - round(1000 * (run.summary["seconds"] or 0.0))
-        created = client.create_run(place, started, content.tags(run, names, more, shown_as), shown_as.name[:250])
+        tagged = content.tags(run, names, {**more, "claims": _claims(uri)}, shown_as)
+        created = client.create_run(place, started, tagged, shown_as.name[:250])
         run_id = created.info.run_id
         try:
             run = runs.update_summary(run, mlflow_run_id=run_id)
@@ -107,12 +108,12 @@ def _follow(uri: str, experiment: Any) -> None:
 def end_killed(uri: str, experiment: str, digest: str) -> None:
     """End the records of a digest whose processes died at it; the caller holds its claim (`record_at_once`).
 
-    Where the claims lie in the outputs folder, only what was recorded from there: whether a process elsewhere that
+    Where the claims lie in the outputs folder, only what was recorded under those: whether a process elsewhere that
     uses the same server is still at its record cannot be seen from here. Raises TrackingError if the store fails.
     """
-    left = running(uri, experiment, digest)
+    left, ours = running(uri, experiment, digest), _claims(uri)
     if sqlite_path(uri) is None:
-        left = [one for one in left if Path(one.folder).is_relative_to(outputs_folder())]
+        left = [one for one in left if ours and one.claims == ours]
     with failures("ending a run", uri):
         for one in left:
             connect(uri).set_terminated(one.run_id, "KILLED")
@@ -177,6 +178,11 @@ def record_at_once(uri: str, experiment: str, digest: str) -> AbstractContextMan
 
 def _claim(experiment: str, digest: str) -> tuple[str, str, str]:
     return "record", experiment, digest
+
+
+def _claims(uri: str) -> str:
+    """The identity of the claims of this process; empty where they lie beside the store, for all who use it."""
+    return "" if sqlite_path(uri) else locks.identity(_locks(uri))
 
 
 def _locks(uri: str) -> Path:

@@ -49,7 +49,7 @@ def slope_of_features(rule: Rule | Stateful) -> Slope | None:
     """Theorem 2, of |mean theta - theta*|: -1/4, as its square falls like k^-1/2 (the factor log k left out)."""
     falls = isinstance(rule.step_size, InverseSqrt) and rule.step_size.h == 1
     if falls and isinstance(rule, MomentumQLinear | QLearning):
-        return Slope(-0.25, "Theorem 2, without its factor log k, if Assumption 2 holds")
+        return Slope(-0.25, "Theorem 2, without its factor log k, if Assumptions 2 and 4 hold")
     return None
 
 
@@ -159,9 +159,14 @@ def theorem_1(
 
 
 def vanilla(iteration: np.ndarray, known: Constants, *, alpha: float, start: float) -> np.ndarray:
-    """The proof of Theorem 1 without momentum, b_k = c_k = 0: never above the bound of Theorem 1."""
-    shrunk = (1 - 2 * alpha * known.contraction) ** np.asarray(iteration, dtype=float)
-    return shrunk * start**2 + _remains(known, alpha)
+    """The proof of Theorem 1 without momentum, b_k = c_k = 0: never above the bound of Theorem 1.
+
+    NaN for 2 alpha delta > 1, which the proof does not allow.
+    """
+    kept = 1 - 2 * alpha * known.contraction
+    if kept < 0:
+        return np.full(np.shape(iteration), np.nan)
+    return kept ** np.asarray(iteration, dtype=float) * start**2 + _remains(known, alpha)
 
 
 def _remains(known: Constants, alpha: float) -> float:

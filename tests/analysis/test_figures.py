@@ -229,6 +229,8 @@ def test_every_curve_is_told_apart_without_colour():
     assert all(look.filled == (look.dashes is None) for look in looks.values())
     alone = style.looks({f"rule {i}": f"rule {i}" for i in range(12)}, ramps=()).values()
     assert len({look.color for look in alone}) == 12  # as in the profiles of a leaderboard
+    some = style.looks({"of two": "a", "and": "a"} | {one: one for one in "bcdefgh"}, ramps=()).values()
+    assert len({look.color for look in some}) == 9
     assert style.looks({"MomentumQ": "momentum_q"})["MomentumQ"].filled  # alone too: one scheme for all figures
 
 

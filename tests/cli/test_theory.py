@@ -183,8 +183,24 @@ def test_a_rate_without_constants_stands_beside_the_measured_slope(mqlearn, work
     seen = facts["slope"]["measured"]
     assert seen["low"] <= seen["value"] <= seen["high"] < 0
     assert "measured over the last decade: " in " ".join(told.split())
-    facts, told = facts_of(mqlearn, work, *GARNET, "algorithm=speedy_q")
-    assert facts["slope"] is None and "Slope of" not in told
+    vars(run)["curves"] = {**run.curves, "q_error": np.where(np.arange(3)[:, None] == 1, np.nan, power)}
+    fitted = slopes.measured_slope(run, "q_error")
+    assert fitted is not None and fitted.value == pytest.approx(-0.3, abs=1e-12) and fitted.n_finite == 2
+    vars(run)["curves"] = {**run.curves, "q_error": np.full_like(power, np.nan)}
+    assert slopes.measured_slope(run, "q_error") is None
+    for other in ([*GARNET, "algorithm=speedy_q"], [text.replace("=markovian", "=replay") for text in cell]):
+        facts, told = facts_of(mqlearn, work, *other)
+        assert facts["slope"] is None and "Slope of" not in told
+
+
+def test_a_slope_asks_for_the_assumptions_that_its_theorem_asks_for(mqlearn, work):
+    """With a time limit the state alone is no Markov chain; lambda = 0 lies outside of both theorems."""
+    cell = ("features=one_hot", "sampling=markovian", "sampling.start=uniform", "discount=0.4", "iterations=50")
+    falling = ("algorithm=momentum_q_linear", "step_size=inverse_sqrt")
+    assert facts_of(mqlearn, work, *cell, *falling)[0]["slope"]["exponent"] == -0.25
+    assert facts_of(mqlearn, work, *cell, *falling, "sampling.time_limit=20")[0]["slope"] is None
+    steady = ("algorithm=momentum_q_linear", "algorithm.lam=0", "step_size=constant", "step_size.alpha=0.0001")
+    assert facts_of(mqlearn, work, *cell, *steady)[0]["bounds"] == []
 
 
 @pytest.mark.parametrize(

@@ -87,6 +87,11 @@ def test_a_setting_that_only_the_swept_choices_have_is_set_in_each_of_their_jobs
         "markovian": "epsilon_greedy",
         "replay": "epsilon_greedy",
     }
+    yaml = place.folder / "conf" / "experiment" / "swept.yaml"
+    yaml.parent.mkdir()
+    yaml.write_text("# @package _global_\nhydra: {sweeper: {params: {discount: '0.5,0.9'}}}\n")
+    text = place.here("run", "-m", "--config-dir", "conf", *SMALL, "experiment=swept", *asked, "preview=true")
+    assert "4 cells" in text  # what a yaml sweeps over is swept over, too
     refused = place.here("run", "-m", *SMALL, "sampling=markovian,synchronous", "sampling.behaviour=uniform", code=2)
     assert "is no setting of sampling=synchronous" in refused
 

@@ -161,7 +161,7 @@ def test_runs_recorded_at_the_same_time_share_the_problem_that_they_learned(tmp_
             assert inputs is not None and len(inputs.dataset_inputs) == 3
 
 
-def test_only_the_outputs_folder_that_a_record_comes_from_ends_it_as_killed(tmp_path):
+def test_only_the_outputs_folder_that_a_record_comes_from_ends_it_as_killed(tmp_path, monkeypatch):
     port, asked = servers.free_port(), ["algorithm=q_learning", "iterations=500", "n_checkpoints=10", "n_seeds=2"]
     uri = f"http://127.0.0.1:{port}"
     with servers.mlflow_server(tmp_path / "server", port=port):
@@ -169,8 +169,8 @@ def test_only_the_outputs_folder_that_a_record_comes_from_ends_it_as_killed(tmp_
             (tmp_path / name).mkdir()
             mqlearn(tmp_path / name / "outputs", "run", *asked, "tracking=none")
         (folder,) = (tmp_path / "one" / "outputs" / "runs" / "default").iterdir()
-        run = runs.load(folder)
-        begun = tracking.log(run, uri, "default")
+        monkeypatch.setenv("MQLEARN_OUTPUTS", str(tmp_path / "one" / "outputs"))
+        begun = tracking.log(runs.load(folder), uri, "default")
         connect(uri).update_run(begun, status="RUNNING")  # as where its process is at it, or was killed
         upload = ["upload", str(tmp_path / "two" / "outputs" / "runs" / "default" / folder.name)]
         mqlearn(tmp_path / "two" / "outputs", *upload, MLFLOW_TRACKING_URI=uri)

@@ -67,3 +67,10 @@ def test_a_process_that_is_killed_lets_go_of_its_claim(tmp_path: Path):
     with locks.claimed(tmp_path, "cell", "a") as waited:
         assert not waited
     assert list(tmp_path.iterdir()) == []
+
+
+def test_folders_of_claims_are_told_apart_by_what_is_in_them(tmp_path):
+    first, second = locks.identity(tmp_path / "a"), locks.identity(tmp_path / "b")
+    assert first and first != second and locks.identity(tmp_path / "a") == first
+    (tmp_path / "a").rename(tmp_path / "c")
+    assert locks.identity(tmp_path / "c") == first and locks.identity(tmp_path / "a") not in (first, second)

@@ -89,6 +89,12 @@ def test_the_slope_of_the_mean_of_theta_is_that_of_theorem_2():
     assert bounds.slope_of_features(mq.SpeedyQ().with_step_size(mq.InverseSqrt(0.1))) is None
 
 
+def test_a_step_that_the_proof_does_not_allow_has_no_bound():
+    """2 alpha delta = 3: the factor is -2, whose odd powers would be bounds far below 0."""
+    values = bounds.vanilla(np.array([10, 11]), KNOWN, alpha=30.0, start=1.0)
+    assert np.isnan(values).all()
+
+
 def test_theorem_2_by_hand():
     value = bounds.theorem_2(np.array([400]), KNOWN, alpha=0.1, beta=0.5, lam=0.9)[0]
     eta_1, eta_2 = 6 * 11.2, 42 * 11.2

@@ -113,6 +113,7 @@ def looks(families: Mapping[str, str], ramps: Collection[str] = ("momentum_q",))
     """
     result: dict[str, Look] = {}
     n_ramps = n_hues = n_open = 0
+    used: set[str] = set()
     for labels in groups(families):
         if len(labels) > 2 or families[labels[0]] in ramps:
             colors = _ramp(_RAMPS[n_ramps % len(_RAMPS)], len(labels))
@@ -120,10 +121,9 @@ def looks(families: Mapping[str, str], ramps: Collection[str] = ("momentum_q",))
             for i, (label, color) in enumerate(zip(labels, colors, strict=True)):
                 result[label] = Look(color, None, _FILLED[i % len(_FILLED)], True)
         else:
-            hues = _HUES[n_hues % len(_HUES)]
-            if n_hues // len(_HUES) % 2:  # the second time round the light ones are first
-                hues = hues[::-1]
-            for label, color in zip(labels, hues, strict=False):
+            free = [hue for pair in _HUES for hue in pair if hue not in used] if n_hues >= len(_HUES) else []
+            for label, color in zip(labels, [*free, *_HUES[n_hues % len(_HUES)]], strict=False):
+                used.add(color)
                 dashes, marker = _DASHES[n_open % len(_DASHES)], _OPEN[n_open % len(_OPEN)]
                 result[label] = Look(color, dashes, marker, False)
                 n_open += 1

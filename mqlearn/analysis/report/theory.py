@@ -21,8 +21,8 @@ def of(some: Sequence[Subject]) -> Markup:
     """The section: for each block of comparable runs, a row a run with constants, then bounds of theta and slopes."""
     blocks, rates = [], []
     for panel, members in by_panel(some).items():
-        if (block := theory_rates.of(panel, members[:_MOST])) is not None:
-            rates.append({**block, "said": [*block["said"], *_untold(len(members))]})
+        if (block := theory_rates.of(panel, members, _MOST)) is not None:
+            rates.append(block)
         known = [one for one in members if _has_constants(one)]
         if known:
             found = [(one, *_predicted(one)) for one in known[:_MOST]]

@@ -19,13 +19,19 @@ LARGEST = 300  # counted pairs: beyond, what theory computes from a model takes 
 HEAD = "run", "metric", "measured", "bound at the end", "measured slope", "slope of theory"
 
 
-def of(panel: str, members: Sequence[Subject]) -> dict[str, Any] | None:
-    """A table for the runs of a panel that a bound of theta or a slope speaks of; None if there is nothing to say."""
+def of(panel: str, members: Sequence[Subject], most: int) -> dict[str, Any] | None:
+    """A table for the runs of a panel that a bound of theta or a slope speaks of; None if there is nothing to say.
+
+    most: rows that it holds.
+    """
     rows, said = [], {}
     for one in members:
         if one.mdp is None or one.cell is None or not is_plain(one.cell.run_arguments["operator"]):
             continue
-        if not 0 < int(one.mdp.counted.sum()) <= LARGEST or not one.run.curves["iteration"][-1]:
+        if not one.run.curves["iteration"][-1]:
+            continue
+        if len(rows) == most:
+            said.setdefault(f"The first {most} are told; not looked at", []).append(one.label)
             continue
         found, notes = _known(one)
         rows += found
@@ -43,6 +49,8 @@ def _known(one: Subject) -> tuple[list[list[str]], list[str]]:
     assert one.cell is not None
     rule, linear = predictions.rule_of(one.cell), None
     if one.cell.run_arguments["features"] is not None:
+        if one.cell.mdp.counted.sum() > LARGEST:
+            return [], ["No bound, the model is too large for this page; mqlearn theory tells"]
         try:
             linear = LinearFeatures(one.cell, rule)
         except SettingError as error:
@@ -71,11 +79,13 @@ def _row(one: Subject, metric: str, bound: str, slope: Slope | None, length: flo
         last = seen[:, -1]
         measured = float(last.mean() if length is None else np.sqrt((last**2).mean()))
     theory = "–" if slope is None else f"{number(slope.exponent)} ({slope.words})"
-    return [one.label, metric, number(measured), bound, _interval(fitted), theory]
+    return [one.label, metric, number(measured), bound, _interval(fitted, one.run.settings["n_seeds"]), theory]
 
 
-def _interval(found: Estimate | None) -> str:
+def _interval(found: Estimate | None, n_seeds: int) -> str:
     if found is None:
         return "–"
     text = number(float(found.value), 3)
-    return text if math.isnan(found.low) else f"{text} [{number(float(found.low), 3)}, {number(float(found.high), 3)}]"
+    if not math.isnan(found.low):
+        text += f" [{number(float(found.low), 3)}, {number(float(found.high), 3)}]"
+    return text if found.n_finite == n_seeds else f"{text}, {found.n_finite} of {n_seeds} seeds"

@@ -218,16 +218,22 @@ def _composed(compose_one: Compose, overrides: Sequence[str]) -> tuple[Any, dict
 
 
 def _swept(compose_one: Compose, overrides: Sequence[str]) -> dict[str, Any]:
-    """What an experiment's yaml says under hydra.sweeper.params."""
+    """What an experiment's yaml says under hydra.sweeper.params; nothing where experiments themselves are swept."""
+    from hydra.core.global_hydra import GlobalHydra
     from hydra.core.override_parser.overrides_parser import OverridesParser
     from omegaconf import OmegaConf
 
     SettingErrors.collect(functools.partial(parse, text, sweeps=True) for text in overrides)
-    parsed = OverridesParser.create().parse_overrides(list(overrides))
-    single = [str(one.input_line) for one in parsed if not one.is_sweep_override()]
+    parsed = OverridesParser.create(GlobalHydra.instance().config_loader()).parse_overrides(list(overrides))
+    first: list[str] = []  # a setting may be one of the swept choices alone
+    for one in parsed:
+        if one.is_sweep_override() and one.key_or_group == "experiment":
+            continue
+        value = next(iter(one.sweep_string_iterator()), None) if one.is_sweep_override() else None
+        first.append(str(one.input_line) if value is None else f"{one.get_key_element()}={value}")
     try:
-        config = compose_one([text for text in single if not text.startswith("hydra.launcher.")])
-    except refusals():  # told of where each job is composed
+        config = compose_one([text for text in first if not text.startswith("hydra.launcher.")])
+    except refusals():  # so is the first job, and is told of there
         return {}
     params: Any = OmegaConf.select(config, "hydra.sweeper.params")
     if params is not None and not OmegaConf.is_dict(params):

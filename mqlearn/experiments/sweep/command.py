@@ -93,7 +93,7 @@ def run(
         print(preview_of(sweep, kept, chosen))
         return 0
     # Hydra composes a configuration of the sweep, too, in which a group that is swept has no settings: it gets a job's.
-    flags = [text for text in arguments if text not in overrides]
+    flags = arguments[: len(arguments) - len(overrides)]
     return _execute(sweep, kept, [*flags, *planned[0].overrides, *added])
 
 
