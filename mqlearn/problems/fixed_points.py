@@ -22,6 +22,8 @@ from mqlearn.problems.linear_roots import ROOT, OperatorSystem, System
 from mqlearn.problems.mdp import FiniteMDP, bellman
 from mqlearn.problems.solvers import ConvergenceError, _chain, _factor, optimal
 
+_LONGEST = 1e8  # visits of a state in an episode, of which LU keeps eight digits
+_DENSE = 2000  # states of a chain that elimination takes
 _SAME = 1e-6  # relative distance below which two roots are one
 
 
@@ -69,8 +71,9 @@ def stationary_distribution(
     By the renewal theorem mu is proportional to the expected visits in an episode: the solution of
     eta = start + K' eta, K the moves after which it goes on (sparse LU, the residual checked), or the sum of
     K'^t start over t < time_limit. Where no episode ends and every state is visited again and again, what lies between
-    two visits of one state takes the place of an episode. Raises SettingError, also for a chain that leaves some states
-    for good.
+    two visits of one state takes the place of an episode. Episodes that are too long for the solution's digits leave it
+    to elimination without subtractions (Grassmann, Taksar and Heyman 1985). Raises SettingError, also for a chain that
+    leaves some states for good.
     """
     from scipy import sparse
 
@@ -95,9 +98,14 @@ def stationary_distribution(
         if restart == 0 and endless.any():
             start = _again_and_again(p, visited, endless, restart_probability)
             going_on = sparse.csr_array(going_on @ sparse.diags_array(1.0 - start))
-        visits = _factor(going_on, 1.0).solve(start, "T")
-        if not np.all(np.abs(start + going_on.T @ visits - visits) <= 1e-10 * np.abs(visits).max()):
-            raise ConvergenceError(f"the stationary distribution on {mdp.name} was not found")
+        visits = _visits(going_on, start)
+        if visits is None:
+            if visited.sum() > _DENSE:
+                raise ConvergenceError(f"the stationary distribution on {mdp.name} was not found")
+            ends = restart + (1 - restart) * (p @ (1.0 * mdp.terminal))
+            chain = (1 - restart) * (p @ inside).toarray() + np.outer(ends, start)
+            visits = np.zeros(mdp.n_states)
+            visits[visited] = _shares(chain[np.ix_(visited, visited)])
     mu = np.where(mdp.learned, np.maximum(visits, 0.0)[:, None] * behaviour, 0.0)
     return mu / mu.sum()
 
@@ -172,10 +180,40 @@ def _again_and_again(p: Any, visited: np.ndarray, endless: np.ndarray, restart_p
     beyond, before = visited & ~_reached(p, first), visited & ~_reached(p.T.tocsr(), first)
     if beyond.any() or before.any():
         caught, left = (first, beyond) if beyond.any() else (before, first)
-        trap = f"an episode that comes to state {caught.argmax()} never ends, nor comes to state {left.argmax()} again"
+        trap = f"an episode that comes to state {caught.argmax()} never ends, nor comes to state {left.argmax()}"
         expected = f"{trap}: set a probability above 0, or sampling.time_limit"
         raise SettingError("sampling.restart_probability", restart_probability, expected)
     return 1.0 * first
+
+
+def _visits(going_on: Any, start: np.ndarray) -> np.ndarray | None:
+    """(S,): the expected visits in an episode, if sparse LU gives them with at least eight digits."""
+    try:
+        visits = _factor(going_on, 1.0).solve(start, "T")
+    except RuntimeError:  # singular in floating point
+        return None
+    largest = np.abs(visits).max()
+    if not largest <= _LONGEST or visits.min() < -1e-10 * largest:  # NaN too
+        return None
+    return visits if np.all(np.abs(start + going_on.T @ visits - visits) <= 1e-10 * largest) else None
+
+
+def _shares(chain: np.ndarray) -> np.ndarray:
+    """(S,): the stationary distribution of an irreducible chain (S, S): one state after another is left out.
+
+    Nothing is subtracted, so that each share is right in its own digits, however small.
+    """
+    left = chain.copy()
+    for k in range(len(left) - 1, 0, -1):
+        left[:k, k] /= left[k, :k].sum()
+        into, out = np.flatnonzero(left[:k, k]), np.flatnonzero(left[k, :k])
+        left[np.ix_(into, out)] += np.outer(left[into, k], left[k, out])
+    shares = np.zeros(len(left))
+    shares[0] = 1.0
+    for k in range(1, len(left)):
+        shares[k] = shares[:k] @ left[:k, k]
+        shares[: k + 1] /= max(shares[k], 1.0)  # not to overflow
+    return shares / shares.sum()
 
 
 def _visits_within(going_on: Any, start: np.ndarray, time_limit: int) -> np.ndarray:

@@ -168,9 +168,37 @@ def test_a_chain_without_episodes_has_the_distribution_that_it_spends_its_time_i
     assert np.abs(walked - mu).sum() / 2 < 0.01
 
 
+@pytest.mark.parametrize("n", [20, 40, 300])
+def test_shares_far_below_the_rounding_of_the_others_are_right(n):
+    """A walk with steps up of probability .6 and down of .2: by detailed balance each share is three times the last."""
+    p = np.zeros((n, 1, n))
+    for x in range(n):
+        p[x, 0, min(x + 1, n - 1)] += 0.6
+        p[x, 0, max(x - 1, 0)] += 0.2
+        p[x, 0, x] += 0.2
+    mu = stationary_distribution(
+        mq.from_arrays(p, np.zeros((n, 1)), discount=0.5), np.ones((n, 1)), start=np.eye(n)[0]
+    ).ravel()
+    balanced = 1 / 3.0 ** np.arange(n)[::-1]
+    np.testing.assert_allclose(mu, balanced / balanced.sum(), rtol=1e-12)
+
+
+def test_episodes_of_any_length_have_shares():
+    """Up with .1, down with .9, to an end above: shares fall by nine, but for the last states."""
+    lock = mq.combination_lock(60, discount=0.9)
+    behaviour = np.where(lock.learned, [0.9, 0.1], 0.0)
+    mu = stationary_distribution(lock, behaviour, start=lock.start)
+    states, chain = mu.sum(1), moves(lock, behaviour)
+    chain = chain * ~lock.terminal + np.outer(chain[:, lock.terminal].sum(1), lock.start)
+    np.testing.assert_allclose(states @ chain, states, rtol=1e-12, atol=0)
+    rare = mq.strens_chain(slip=0.0)
+    mu = stationary_distribution(rare, np.tile([1.0, 1e-17], (5, 1)), start=rare.start)
+    assert mu[4, 0] == pytest.approx(1) and mu[0, 0] == pytest.approx(1e-17, rel=1e-6)
+
+
 def test_a_chain_that_leaves_states_for_good_is_refused():
     one_way = mq.from_arrays(np.array([[[0.5, 0.5, 0]], [[0, 0, 1]], [[0, 1, 0]]]), np.zeros((3, 1)), discount=0.5)
-    with pytest.raises(SettingError, match="state 1 never ends, nor comes to state 0 again"):
+    with pytest.raises(SettingError, match="state 1 never ends, nor comes to state 0"):
         stationary_distribution(one_way, np.ones((3, 1)), start=np.eye(3)[0])
     assert stationary_distribution(one_way, np.ones((3, 1)), start=np.eye(3)[1]).ravel().tolist() == [0, 0.5, 0.5]
 
