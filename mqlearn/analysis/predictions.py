@@ -44,6 +44,11 @@ def predictions(cell: Cell, run: Run | None) -> dict[str, Any]:
     mdp, no_constants = cell.mdp, uncovered(cell)
     rule = rule_of(cell)
     linear = None if cell.run_arguments["features"] is None else LinearFeatures(cell, rule)
+    memory, no_memory = None, None
+    try:
+        memory = memory_of(cell)
+    except SettingError as error:  # the chain has no distribution that the memory could come close to
+        no_memory = str(error)
     facts = {
         "environment": mdp.name,
         "discount": mdp.discount,
@@ -60,7 +65,8 @@ def predictions(cell: Cell, run: Run | None) -> dict[str, Any]:
         "slopes": bounds.SLOPES,
         "bias": None if linear is None else linear.bias(rule),
         "bias_reason": None if linear is None else linear.no_bias(rule),
-        "replay_distance": memory_of(cell),
+        "replay_distance": memory,
+        "replay_distance_reason": no_memory,
         "interval": None if no_constants else _interval(cell, rule, run),
     }
     if no_constants:
@@ -95,13 +101,16 @@ def schedule_of(cell: Cell, rule: Rule | Stateful) -> Check:
 
 
 def measured_at_the_end(run: Run, n_pairs: int, averaged: bool = False) -> dict[str, Any]:
-    """The last checkpoint: mean sup error and root mean square error over seeds and pairs; `averaged`: of the mean."""
+    """The last checkpoint: mean sup error and root mean square error over seeds and pairs; `averaged`: of the mean.
+
+    Without them where seeds diverged.
+    """
     k, of = int(run.curves["iteration"][-1]), "_average" if averaged else ""
     sup, euclidean = run.curves.get(f"q_error{of}"), run.curves.get(f"q_error_l2{of}")
-    found = {"iteration": k, "folder": str(run.folder)}
-    if sup is not None:
+    found = {"iteration": k, "folder": str(run.folder), "diverged": len(run.diverged)}
+    if sup is not None and np.isfinite(sup[:, -1]).all():
         found["sup"] = float(sup[:, -1].mean())
-    if euclidean is not None:
+    if euclidean is not None and np.isfinite(euclidean[:, -1]).all():
         found["rms"] = float(np.sqrt((euclidean[:, -1] ** 2).mean() / n_pairs))
     return found
 
@@ -237,7 +246,9 @@ def _exact(cell: Cell, rule: Rule | Stateful) -> dict[str, Any]:
         return {}
     last = min(int(cell.settings["iterations"]), _affordable(cell))
     found = exact_moments(cell, rule, np.unique(np.geomspace(1, last, 40).astype(int)))
-    return {} if found is None else {"exact": {"iteration": found.iteration.tolist(), "rms": found.rms.tolist()}}
+    if found is None or not np.isfinite(found.rms[-1]):  # of a step that lets errors grow
+        return {}
+    return {"exact": {"iteration": found.iteration.tolist(), "rms": found.rms.tolist()}}
 
 
 def _affordable(cell: Cell, seconds: float = _SECONDS) -> int:

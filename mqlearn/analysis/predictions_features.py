@@ -62,8 +62,15 @@ def last_step(cell: Cell) -> float:
 
 
 def mixing_of(cell: Cell) -> Mixing | str:
-    """Of the sampling chain, or why it has none."""
+    """Of the sampling chain, or why it has none. Raises SettingError where i.i.d. samples have no distribution."""
+    from mqlearn.learning.sampling import IID, stationary
+
     sampling = cell.run_arguments["sampling"]
+    if isinstance(sampling, IID):  # a chain that forgets at once
+        mu = stationary(sampling, cell.mdp)
+        assert mu is not None
+        share = mu.sum(1)[mu.sum(1) > 0]
+        return mixing(np.tile(share, (len(share), 1)))
     if sampling.name == "recorded":
         return "nobody knows by which chain recorded transitions were made"
     if sampling.adaptive:

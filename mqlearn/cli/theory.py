@@ -74,7 +74,10 @@ def terminal(facts: dict[str, Any]) -> str:
         lines += [" \\\n    ".join(["  " + words[0], *words[1:]])]
     else:
         kinds = [f"{name} {measured[kind]:.4g}" for name, kind in (("sup", "sup"), ("rms", "rms")) if kind in measured]
-        lines += ["", *textwrap.wrap(f"Measured at k = {measured['iteration']}: {', '.join(kinds)} error", _WIDTH)]
+        told = f"{', '.join(kinds)} error" if kinds else "no error of a table"
+        if measured["diverged"]:
+            told = f"no mean error, as seeds diverged ({measured['diverged']})"
+        lines += ["", *textwrap.wrap(f"Measured at k = {measured['iteration']}: {told}", _WIDTH)]
     lines += _interval(facts["interval"])
     return "\n".join(lines)
 
@@ -103,7 +106,8 @@ def _asymptotic(facts: dict[str, Any]) -> list[str]:
             lines += _hanging(f"  {name:28} ", row["reason"])
             continue
         numbers = " ".join(f"{row[f'{kind}_sqrt_k']:8.4f}" for kind in ("rms", "max", "sup"))
-        lines += [f"  {name:28} {numbers}   {row['rms_efficiency']:.3f} rms, {row['sup_efficiency']:.3f} sup"]
+        times = f"{row['rms_efficiency']:.3f} rms, {row['sup_efficiency']:.3f} sup"
+        lines += [f"  {name:28} {numbers}   {times if row['floor_rms_sqrt_k'] else '- (no noise)'}"]
     measured = [f"{kind} {least[key]:.4f}" for kind in ("rms", "sup") if (key := f"measured_{kind}_sqrt_k") in least]
     if measured:
         shares = [f"{least[key]:.3f}" for kind in ("rms", "sup") if (key := f"measured_{kind}_efficiency") in least]
@@ -132,6 +136,8 @@ def _bounds(facts: dict[str, Any]) -> list[str]:
     lines = ["Bounds at the last iteration", *lines] if lines else ["No bound with known constants covers this cell"]
     if bias is not None:
         lines += _bias(bias["measured"])
+        if facts["sampling"] == "iid":
+            lines += textwrap.wrap("Samples are independent: in the mean over all seeds this is 0.", _WIDTH)
     elif facts["bias_reason"]:
         lines += _hanging("No bias of the samples: ", facts["bias_reason"])
     if (memory := facts["replay_distance"]) is not None:
@@ -139,10 +145,16 @@ def _bounds(facts: dict[str, Any]) -> list[str]:
             f"{d:.3g} at k = {k}" for k, d in list(zip(memory["iteration"], memory["mean"], strict=True))[::4]
         )
         lines += _hanging("  memory of replay  ", f"total variation from mu {text}; {memory['seeds']} seeds")
+    elif facts["replay_distance_reason"]:
+        lines += _hanging("No distance of the memory of replay: ", facts["replay_distance_reason"])
     if (slope := facts["slope"]) is not None:
         lines += textwrap.wrap(_slope(slope), _WIDTH)
     slopes = [_hanging("  ", f"{name}: {slope}") for name, slope in facts["slopes"].items()]
-    return [*lines, "Rates of theorems whose constants are missing", *itertools.chain.from_iterable(slopes)]
+    return [
+        *lines,
+        "Rates of plain Q-learning with tables, by theorems without constants",
+        *itertools.chain.from_iterable(slopes),
+    ]
 
 
 def _slope(found: dict[str, Any]) -> str:

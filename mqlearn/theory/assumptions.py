@@ -12,6 +12,7 @@ with the theta at which it is found.
 
 import math
 from dataclasses import dataclass
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 from typing import NamedTuple
 
 import numpy as np
@@ -152,13 +153,29 @@ def unique_root(mdp: FiniteMDP, features: Features, root: FixedPoint, found: Mon
     if found is None:
         return Check(name, UNKNOWN, None, f"{features.n_features} features are too many (at most {_LARGEST})")
     if found.low > 0:
-        return Check(name, HOLDS, found.low, f"delta >= {found.low:.4g} certified; a search finds {found.high:.4g}")
+        return Check(name, HOLDS, found.low, f"delta >= {_below(found.low)} certified; a search finds {found.high:.4g}")
     if found.high <= 0:
         far = float(np.linalg.norm(found.worst - root.theta))
         where = f"at distance {far:.3g} from theta*"
-        return Check(name, FAILS, found.high, f"the ratio is {found.high:.4g} {where}; certified >= {found.low:.4g}")
-    reason = f"delta lies between {found.low:.4g} (certified) and {found.high:.4g} (found by a search)"
+        return Check(
+            name, FAILS, found.high, f"the ratio is {found.high:.4g} {where}; certified >= {_below(found.low)}"
+        )
+    reason = f"delta lies between {_below(found.low)} (certified) and {found.high:.4g} (found by a search)"
     return Check(name, UNKNOWN, found.high, reason)
+
+
+def _below(value: float, digits: int = 4) -> str:
+    """A lower bound in so many digits, rounded down."""
+    return _rounded(value, digits, ROUND_FLOOR)
+
+
+def _above(value: float, digits: int = 4) -> str:
+    """An upper bound in so many digits, rounded up."""
+    return _rounded(value, digits, ROUND_CEILING)
+
+
+def _rounded(value: float, digits: int, direction: str) -> str:
+    return f"{float(Context(digits, direction).create_decimal(value)):.{digits}g}"
 
 
 def bounded_domain(theta: np.ndarray, projection: float | None, r_max: float) -> Check:
@@ -176,9 +193,10 @@ def ergodic_chain(found: Mixing, kappa: float) -> Check:
     """Assumption 4: mixing, with tau(kappa); value rho."""
     steps, last = len(found.distance) - 1, found.distance[-1]
     if not found.certified:
-        reason = f"total variation is still {last:.3g} after {steps} steps: periodic, or very slow"
+        why = "periodic, very slow, or caught in one of several sets of states"
+        reason = f"total variation is still {last:.3g} after {steps} steps: {why}"
         return Check("Assumption 4", FAILS if last > 0.5 - 1e-9 else UNKNOWN, None, reason)
-    reason = f"sigma {found.sigma:.4g}, rho {found.rho:.6g}; tau({kappa:.3g}) = {found.tau(kappa)}"
+    reason = f"sigma {_above(found.sigma)}, rho {_above(found.rho, 6)}; tau({kappa:.3g}) = {found.tau(kappa)}"
     return Check("Assumption 4", HOLDS, found.rho, reason)
 
 

@@ -3,6 +3,7 @@
 from typing import Any
 
 import numpy as np
+import pytest
 from compared import SMALL, of, of_settings, rewritten
 
 from mqlearn.analysis.comparison.common_numbers import pairing
@@ -82,12 +83,12 @@ def test_pairs_are_recognised_from_the_records(compare, made, tmp_path):
     assert not paired and "the sampling differs" in why
 
 
-def test_replay_and_markovian_sampling_are_paired_where_the_chain_of_a_seed_is_the_same():
+@pytest.mark.parametrize("episodes", ["0", "null"])
+def test_replay_and_markovian_sampling_are_paired_where_the_chain_of_a_seed_is_the_same(episodes):
     """A record says so, and the trajectories are: every pair is visited equally often."""
+    asked = ["iterations=300", "n_seeds=4", f"evaluation.episodes={episodes}"]
     cells = {
-        name: build(
-            compose.compose([f"sampling={name}", *words, "iterations=300", "n_seeds=4", "evaluation.episodes=0"])
-        )
+        name: build(compose.compose([f"sampling={name}", *words, *asked]))
         for name, words in (("markovian", ()), ("replay", ("sampling.capacity=50",)), ("iid", ()))
     }
 

@@ -155,6 +155,32 @@ def test_the_bias_and_the_memory_of_replay_are_measured(mqlearn, work):
     assert distance["mean"][0] > 0.9 > 0.2 > distance["mean"][-1] and "memory of replay" in told
 
 
+def test_independent_samples_have_forgotten_at_once(mqlearn, work):
+    cell = ("features=one_hot", "sampling=iid", "step_size=constant", "step_size.alpha=0.01", "iterations=200")
+    facts, told = facts_of(mqlearn, work, *GARNET, *cell, "discount=0.4", "algorithm=q_learning")
+    assert facts["bias"]["tau"] == 1 and "tau(0.01) = 1" in " ".join(told.split())
+    assert "in the mean over all seeds this is 0" in told
+
+
+def test_a_memory_without_a_distribution_to_come_close_to_says_why(mqlearn, work):
+    facts, told = facts_of(mqlearn, work, "env=two_state", "sampling=replay", "iterations=200")
+    assert facts["replay_distance"] is None and "never ends" in facts["replay_distance_reason"]
+    assert "No distance of the memory of replay" in told
+
+
+def test_without_noise_there_is_nothing_to_divide_by(mqlearn, work):
+    facts, told = facts_of(mqlearn, work, "env=cliff_walking")
+    assert facts["asymptotic"]["q_learning"]["rms_efficiency"] is None and "nan" not in told and "(no noise)" in told
+
+
+def test_seeds_that_diverged_have_no_mean_error(mqlearn, work, outputs):
+    cell = (*GARNET, "algorithm=q_learning", "step_size=constant", "step_size.alpha=2.5", "iterations=600", "n_seeds=3")
+    assert mqlearn("run", *cell, "tracking=none").code == 0
+    facts, told = facts_of(mqlearn, work, *cell)
+    assert facts["measured"]["diverged"] == 3 and "sup" not in facts["measured"]
+    assert "no mean error, as seeds diverged (3)" in told and "nan" not in told
+
+
 def test_recorded_transitions_have_no_bias_and_the_reason_is_said(mqlearn, work):
     mdp = mq.two_state(discount=0.9)
     x, u = mdp.pairs[[0, 1, 2, 0]].T

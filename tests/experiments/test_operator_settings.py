@@ -76,6 +76,12 @@ def stays(name: str) -> float:
     )
 
 
+def test_a_run_without_a_model_has_no_fixed_point_and_says_so(mqlearn):
+    problem = ("env=gymnasium", "env.id=Blackjack-v1", "features=one_hot", "sampling=markovian", "iterations=50")
+    done = mqlearn("run", *problem, "operator=mellowmax", "n_seeds=2", "evaluation.episodes=2", "tracking=none")
+    assert done.code == 0 and "no fixed point of mellowmax to measure errors from" in done.out
+
+
 def test_truth_shows_the_fixed_point_its_residual_and_the_map_to_the_optimum(mqlearn):
     facts = json.loads(mqlearn("truth", "--json", "operator=relaxed", "operator.w=0.8").out)
     assert facts["operator"] == "relaxed w=0.8" and facts["operator_fixed_point"] == "w Q* + (1 - w) V*"

@@ -290,7 +290,10 @@ def test_rules_that_cannot_run_and_rules_that_take_two_samples(work):
     suite = definition.made("s", KEYS | {"problems": {"two": ["env=two_state", "sampling=markovian"]}})
     problem = suite.problems[0]
     found = trials.entries(problem, rules.entrants(["phased", "speedy_q"]))
-    assert "it has synchronous" in (found["phased"].reasons[1] or "") and found["speedy_q"].reasons == (None, None)
+    assert "it has one for synchronous" in (found["phased"].reasons[1] or "") and found["speedy_q"].reasons == (
+        None,
+        None,
+    )
     assert (problem.iterations(mq.SpeedyQ()), problem.iterations(mq.Residual())) == (100, 50)
     (lake,) = definition.made("s", KEYS | {"problems": {"lake": ["env=frozen_lake_8x8"]}}).problems
     assert "212^2 = 44,944 numbers of state" in (trials.entries(lake, rules.entrants(["zap"]))["zap"].reasons[1] or "")

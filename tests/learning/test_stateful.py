@@ -196,7 +196,7 @@ class Sliced(Plain):
         (
             type("Only", (Plain,), {"modes": ("synchronous", "linear")})(),
             MODES["markovian"],
-            "has synchronous and linear",
+            "one for synchronous sampling and for linear",
         ),
         (type("Calm", (Plain,), {"acts": False})(), MODES["epsilon-greedy"], "sampling.behaviour"),
         (Plain(), {"sampling": mq.Markovian(clock="local")}, "sampling.clock"),

@@ -48,7 +48,9 @@ def _streams(run: Run, *, chain_only: bool = False) -> str:
     """What decides the random numbers of a seed, as a text; the sampling as its chain alone, if so asked."""
     settings = run.settings
     if chain_only:
-        settings = {**settings, "sampling": {name: settings["sampling"].get(name) for name in identity.CHAIN}}
+        own = settings["sampling"]
+        chain = {name: own[name] for name in identity.CHAIN if name in own}
+        settings = {**settings, "sampling": {"_target_": "mqlearn.Markovian", **chain}}
     return identity.streams_key(settings, run.summary.get("numerics_version"))
 
 

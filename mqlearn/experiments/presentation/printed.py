@@ -24,7 +24,10 @@ def describe(run_done: Any) -> str:
         every = f"{n_seeds} seed{'s' * (n_seeds != 1)}"
         seeds = f"the {n_seeds - gone} of {every} that did not diverge" if gone else every
         lines.append(f"  at k = {run_done.settings['iterations']}: mean, 95 % interval of the mean, {seeds}")
-    if operator := summary.get("operator"):
+    operator = summary.get("operator") or {}
+    if operator and "fixed_point" not in operator:
+        lines.append(f"  no model, so no fixed point of {operator['name']} to measure errors from")
+    elif operator:
         where = f"{operator['distance_to_q_star']:.4g} from Q*, residual {operator['residual']:.2g}"
         lines.append(f"  errors are from the fixed point of {operator['name']}, {operator['fixed_point']}: {where}")
     if "effective_horizon" in summary:

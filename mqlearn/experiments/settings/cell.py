@@ -191,7 +191,12 @@ def _refuse_combinations(settings: dict[str, Any], mdp: Any, arguments: dict[str
     check_together(mdp, sampling, features, settings["reward"], arguments["metrics"], iterations, n_seeds)
     used = on_problem(arguments["operator"], mdp, features)
     rule = with_state(arguments["rule"], features, linear)
-    check_on(mdp, rule, sampling, features, linear, n_seeds)
+    try:
+        check_on(mdp, rule, sampling, features, linear, n_seeds)
+    except SettingError as error:
+        if error.setting != "algorithm":
+            raise
+        raise SettingError("algorithm", settings["algorithm"]["name"], error.admissible) from None  # not its class
     rule = rule.with_step_size(arguments["step_size"])
     check_operator(
         rule.at(settings["discount"]) if isinstance(rule, Stateful) else rule, sampling, features, used.operator

@@ -10,6 +10,7 @@ from mqlearn.errors import SettingError, SettingErrors, nearest
 from mqlearn.experiments.settings.loader import TUNING
 from mqlearn.paths import CONF
 
+_NAMED = 6  # other choices that a hint names
 _SPELLINGS = (
     "quote what holds commas, blanks or brackets for the shell, for example 'env.map=[SFFF,FHFH,FFFH,HFFG]', "
     "'algorithm.m=2,5,10', \"experiment.name='two words'\""
@@ -201,7 +202,7 @@ def _no_such(key: str, config: Any) -> str:
 
 
 def _elsewhere(group: str, name: str, chosen: str = "") -> str:
-    """Which choice of a group of conf/ has a setting of this name, as a hint: the one that is most like the chosen."""
+    """Which choices of a group of conf/ have a setting of this name, as a hint: first the one most like the chosen."""
     has = [
         path
         for path in sorted(CONF.glob(f"{group}/*.yaml"))
@@ -210,7 +211,9 @@ def _elsewhere(group: str, name: str, chosen: str = "") -> str:
     if not has:
         return ""
     path = max(has, key=lambda one: difflib.SequenceMatcher(None, one.stem, chosen).ratio())
-    return f" ({path.parent.name}.{name} is a setting of {path.parent.name}={path.stem})"
+    others = [one.stem for one in has if one.parent == path.parent and one != path]
+    named = ", ".join([path.stem, *others[:_NAMED]]) + ", ..." * (len(others) > _NAMED)
+    return f" ({path.parent.name}.{name} is a setting of {path.parent.name}={named})"
 
 
 def _names(content: Any, prefix: str = "", *, hydra: bool = False) -> list[str]:

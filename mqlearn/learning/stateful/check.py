@@ -86,9 +86,10 @@ def check_place(rule: Rule | Stateful, sampling: Sampling, features: Any, linear
     four = isinstance(rule, FourNumbers)
     name, mode = type(rule.rule if four else rule).__name__, mode_of(sampling, features)
     if mode not in rule.modes:
-        has = " and ".join(", ".join(rule.modes).rsplit(", ", 1))
         where = {"synchronous": "synchronous sampling", "asynchronous": "tables that learn one pair at a time"}
-        raise SettingError("algorithm", name, f"has no form for {where.get(mode, 'linear features')}; it has {has}")
+        where["linear"] = "linear features"
+        has = " and for ".join(where[one] for one in rule.modes)
+        raise SettingError("algorithm", name, f"has no form for {where[mode]}; it has one for {has}")
     if not isinstance(sampling, Synchronous):
         if sampling.adaptive and not rule.acts:
             expected = f"is not defined for {name}, which must not act by what it learns; use uniform or a fixed policy"
@@ -96,9 +97,11 @@ def check_place(rule: Rule | Stateful, sampling: Sampling, features: Any, linear
         reason = f"rules with state of their own ({name}) know"
         if four:
             reason = "with algorithm.batch or algorithm.averaged there is"
-        if sampling.clock != "global":
-            raise SettingError("sampling.clock", sampling.clock, f"{reason} the global clock only; count in your state")
-        if sampling.update != "pair":
+        if sampling.clock != "global" and features is None:
+            own = "" if four else "; a rule of your own may count visits in its state"
+            expected = f"{reason} the global clock only: use sampling.clock=global{own}"
+            raise SettingError("sampling.clock", sampling.clock, expected)
+        if sampling.update != "pair" and features is None:
             raise SettingError("sampling.update", sampling.update, f"{reason} pair only: a step for each visited pair")
     if isinstance(sampling, Recorded) and rule.samples_per_iteration * rule.batch > 1:
         expected = "a record has one successor of a pair an iteration, and this rule draws more"
