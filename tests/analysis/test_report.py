@@ -2,7 +2,6 @@
 
 import functools
 import json
-import re
 import shutil
 import sys
 from collections.abc import Callable
@@ -12,17 +11,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mqlearn.analysis import predictions
-from mqlearn.analysis.comparison import labels
 from mqlearn.analysis.figures import style
-from mqlearn.analysis.report import maps, subjects, theory, verdicts
+from mqlearn.analysis.report import maps, verdicts
 from mqlearn.analysis.report.markup import number, plain, render
 from mqlearn.analysis.statistics.intervals import mean_interval
 from mqlearn.cli import explain
 from mqlearn.cli.main import main
 from mqlearn.errors import SettingError
 from mqlearn.experiments.settings import cell
-from mqlearn.problems.solvers import optimal
 from mqlearn.storage import connection, runs, store, tracking
 
 VOID = {"input", "meta", "img", "br"}
@@ -88,13 +84,6 @@ def finished(tmp_path_factory) -> Path:
         assert call("run", "-m", "hydra/launcher=basic", *chain, *short, "experiment.name=chain") == 0
         plainer = ("env=taxi,cliff_walking,frozen_lake_128x128", "n_seeds=2", "iterations=20", "tracking=none")
         assert call("run", "-m", "hydra/launcher=basic", *plainer, "experiment.name=other") == 0
-        rates = ("step_size=constant", "step_size.alpha=0.01", "discount=0.4", "sampling.start=uniform")
-        rates = ("algorithm=q_learning,speedy_q", "features=one_hot", "sampling=markovian", *rates, "n_seeds=4")
-        assert call("run", "-m", "hydra/launcher=basic", *rates, *short, "experiment.name=rates") == 0
-        mean = ("algorithm=momentum_q_linear", *rates[1:3], "step_size=inverse_sqrt", "step_size.alpha=0.1")
-        assert call("run", *mean, "discount=0.4", "sampling.start=uniform", *short, "experiment.name=rates") == 0
-        slow = ("algorithm=q_learning", "step_size=polynomial", "sampling=markovian", "sampling.clock=local")
-        assert call("run", *slow, "step_size.exponent=0.8", "n_seeds=4", *short, "experiment.name=rates") == 0
         box = ("env=gymnasium", "env.id=CartPole-v1", "features=tile_coding", "sampling=markovian", "n_seeds=2")
         assert call("run", *box, "iterations=60", "tracking=none", "experiment.name=box") == 0
     return outputs
@@ -377,47 +366,3 @@ def test_texts():
     ]
     with pytest.raises(SettingError, match="no such file"):
         explain.provenance(Path("missing.png"))
-
-
-def test_theory_stands_beside_what_runs_measured(page, finished):
-    """On the small lake the prediction is approximate; slow steps have none; the theorem is named where it holds."""
-    (section,) = read(page("two")).all("section", id="theory")
-    (folder,) = [
-        run for run in map(runs.load, (finished / "runs" / "two").iterdir())
-        if run.settings["algorithm"]["name"] == "momentum_q" and run.settings["env"]["name"] == "frozen_lake_4x4"
-    ]  # fmt: skip
-    error = folder.curves["q_error_l2"][:, -1]
-    mdp = cell.rebuild(folder.settings).mdp
-    measured = np.sqrt((error**2).mean() / mdp.counted.sum() * 100)
-    assert number(float(measured)) in section
-    assert "≈ " in section and "optimal actions tie in 1 state and" in section
-    assert "critical constant" in section and "Theorem 3" in section
-    chains = read(page("chain"))
-    assert "No run here has asymptotic constants" in chains.all("section", id="theory")[0]
-
-
-def test_bounds_of_theta_and_slopes_stand_beside_what_runs_measured(page, finished):
-    """The root of the bound over the length of theta*; of a run that no theorem covers the reason, and no number."""
-    (section,) = read(page("rates")).all("section", id="theory")
-    (run,) = [
-        run for run in map(runs.load, (finished / "runs" / "rates").iterdir())
-        if run.settings["algorithm"]["name"] == "q_learning" and run.settings["step_size"]["name"] == "constant"
-    ]  # fmt: skip
-    assert number(float(np.sqrt((run.curves["theta_error"][:, -1] ** 2).mean()))) in section
-    one = cell.rebuild(run.settings)
-    linear = predictions.LinearFeatures(one, predictions.rule_of(one))
-    (bound,) = linear.bounds(predictions.rule_of(one), run.curves["iteration"][-1:])
-    star = np.linalg.norm(optimal(one.mdp).q[one.mdp.learned])  # of one-hot features theta* is Q*
-    assert f"vanilla, same proof {number(float(np.sqrt(bound.values[-1]) / star))} (vacuous)" in section
-    assert "No bound, no theorem of the paper covers SpeedyQ with linear features: " in section
-    (row,) = [text for text in re.findall("<tr>.*?</tr>", page("rates").read_text()) if "Theorem 2 " in text]
-    assert "theta_error_average" in row and "−0.25 (Theorem 2" in row and "vanilla" not in row
-    assert "−0.4 (Even-Dar and Mansour 2003, steps k^-0.8)" in section
-
-
-def test_the_table_of_theory_says_of_how_many_runs_it_is(finished, monkeypatch):
-    found = [runs.load(folder) for folder in sorted((finished / "runs" / "two").iterdir())]
-    some = subjects.subjects(labels.entries(found))
-    assert "runs are told" not in theory.of(some)
-    monkeypatch.setattr(theory, "_MOST", 1)
-    assert theory.of(some).count("The first 1 of 2 runs are told.") == 2  # two rules on each of two maps

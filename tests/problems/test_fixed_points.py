@@ -184,7 +184,7 @@ def test_shares_far_below_the_rounding_of_the_others_are_right(n):
 
 
 def test_episodes_of_any_length_have_shares():
-    """Up with .1, down with .9, to an end above: shares fall by nine, but for the last states."""
+    """A lock that goes on with .1 and falls back with .9, over 59 states; and a chain that nearly never goes back."""
     lock = mq.combination_lock(60, discount=0.9)
     behaviour = np.where(lock.learned, [0.9, 0.1], 0.0)
     mu = stationary_distribution(lock, behaviour, start=lock.start)

@@ -55,23 +55,23 @@ def _known(one: Subject) -> tuple[list[list[str]], list[str]]:
             linear = LinearFeatures(one.cell, rule)
         except SettingError as error:
             return [], [f"No bound, {error}"]
-    of_slope, slope = slopes.slope_of(one.cell, rule, linear)
-    if linear is None:
-        return ([] if of_slope is None else [_row(one, of_slope, "–", slope)]), []
-    found = linear.own_bounds(rule, one.run.curves["iteration"][-1:])
-    if not found:
-        rows = [] if of_slope is None else [_row(one, of_slope, "–", slope)]
-        return rows, [f"No bound, {linear.no_bound(rule) or 'the step is longer than the theorem allows'}"]
-    texts = [
-        f"{each.name} {number(math.sqrt(each.values[-1]) / linear.length)}{' (vacuous)' * bool(each.vacuous[-1])}"
-        for each in found
-    ]
-    metric = found[0].metric
-    row = _row(one, metric, "; ".join(texts), slope if of_slope == metric else None, linear.length)
-    return [row], [f"Bounded with {found[0].assumes}"]
+    metric, slope = slopes.slope_of(one.cell, rule, linear)
+    bound, length, said = "–", None, []
+    if linear is not None:
+        found = linear.own_bounds(rule, one.run.curves["iteration"][-1:])
+        if found:  # of the same metric as the slope, if there is one
+            metric, length, said = found[0].metric, linear.length, [f"Bounded with {found[0].assumes}"]
+            bound = "; ".join(_bound(each, length) for each in found)
+        else:
+            said = [f"No bound, {linear.no_bound(rule) or 'the step is longer than the theorem allows'}"]
+    return ([] if metric is None else [_row(one, metric, bound, slope, length)]), said
 
 
-def _row(one: Subject, metric: str, bound: str, slope: Slope | None, length: float | None = None) -> list[str]:
+def _bound(one: predictions.Bound, length: float) -> str:
+    return f"{one.name} {number(math.sqrt(one.values[-1]) / length)}{' (vacuous)' * bool(one.vacuous[-1])}"
+
+
+def _row(one: Subject, metric: str, bound: str, slope: Slope | None, length: float | None) -> list[str]:
     """length: of theta*, where the metric is bounded as a root mean square over seeds; else it is a mean over seeds."""
     seen = one.run.curves.get(metric)
     measured, fitted = None, slopes.measured_slope(one.run, metric)

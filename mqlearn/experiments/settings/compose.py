@@ -190,7 +190,7 @@ def _hydra(config_dir: str | None) -> Iterator[Compose]:
             before_schemas = SearchPathQuery(provider="schema")
             own.get_search_path().prepend("command-line", f"file://{folder}", anchor=before_schemas)
             own.repository.initialize_sources(own.get_search_path())
-        GlobalHydra.instance().hydra.config_loader = loader.composing_once(own, folder)  # type: ignore  # as set above
+        GlobalHydra.instance().hydra.config_loader = loader.composing_once(own, folder)  # type: ignore  # which initialize_config_dir has made
 
         def compose_one(overrides: Sequence[str]) -> Any:
             with warnings.catch_warnings():
