@@ -23,8 +23,8 @@ class Rounding:
     """What two machines may make of one number.
 
     through: SOLVES (LAPACK, BLAS, SuperLU), POWERS (libm), OWN_CODE of a user, of which nothing is known, SUMS.
-    condition: by how much the computation enlarges a relative rounding.   scale: the size of what it computed with, where
-    what is compared is a difference of such numbers; else 0.
+    condition: by how much the computation enlarges a relative rounding.   scale: the size of what it computed with,
+    where what is compared is a difference of such numbers; else 0.
     """
 
     through: tuple[str, ...]
