@@ -7,6 +7,8 @@ its file. Numba itself looks at the one file of a function, and so misses an edi
 function calls into. Here the code of a function is stamped with all files of its folder, this file, and the versions
 of Python, NumPy, numba and llvmlite: whatever changes there, everything is compiled anew.
 
+NUMBA_DISABLE_JIT=1 runs all of it as plain Python, for a debugger: the same numbers, a thousand times slower.
+
 A cache that cannot be read is as good as none. Each file begins with a checksum of the rest; one that is truncated or
 garbage is said once, compiled anew and written anew. One of another stamp is compiled anew without a word.
 """
@@ -26,6 +28,7 @@ from typing import Any
 import llvmlite
 import numba
 import numpy as np
+from numba import extending as numba_extending
 from numba import njit
 from numba.core import config
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, IndexDataCacheFile, _CacheLocator
@@ -34,9 +37,29 @@ from numba.misc.appdirs import AppDirs
 
 _CHECKSUM = hashlib.sha256().digest_size
 
+PLAIN = bool(getattr(config, "DISABLE_JIT", 0))
+
+
+def _plainly(function: Callable) -> Callable:
+    """The function as Python runs it, as silent as compiled code where random words wrap, or 1 / 0 is inf."""
+
+    @functools.wraps(function)
+    def call(*arguments: Any, **named: Any) -> Any:
+        with np.errstate(all="ignore"):
+            return function(*arguments, **named)
+
+    return call
+
+
 # Inlined by numba itself: left to LLVM, a call may stay in a loop, which is then not vectorised, and in which numba
 # counts the references to array arguments at every iteration.
-inlined = njit(inline="always")
+inlined: Any = _plainly if PLAIN else njit(inline="always")
+
+
+def instruction(plain: Callable) -> Any:
+    """Decorate what generates LLVM's instructions for a call (numba's `intrinsic`); `plain`: the same in Python."""
+    extending: Any = numba_extending
+    return (lambda generator: plain) if PLAIN else extending.intrinsic
 
 
 def compiled(
@@ -61,6 +84,8 @@ def compiled(
         return functools.partial(
             compiled, apart=apart, short=short, depends=depends, folder=folder, **options
         )  # fmt: skip
+    if PLAIN:
+        return _plainly(function)
     options = {"nogil": not short, "error_model": "numpy", **(without_overlap() if apart else {}), **options}
     dispatcher: Any = njit(**options)(function)
     place = _cache_folder(Path(inspect.getfile(function)), folder)

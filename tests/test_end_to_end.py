@@ -121,17 +121,22 @@ def test_a_run_is_repeated_from_its_record_alone(mqlearn, outputs, work, stored)
     assert "no such run" in missing.err
 
 
-def test_rerun_tells_a_difference(mqlearn, outputs):
+@pytest.mark.parametrize(("name", "code"), [("bellman_error", 1), ("expected_return", 1), ("q_error", 0)])
+def test_rerun_asks_for_the_bits_of_what_came_through_no_library(mqlearn, outputs, name, code):
     mqlearn("run", *SMALL, "tracking=none")
     (run,) = found(outputs)
     arrays = dict(run.curves)
-    arrays["q_error"] = arrays["q_error"].copy()
-    arrays["q_error"][1, -1] = np.nextafter(arrays["q_error"][1, -1], np.inf)
+    arrays[name] = arrays[name].copy()
+    arrays[name][1, -1] = np.nextafter(arrays[name][1, -1], np.inf)
     runs._save_arrays(run.folder / runs.CURVES, arrays)
     done = mqlearn("rerun", run.folder)
-    assert done.code == 1
-    assert done.out.startswith("different: curve q_error of ")
-    assert "first curve q_error, seed 1: " in done.out and f"(k = {run.curves['iteration'][-1]}, " in done.out
+    assert done.code == code
+    if code:
+        assert done.out.startswith(f"different: curve {name} of ")
+        assert f"first curve {name}, seed 1: " in done.out and f"(k = {run.curves['iteration'][-1]}, " in done.out
+    else:  # Q*, from which the distance is, is solved for
+        assert done.out.startswith("the same numbers, bit for bit but for q_error: ")
+        assert "q_error agree to 1e-16: they come through linear solves" in done.out
 
 
 @pytest.mark.parametrize(("factor", "code"), [(1 + 1e-12, 0), (1 + 1e-8, 1)])
@@ -147,7 +152,8 @@ def test_rerun_tells_values_that_are_solved_in_another_order_from_a_difference(m
     if code:
         assert done.out.startswith("different: curve policy_value of ")
     else:
-        assert "bit for bit" in done.out and "policy_value agree to 1e-11: they are solved in another order" in done.out
+        assert "bit for bit but for policy_value: " in done.out
+        assert re.search("\npolicy_value agree to 1e-1[1-3]: they come through linear solves", done.out)
 
 
 def test_a_divergent_rule_is_a_result(mqlearn, outputs, stored):

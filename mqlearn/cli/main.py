@@ -16,6 +16,9 @@ _SCARCE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS, errn
 
 def main(argv: list[str] | None = None) -> None:
     """The console script: exits with 0, 1 (a difference or a failed run) or 2 (a setting that is not admissible)."""
+    if sys.platform.startswith("win"):
+        sys.stderr.write("mqlearn: runs on Linux, not on Windows itself; in WSL, which is Linux, it does\n")
+        sys.exit(2)
     streams.unbroken()
     arguments = list(sys.argv[1:] if argv is None else argv)
     if not arguments or arguments[0] in ("-h", "--help", "help"):

@@ -1,6 +1,5 @@
 """`mqlearn rerun`: repeat a run from its record, with the user's modules named again, and compare the numbers."""
 
-import math
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -10,16 +9,17 @@ from mqlearn.cli.arguments import CONFIG_DIR, only, parse, take_plugins
 from mqlearn.errors import SettingError
 from mqlearn.experiments.execute import perform, store_of, tracker
 from mqlearn.experiments.settings import compose, identity
-from mqlearn.experiments.settings.cell import rebuild
+from mqlearn.experiments.settings.cell import rebuild, rounded
 from mqlearn.files import is_there
 from mqlearn.paths import outputs_folder
+from mqlearn.rounding import joined
 from mqlearn.storage import array_comparison, runs, store
 
 
 def rerun(arguments: Sequence[str]) -> int:
     """`mqlearn rerun`: repeat a run from its record; 1 if the numbers differ.
 
-    They must be equal bit for bit, but for the last bits of what `array_comparison.SOLVED` names.
+    They must be equal bit for bit, but for the last bits of what came through a library (`mqlearn.rounding`).
     """
     options = parse(arguments, values=CONFIG_DIR)
     take_plugins(options)
@@ -42,15 +42,19 @@ def rerun(arguments: Sequence[str]) -> int:
         new, old = array_comparison.of_run(repeated), array_comparison.of_run(recorded)
         new = {name: array for name, array in new.items() if name in old}  # not what is newer than the record
         sides, place = ("the repetition", "the record"), array_comparison.place_in(recorded)
-        compared = array_comparison.compare(new, old, sides=sides, place=place)
-    solved_alone = {*compared.names} <= {*array_comparison.SOLVED}
-    apart = array_comparison.solved_apart(new, old) if compared.names and solved_alone else math.inf
-    if compared.names and apart > array_comparison.SOLVED_WITHIN:
+        rounding = rounded(cell)
+        compared = array_comparison.compare(new, old, rounding=rounding, sides=sides, place=place)
+    through = joined(rounding.get(name) for name in compared.names)
+    libraries = "" if through is None else f"{', '.join(through.through)}, which round by the processor and the version"
+    if compared.verdict == "different":
         print(f"different: {', '.join(compared.names)} of {recorded.name}\n  first {compared.difference}")
+        if through is not None:
+            print(f"  more than {through.within:.0e}, which is all that may come of {libraries}")
         return 1
-    print(f"the same numbers, bit for bit: {recorded.name}")
-    if compared.names:
-        names = ", ".join(name.removeprefix("curve ") for name in compared.names)
-        agree = f"{names} agree to 1e{math.ceil(math.log10(max(apart, 1e-16)))}"
-        print(f"{agree}: they are solved in another order than by the version that recorded them")
+    if compared.verdict == "same":
+        print(f"the same numbers, bit for bit: {recorded.name}")
+        return 0
+    names = ", ".join(name.partition(" ")[2] for name in compared.names)
+    print(f"the same numbers, bit for bit but for {names}: {recorded.name}")
+    print(f"{names} agree to {compared.agree}: they come through {libraries}")
     return 0

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from mqlearn.errors import SettingError, SettingErrors
+from mqlearn.experiments import processes
 from mqlearn.experiments.circumstances import COMMAND, command
 from mqlearn.experiments.execute import (
     claimed,
@@ -189,7 +190,7 @@ def _announced(cell: Cell) -> dict[str, Any]:
         goal = "" if success is None else f", probability of reaching a goal {success:.6g}"
         print(f"{cell.mdp.name}, discount {cell.mdp.discount:g}: {best}{goal}")
     warned = [*known.get("warnings", []), *foreseen(cell)]
-    cores = len(os.sched_getaffinity(0))
+    cores = processes.cores()
     seconds = estimated_seconds(cell) / min(cores, cell.settings["n_workers"] or cores)
     if seconds > _LONG:
         sys.stderr.write(f"about {duration(seconds)} of learning on this machine, {COMPILING}; Ctrl-C ends it\n")

@@ -117,7 +117,7 @@ def _simulated(setup: Setup, simulator: Simulator, lanes: np.ndarray, rule: AnyR
 
 def _workers(setup: Setup) -> int:
     """Threads."""
-    cores = len(os.sched_getaffinity(0))
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     if setup.n_workers is not None:
         return setup.n_workers
     if isinstance(setup.mdp, Simulator):

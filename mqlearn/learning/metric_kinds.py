@@ -8,12 +8,15 @@ from dataclasses import dataclass, replace
 class MetricKind:
     """label: of an axis, with Matplotlib's mathematics.   scale: log for errors that may fall to 0, linear for values.
     unit: empty where the number has none of its own.   more_is_better: as a return is, and an error is not.
+    against: the exact solution that it is measured against, "fixed point" (Q* or the operator's), "theta*", or the
+    values of a "policy"; empty where tables alone decide it.
     """
 
     label: str
     scale: str = "log"
     unit: str = ""
     more_is_better: bool = False
+    against: str = ""
 
     @property
     def axis(self) -> str:
@@ -22,24 +25,36 @@ class MetricKind:
         return f"{self.label}\n({about})" if about else self.label
 
 
-def _value(label: str, unit: str) -> MetricKind:
-    return MetricKind(label, "linear", unit, more_is_better=True)
+def _value(label: str, unit: str, against: str = "") -> MetricKind:
+    return MetricKind(label, "linear", unit, more_is_better=True, against=against)
+
+
+def _error(label: str, against: str = "fixed point") -> MetricKind:
+    return MetricKind(label, against=against)
+
+
+def _gap(label: str) -> MetricKind:
+    return MetricKind(label, "linear", "discounted reward", against="policy")
 
 
 KINDS = {
-    "q_error": MetricKind(r"error $\Vert Q_k-Q^*\Vert_\infty$"),
+    "q_error": _error(r"error $\Vert Q_k-Q^*\Vert_\infty$"),
     "expected_return": _value("expected return from the start", "reward of an episode"),
-    "q_error_l2": MetricKind(r"error $\Vert Q_k-Q^*\Vert_2$"),
-    "bellman_error": MetricKind(r"Bellman error $\Vert TQ_k-Q_k\Vert_\infty$"),
-    "policy_value": _value("exact value of the greedy policy at the start", "discounted reward"),
-    "value_gap": MetricKind("optimal value minus that of the greedy policy", "linear", "discounted reward"),
-    "theta_error": MetricKind(r"$\Vert\theta_k-\theta^{*}\Vert\,/\,\Vert\theta^{*}\Vert$"),
-    "theta_error_average": MetricKind(r"$\Vert\bar\theta_k-\theta^{*}\Vert\,/\,\Vert\theta^{*}\Vert$, mean iterate"),
-    "q_error_average": MetricKind(r"error $\Vert\bar Q_k-Q^*\Vert_\infty$, mean iterate"),
-    "q_error_l2_average": MetricKind(r"error $\Vert\bar Q_k-Q^*\Vert_2$, mean iterate"),
-    "bellman_error_average": MetricKind(r"Bellman error $\Vert T\bar Q_k-\bar Q_k\Vert_\infty$, mean iterate"),
-    "policy_value_average": _value("exact value at the start, greedy in the mean iterate", "discounted reward"),
-    "value_gap_average": MetricKind("optimal value minus that, mean iterate", "linear", "discounted reward"),
+    "q_error_l2": _error(r"error $\Vert Q_k-Q^*\Vert_2$"),
+    "bellman_error": _error(r"Bellman error $\Vert TQ_k-Q_k\Vert_\infty$", ""),
+    "policy_value": _value("exact value of the greedy policy at the start", "discounted reward", "policy"),
+    "value_gap": _gap("optimal value minus that of the greedy policy"),
+    "theta_error": _error(r"$\Vert\theta_k-\theta^{*}\Vert\,/\,\Vert\theta^{*}\Vert$", "theta*"),
+    "theta_error_average": _error(
+        r"$\Vert\bar\theta_k-\theta^{*}\Vert\,/\,\Vert\theta^{*}\Vert$, mean iterate", "theta*"
+    ),
+    "q_error_average": _error(r"error $\Vert\bar Q_k-Q^*\Vert_\infty$, mean iterate"),
+    "q_error_l2_average": _error(r"error $\Vert\bar Q_k-Q^*\Vert_2$, mean iterate"),
+    "bellman_error_average": _error(r"Bellman error $\Vert T\bar Q_k-\bar Q_k\Vert_\infty$, mean iterate", ""),
+    "policy_value_average": _value(
+        "exact value at the start, greedy in the mean iterate", "discounted reward", "policy"
+    ),
+    "value_gap_average": _gap("optimal value minus that, mean iterate"),
     "return_uniform": _value("return from uniform states", "reward of all greedy episodes"),
     "return_start": _value("return from the start", "reward of all greedy episodes"),
     "success_probability": _value("probability of success from the start", "probability"),

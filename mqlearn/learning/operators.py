@@ -8,10 +8,12 @@ import numpy as np
 
 from mqlearn.algorithms.operators import Bellman, Operator, is_plain, name_of
 from mqlearn.errors import SettingError
+from mqlearn.problems import solvers
 from mqlearn.problems.environments.simulator import Simulator
 from mqlearn.problems.mdp import FiniteMDP
-from mqlearn.problems.operators import Facts, OperatorPoint, apply, fixed_point, values
+from mqlearn.problems.operators import Facts, OperatorPoint, apply, fixed_point, rounding, values
 from mqlearn.problems.solvers import optimal
+from mqlearn.rounding import Rounding
 
 if TYPE_CHECKING:
     from mqlearn.learning import kernels
@@ -40,6 +42,10 @@ class OnModel:
     def fixed_point(self, mdp: FiniteMDP) -> np.ndarray:
         """(S, A): the fixed point, which errors are measured against; Q* of Bellman's."""
         return optimal(mdp).q if self.plain else self._point.q
+
+    def rounding(self, mdp: FiniteMDP) -> Rounding:
+        """Of the fixed point."""
+        return solvers.rounding(mdp) if self.plain else rounding(self._model, self.operator)
 
     def warnings(self) -> list[str]:
         return [] if self.plain else self.operator.warnings(_facts_of(self.mdp))

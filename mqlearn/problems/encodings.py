@@ -15,6 +15,7 @@ from mqlearn.errors import SettingError
 from mqlearn.problems.environments.simulator import Simulator
 from mqlearn.problems.feature_rows import Features, check_norm, grid_sides
 from mqlearn.problems.mdp import FiniteMDP
+from mqlearn.rounding import POWERS
 
 if TYPE_CHECKING:
     import gymnasium
@@ -152,7 +153,7 @@ def rbf(
 
         return size, encode
 
-    return _of_points(mdp, "rbf", prepare, norm, low, high)
+    return _of_points(mdp, "rbf", prepare, norm, low, high, POWERS)
 
 
 def fourier(
@@ -184,13 +185,19 @@ def fourier(
 
         return size, encode
 
-    return _of_points(mdp, "fourier", prepare, norm, low, high)
+    return _of_points(mdp, "fourier", prepare, norm, low, high, POWERS)
 
 
 def _of_points(
-    mdp: Any, name: str, prepare: Callable[[int], tuple[int, Encoder]], norm: str, low: Any, high: Any
+    mdp: Any,
+    name: str,
+    prepare: Callable[[int], tuple[int, Encoder]],
+    norm: str,
+    low: Any,
+    high: Any,
+    through: str = "",
 ) -> "Features | BoxMap":
-    """Encode the tiles of a map, or make the map of a Box observation."""
+    """Encode the tiles of a map, or make the map of a Box observation. through: as in `Features`."""
     if not isinstance(mdp, FiniteMDP):
         return _of_box(mdp, name, prepare, norm, low, high)
     for setting, bound in (("features.low", low), ("features.high", high)):
@@ -205,7 +212,7 @@ def _of_points(
         expected = f"would store {entries} entries for the {len(x)} pairs; at most {_MOST_ENTRIES}"
         raise SettingError("features", name, expected)
     active, values = encode(points)
-    return Features(name, active[x] * mdp.n_actions + u[:, None], values[x], size * mdp.n_actions, norm)
+    return Features(name, active[x] * mdp.n_actions + u[:, None], values[x], size * mdp.n_actions, norm, through)
 
 
 def _of_box(

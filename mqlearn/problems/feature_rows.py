@@ -28,6 +28,7 @@ class Features:
     norm: the reading of Assumption 1, ||Phi(x, u)||_2 <= 1: "unit" scales each row to Euclidean norm 1, "max"
         scales all rows by one factor so that the largest has norm 1, "none" leaves them as they are. A zero
         row stays zero.
+    through: what the values came through that rounds by the machine, of `mqlearn.rounding`; empty for nothing.
 
     Raises SettingError for another norm.
     """
@@ -37,6 +38,7 @@ class Features:
     values: np.ndarray
     n_features: int
     norm: str
+    through: str = ""
 
     def __post_init__(self) -> None:
         check_norm(self.norm)

@@ -15,6 +15,7 @@ from mqlearn.problems.encodings import BoxMap, tile_coding
 from mqlearn.problems.environments.simulator import Simulator
 from mqlearn.problems.feature_rows import Features, grid_sides, model_of
 from mqlearn.problems.mdp import FiniteMDP
+from mqlearn.rounding import OWN_CODE
 
 if TYPE_CHECKING:
     import gymnasium
@@ -117,7 +118,7 @@ def _from_rows(name: str, rows: Sequence[tuple[np.ndarray, np.ndarray]], d: int,
     for i, (index, value) in enumerate(rows):
         active[i] = index[0] if len(index) else 0
         active[i, : len(index)], values[i, : len(index)] = index, value
-    return Features(name, active, values, d, norm)
+    return Features(name, active, values, d, norm, OWN_CODE)
 
 
 def _checked(setting: str, array: np.ndarray) -> np.ndarray:

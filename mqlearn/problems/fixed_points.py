@@ -21,6 +21,7 @@ from mqlearn.problems.feature_rows import Features
 from mqlearn.problems.linear_roots import ROOT, OperatorSystem, System
 from mqlearn.problems.mdp import FiniteMDP, bellman
 from mqlearn.problems.solvers import ConvergenceError, _chain, _factor, optimal
+from mqlearn.rounding import SOLVES, Rounding
 
 _LONGEST = 1e8  # visits of a state in an episode, of which LU keeps eight digits
 _DENSE = 2000  # states of a chain that elimination takes
@@ -39,6 +40,7 @@ class FixedPoint:
     exists: whether a root was found.
     used (d,) bool: the columns that some sampled pair uses. Learning never moves the others: a distance of
         theta from theta* leaves them out.
+    condition: of the linear system that gave theta*, in the 1-norm, estimated; infinite without a root.
     """
 
     theta: np.ndarray
@@ -47,6 +49,12 @@ class FixedPoint:
     distance: float
     exists: bool
     used: np.ndarray
+    condition: float = math.inf
+
+    @property
+    def rounding(self) -> Rounding:
+        """Of the distance from theta*, relative to its length."""
+        return Rounding((SOLVES,), self.condition, 1.0)
 
     def __repr__(self) -> str:
         found = f"{self.n_roots} roots, {self.distance:.4g} from Q*" if self.exists else "not found"
@@ -159,7 +167,8 @@ def theta_star(
     residual = float(np.abs(mean_gradient(mdp, features, mu, roots[0], operator)).max())
     exact = optimal(mdp).q if operator is None else operators.fixed_point(mdp, operator).q
     error = np.abs(features.table(mdp, roots[0]) - exact)
-    return FixedPoint(roots[0], residual, len(roots), float(error[mdp.counted].max()), True, system.used)
+    distance = float(error[mdp.counted].max())
+    return FixedPoint(roots[0], residual, len(roots), distance, True, system.used, system.condition(roots[0]))
 
 
 def _reached(p: Any, origin: np.ndarray) -> np.ndarray:

@@ -4,6 +4,7 @@ scipy costs start-up time, so it is imported inside the functions.
 """
 
 import math
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,6 +12,7 @@ import numpy as np
 from mqlearn.problems import operators
 from mqlearn.problems.feature_rows import Features, null_space
 from mqlearn.problems.mdp import FiniteMDP, greedy, state_values, table_of_pairs
+from mqlearn.rounding import inverse_norm
 
 ROOT = 1e-9  # |gbar_j| / (sum of the sizes of its terms) of a root; solved ones have about 1e-15
 _SOLVES = 60  # Newton steps from one start,
@@ -81,22 +83,44 @@ class System:
 
     def solve(self, policy: np.ndarray) -> np.ndarray | None:
         """The theta (d,) with gbar = 0 if a policy (S,) took the maxima; None for a singular system."""
+        slope = self.slope(policy)
+        right = self.constant(policy) - slope @ self.theta0
+        try:
+            step = self.factor(slope)[0](right)
+        except (np.linalg.LinAlgError, RuntimeError):
+            return None
+        return self.theta0 + step if np.isfinite(step).all() else None
+
+    def slope(self, policy: np.ndarray) -> Any:
+        """(d, d) sparse: the derivative of gbar where a policy (S,) takes the maxima,"""
         from scipy import sparse
-        from scipy.sparse.linalg import splu
 
         live = ~self.mdp.terminal
         rows = self.row[live, policy[live]]
         entries = np.ones(len(rows)), rows, np.concatenate([[0], np.cumsum(live)])
         chosen = sparse.csr_array(entries, shape=(len(live), self.phi.shape[0])) @ self.phi
-        slope = self.gram - self.mdp.discount * (self.ahead @ chosen)
+        return self.gram - self.mdp.discount * (self.ahead @ chosen)
+
+    def constant(self, policy: np.ndarray) -> np.ndarray:
+        """(d,): and minus its value at theta = 0."""
+        return self.b
+
+    def factor(self, slope: Any) -> tuple[Callable[..., np.ndarray], Any]:
+        """What solves for a step, and the matrix of its system. Raises LinAlgError or RuntimeError if singular."""
+        from scipy import sparse
+        from scipy.sparse.linalg import splu
+
         # Null directions N of the sampled rows have N' slope = 0, so that with N N' added N' step = 0.
         matrix = sparse.csc_array(slope + self.held)
-        right = self.b - slope @ self.theta0
-        try:
-            step = np.linalg.solve(matrix.toarray(), right) if _dense(matrix) else splu(matrix).solve(right)
-        except (np.linalg.LinAlgError, RuntimeError):
-            return None
-        return self.theta0 + step if np.isfinite(step).all() else None
+        if not _dense(matrix):
+            return splu(matrix).solve, matrix
+        full = matrix.toarray()
+        return lambda b, way="N": np.linalg.solve(full.T if way == "T" else full, b), matrix
+
+    def condition(self, theta: np.ndarray) -> float:
+        """The condition of a root in the 1-norm, estimated."""
+        solve, matrix = self.factor(self.slope(self.policy(table_of_pairs(self.mdp, self.phi @ theta))))
+        return float(abs(matrix).sum(0).max()) * inverse_norm(solve, len(theta))
 
     def measure(self, theta: np.ndarray) -> Point:
         v = state_values(self.mdp, table_of_pairs(self.mdp, self.phi @ theta))
@@ -133,20 +157,16 @@ class OperatorSystem(System):
         left = operators.values(self.mdp, self.operator, table) - (slopes * table).sum(1)
         return np.concatenate([slopes, left[:, None]], axis=1)
 
-    def solve(self, policy: np.ndarray) -> np.ndarray | None:
+    def slope(self, policy: np.ndarray) -> Any:
         from scipy import sparse
-        from scipy.sparse.linalg import splu
 
         x, u = self.mdp.pairs.T
         entries = policy[x, u], (x, np.arange(len(x)))
         chosen = sparse.csr_array(entries, shape=(self.mdp.n_states, len(x))) @ self.phi
-        slope = (1 - self.numbers.own) * self.gram - self.seen_ahead @ chosen
-        right = self.numbers.reward * self.b + self.seen_ahead @ policy[:, -1] - slope @ self.theta0
-        try:
-            step = splu(sparse.csc_array(slope + self.held)).solve(right)
-        except RuntimeError:
-            return None
-        return self.theta0 + step if np.isfinite(step).all() else None
+        return (1 - self.numbers.own) * self.gram - self.seen_ahead @ chosen
+
+    def constant(self, policy: np.ndarray) -> np.ndarray:
+        return self.numbers.reward * self.b + self.seen_ahead @ policy[:, -1]
 
     def measure(self, theta: np.ndarray) -> Point:
         numbers = self.numbers

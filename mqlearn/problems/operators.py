@@ -16,6 +16,7 @@ import numpy as np
 
 from mqlearn.problems.mdp import FiniteMDP, expected, state_values, table_of_pairs
 from mqlearn.problems.solvers import ConvergenceError, Optimum, optimal
+from mqlearn.rounding import SOLVES, Rounding, of_discount
 
 _STEPS = 60
 _SWEEPS = 200_000  # of plain iteration, where Newton steps go round in a circle
@@ -112,6 +113,16 @@ def fixed_point(mdp: FiniteMDP, operator: Any) -> OperatorPoint:
     if operator not in known:
         known[operator] = _solved(mdp, operator)
     return known[operator]
+
+
+def rounding(mdp: FiniteMDP, operator: Any) -> Rounding:
+    """Of the fixed point of an operator that is ready for this model. With Q(x, u) in its target, what a step moves is
+    1 - own of the difference; where no contraction is proven, the discount stands for one."""
+    point, contraction = fixed_point(mdp, operator), operator.contraction(Facts(mdp))
+    condition = of_discount(mdp.discount if contraction is None else contraction)
+    own = operator.numbers(mdp.discount).own
+    scale = max(float(np.abs(point.q).max()), float(np.abs(mdp.rewards).max()))
+    return Rounding((SOLVES,), condition / (1 - own), scale)
 
 
 def _common(mdp: FiniteMDP, operator: Any, q: np.ndarray, v: np.ndarray) -> np.ndarray:

@@ -13,6 +13,7 @@ import numpy as np
 from mqlearn.checks import are_distributions
 from mqlearn.errors import SettingError
 from mqlearn.problems.mdp import FiniteMDP, backup, bellman, greedy, state_values
+from mqlearn.rounding import SOLVES, Rounding, of_discount
 
 _EPS = float(np.finfo(float).eps)
 _SWEEPS = 20  # evaluations of a policy between two improvements
@@ -96,6 +97,13 @@ def certified_error(mdp: FiniteMDP, q: np.ndarray) -> float:
     sums = np.where(mdp.learned, mdp.probabilities.sum(2), 1.0)
     contraction = mdp.discount * sums.max() * (1 + (mdp.n_successors + 2) * _EPS)
     return float(wrong / (1 - contraction)) if contraction < 1 else np.inf
+
+
+def rounding(mdp: FiniteMDP) -> Rounding:
+    """Of Q* and of the values of policies. Also where our own elimination finds these: its order is no part of a run's
+    numerics version."""
+    scale = max(float(np.abs(optimal(mdp).q).max()), float(np.abs(mdp.rewards).max()))
+    return Rounding((SOLVES,), of_discount(mdp.discount), scale)
 
 
 def optimal_actions(mdp: FiniteMDP, tolerance: float | None = None) -> int:

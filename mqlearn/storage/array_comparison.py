@@ -4,32 +4,37 @@ Numbers travel as a dict of names to arrays; the last axis of an array is the ch
 leading axis lists the components of one quantity (seeds; mean, low, high).
 """
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
+from mqlearn.rounding import Rounding
 from mqlearn.storage.runs import AXES, Run
 
 Numbers = Mapping[str, np.ndarray]
 Place = Callable[[str, tuple[int, ...]], tuple[str, int | None]]  # of an entry: what it is called, and its iteration
 _OF_SEEDS = ("q", "acting", "theta", "theta_average", "theta_acting")  # tables whose first axis is the seed
-# Arrays of a run that are solved for from its tables, by an elimination whose order is no part of the numerics version:
-# an earlier version may have other last bits. The second is the optimal value minus the first.
-SOLVED = ("curve policy_value", "curve value_gap")
-SOLVED_WITHIN = 1e-9  # of the largest value: what an order of elimination may change
 
 
 @dataclass(frozen=True)
 class Comparison:
     """same: equal bits; compatible: within a tolerance; different: neither. `difference` names the first one, which
-    is the earliest where iterations are known; `names` are the arrays that differ.
+    is the earliest where iterations are known; `names` are the arrays that differ. apart: the largest difference within
+    a tolerance, relative to what the tolerance is relative to.
     """
 
     verdict: Literal["same", "compatible", "different"]
     difference: str = ""
     names: tuple[str, ...] = ()
+    apart: float = 0.0
+
+    @property
+    def agree(self) -> str:
+        """How far what is compatible agrees: a power of 10."""
+        return f"1e{math.ceil(math.log10(max(self.apart, 1e-16)))}"
 
 
 def _by_index(name: str, index: tuple[int, ...]) -> tuple[str, int | None]:
@@ -40,51 +45,45 @@ def compare(
     new: Numbers,
     old: Numbers,
     *,
-    within: float = 0.0,
+    rounding: Mapping[str, Rounding] | None = None,
     sides: tuple[str, str] = ("the first", "the second"),
     place: Place = _by_index,
 ) -> Comparison:
     """How `new` differs from `old`; `sides` is what the two are called.
 
-    Whole numbers must be equal; others may differ by `within` times the largest component at that checkpoint, so that
-    the ends of a narrow band are judged by the size of what they enclose. All NaN are equal.
+    Bits must be equal, but for arrays of floats with a `rounding`: these may differ by its tolerance, relative to its
+    scale or to the largest component at that checkpoint, so that the ends of a narrow band are judged by the size of
+    what they enclose. All NaN are equal.
     """
+    rounding = rounding or {}
     alone = sorted(new.keys() ^ old.keys())
     if alone:
         holder = sides[0] if alone[0] in new else sides[1]
         return Comparison("different", f"{alone[0]}: only in {holder}", tuple(alone))
     beyond: list[tuple[float, str, str]] = []
     near: list[tuple[float, str, str]] = []
+    largest = 0.0
     for name in sorted(new):
         a, b = canonical(new[name]), canonical(old[name])
         if a.shape != b.shape:
             beyond.append((-1, f"{name}: shape {a.shape}, {sides[1]} {b.shape}", name))
             continue
         differs = _bits_differ(a, b)
-        wrong = differs & ~_close(a, b, within) if within else differs
+        known = rounding.get(name)
+        apart = None if known is None else _apart(a, b, known.scale)
+        wrong = differs if apart is None or known is None else differs & ~(apart <= known.within)
         if wrong.any():
             beyond.append((*_describe(name, a, b, wrong, sides[1], place), name))
-        elif differs.any():
+        elif differs.any() and apart is not None:
             near.append((*_describe(name, a, b, differs, sides[1], place), name))
+            largest = max(largest, float(apart[differs].max()))
         elif a.dtype != b.dtype:
-            (near if within else beyond).append((np.inf, f"{name}: {a.dtype}, {sides[1]} {b.dtype}", name))
+            (near if known else beyond).append((np.inf, f"{name}: {a.dtype}, {sides[1]} {b.dtype}", name))
     found = beyond or near
     if not found:
         return Comparison("same")
     _, text, _ = min(found, key=lambda one: one[0])
-    return Comparison("different" if beyond else "compatible", text, tuple(name for *_, name in found))
-
-
-def solved_apart(new: Numbers, old: Numbers) -> float:
-    """The largest difference within SOLVED, relative to the largest value of a policy or the optimum; inf if unlike."""
-    shapes, others = ({name: side[name].shape for name in SOLVED if name in side} for side in (new, old))
-    if shapes != others or len({*shapes.values()}) != 1:
-        return np.inf
-    a, b = (np.array([side[name] for name in shapes]) for side in (new, old))
-    scale = np.nanmax(np.abs([*a, a.sum(axis=0)]))
-    if not np.array_equal(np.isnan(a), np.isnan(b)) or not scale:
-        return np.inf
-    return float(np.nanmax(np.abs(a - b)) / scale)
+    return Comparison("different" if beyond else "compatible", text, tuple(name for *_, name in found), largest)
 
 
 def of_run(run: "Run", n_seeds: int | None = None) -> dict[str, np.ndarray]:
@@ -130,15 +129,17 @@ def _bits_differ(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return np.asarray(a != b)
 
 
-def _close(a: np.ndarray, b: np.ndarray, within: float) -> np.ndarray:
+def _apart(a: np.ndarray, b: np.ndarray, scale: float) -> np.ndarray | None:
+    """Differences relative to the scale, or to the largest component at the checkpoint if that is larger; NaN where one
+    is infinite or none. None for whole numbers."""
     if a.dtype.kind != "f" or b.dtype.kind != "f":
-        return np.zeros(a.shape, dtype=bool)
+        return None
     size = np.fmax(np.abs(a), np.abs(b))
     size = np.where(np.isfinite(size), size, 0.0)
     if size.ndim > 1:
         size = size.max(axis=tuple(range(size.ndim - 1)), keepdims=True)
-    with np.errstate(invalid="ignore", over="ignore"):
-        return np.abs(a - b) <= within * size
+    with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
+        return np.abs(a - b) / np.maximum(size, scale)
 
 
 def _describe(

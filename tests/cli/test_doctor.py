@@ -17,6 +17,7 @@ from mqlearn.errors import SettingError
 from mqlearn.experiments import execute
 from mqlearn.experiments.plan import plan
 from mqlearn.experiments.settings.cell import build
+from mqlearn.rounding import SUMS, Rounding
 from mqlearn.storage import array_comparison, runs
 
 TINY = ["iterations=60", "n_seeds=5"]
@@ -103,7 +104,8 @@ def test_the_earliest_iteration_comes_first_whatever_the_curve_is_called(case):
 def test_a_sign_of_zero_is_a_difference_and_nan_is_none():
     a = {"x": np.array([[0.0, np.nan]])}
     assert array_comparison.compare(a, {"x": np.array([[-0.0, np.nan]])}).verdict == "different"
-    assert array_comparison.compare(a, {"x": np.array([[-0.0, np.nan]])}, within=1e-9).verdict == "compatible"
+    rounded = {"x": Rounding((SUMS,))}
+    assert array_comparison.compare(a, {"x": np.array([[-0.0, np.nan]])}, rounding=rounded).verdict == "compatible"
     assert array_comparison.compare(a, {"x": np.array([[0.0, np.nan]])}) == array_comparison.Comparison("same")
     assert array_comparison.compare(a, {"x": a["x"].astype(np.float32)}).verdict == "same"  # the same numbers
     assert array_comparison.compare(a, {"y": a["x"]}).difference == "x: only in the first"

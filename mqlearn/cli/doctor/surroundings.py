@@ -1,6 +1,5 @@
 """What the numbers stand on: interpreter, packages, processor, and the reference data of the figures."""
 
-import os
 import platform
 import sys
 from collections.abc import Callable, Sequence
@@ -10,7 +9,7 @@ from pathlib import Path
 
 from mqlearn.analysis.figures import make, reference
 from mqlearn.cli.doctor.checks import Check, Outcome
-from mqlearn.experiments import circumstances, execute
+from mqlearn.experiments import circumstances, execute, processes
 from mqlearn.experiments.plan import Plan, plan
 from mqlearn.experiments.progress import COMPILING, duration
 from mqlearn.experiments.settings import identity
@@ -39,8 +38,8 @@ def machine() -> Outcome:
     except RuntimeError:  # not known for this processor
         features = ""
     wide = "with" if "+avx512f" in features.split(",") else "without"
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    return Outcome("noted", f"{platform.system()} {platform.machine()}, {name} {wide} AVX-512, {cores} cores")
+    system = f"{platform.system()} {platform.machine()}"
+    return Outcome("noted", f"{system}, {name} {wide} AVX-512, {processes.cores()} cores")
 
 
 def versions() -> Outcome:

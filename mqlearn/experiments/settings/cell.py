@@ -18,6 +18,7 @@ from mqlearn.checks import choice, finite_number, switch, whole
 from mqlearn.errors import SettingError, SettingErrors, nearest
 from mqlearn.experiments.settings import identity, instantiate, own_step_size, records
 from mqlearn.experiments.settings import plugins as user_modules
+from mqlearn.rounding import Rounding
 
 _LONGEST_NAME = 250  # as long as a folder's may be
 _GROUPS = ("env", "algorithm", "operator", "step_size", "sampling", "features", "evaluation")
@@ -212,6 +213,13 @@ def measured_by(cell: Cell) -> list[str]:
     evaluation = resolve_evaluation(arguments["evaluation"], default_episodes(cell.mdp, arguments["sampling"]))
     averaged = arguments["rule"].averaged
     return recorded(cell.mdp, arguments["features"], evaluation, arguments["metrics"], averaged)
+
+
+def rounded(cell: Cell) -> dict[str, Rounding]:
+    """`mqlearn.learning.rounded.of_run` of a cell."""
+    from mqlearn.learning.rounded import of_run
+
+    return of_run(cell.mdp, **cell.run_arguments)
 
 
 def build_environment(settings: Mapping[str, Any]) -> Any:

@@ -10,9 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from llvmlite import ir
 from numba import types
-from numba.extending import intrinsic
 
-from mqlearn.jit import compiled, inlined
+from mqlearn.jit import compiled, inlined, instruction
 from mqlearn.learning.kernels.random import CHUNK, HALF, LOW, ChainStreams, below, philox_steps
 
 MARKOVIAN, REPLAY, IID = 0, 1, 2
@@ -125,7 +124,7 @@ def pack(model):
     return Packed(offsets, rows, rewards, shift, (np.uint64(1) << shift) - np.uint64(1))
 
 
-@intrinsic
+@instruction(lambda array, index: None)
 def _prefetch(context: Any, array: Any, index: Any) -> Any:
     """Ask for the line of memory of array[index], a uint64, and go on: only a load would wait for it."""
 
@@ -155,7 +154,7 @@ def chain_words(chain, state, buffer, k, n, lane, seed, streams, out):
         drawn = out[7]
         stored = min(np.uint64(state[2]), np.uint64(buffer.shape[0]))
         for i in range(n):
-            _prefetch(buffer, below(drawn[i], stored))  # pyright: ignore[reportCallIssue] numba gives the context
+            _prefetch(buffer, below(drawn[i], stored))
 
 
 @inlined

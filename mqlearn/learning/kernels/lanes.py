@@ -11,6 +11,8 @@ Each lane is added, multiplied and compared by itself, so the numbers are those 
     larger(x, y)            y where y > x, else x
     choose(u, edge, x, y)   x where u >= edge, else y; u and edge are words
     aligned(n)              n zeros that begin at a line of memory: a vector that crosses two takes twice the time
+
+Where nothing is compiled, arrays of eight numbers stand for vectors.
 """
 
 import operator
@@ -22,7 +24,7 @@ from numba import extending as numba_extending
 from numba import types
 from numba.core.typing import templates
 
-from mqlearn.jit import compiled
+from mqlearn.jit import compiled, instruction
 
 EIGHT = 8  # lanes of a vector
 
@@ -77,7 +79,7 @@ def _place(context: Any, builder: Any, signature: Any, arguments: Any, vector: A
     return builder.bitcast(builder.gep(data, [arguments[1]]), vector.as_pointer())
 
 
-@extending.intrinsic
+@instruction(lambda array, at: array[int(at) : int(at) + EIGHT].copy())
 def load(context: Any, array: Any, at: Any) -> Any:
     """Eight numbers from place `at` of an array."""
     kind = WORDS if array.dtype == types.uint32 else FLOATS
@@ -90,7 +92,11 @@ def load(context: Any, array: Any, at: Any) -> Any:
     return kind(array, types.uint64), generate
 
 
-@extending.intrinsic
+def _store(array: np.ndarray, at: Any, value: np.ndarray) -> None:
+    array[int(at) : int(at) + EIGHT] = value
+
+
+@instruction(_store)
 def store(context: Any, array: Any, at: Any, value: Any) -> Any:
     """Eight floats to place `at` of an array."""
 
@@ -102,7 +108,7 @@ def store(context: Any, array: Any, at: Any, value: Any) -> Any:
     return types.void(array, types.uint64, FLOATS), generate
 
 
-@extending.intrinsic
+@instruction(lambda number: np.full(EIGHT, number))
 def all_lanes(context: Any, number: Any) -> Any:
     """One float64 or uint32 in all lanes."""
     kind = WORDS if number == types.uint32 else FLOATS
@@ -115,7 +121,7 @@ def all_lanes(context: Any, number: Any) -> Any:
     return kind(types.uint32 if kind is WORDS else types.float64), generate
 
 
-@extending.intrinsic
+@instruction(lambda x, y: np.where(y > x, y, x))
 def larger(context: Any, x: Any, y: Any) -> Any:
     """y where y > x, else x."""
 
@@ -126,7 +132,7 @@ def larger(context: Any, x: Any, y: Any) -> Any:
     return FLOATS(FLOATS, FLOATS), generate
 
 
-@extending.intrinsic
+@instruction(lambda u, edge, x, y: np.where(u >= edge, x, y))
 def choose(context: Any, u: Any, edge: Any, x: Any, y: Any) -> Any:
     """x where u >= edge, else y."""
 

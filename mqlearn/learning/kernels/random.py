@@ -69,8 +69,9 @@ def philox_counters(words, first, k, lanes, seed, stream, out):
     Those are uint64, though 32 bits would do: so four counters fill a vector, not eight. Multiplying vectors of 512
     bits makes a processor slow down, and the updates between two calls with it.
     """
-    k_low = np.uint32(k)
-    k_high = np.uint32(k >> 32)
+    step = np.uint64(k)
+    k_low = np.uint32(step)
+    k_high = np.uint32(step >> HALF)
     out0, out1, out2, out3 = out[0], out[1], out[2], out[3]
     for i in range(words.shape[0]):
         word = np.uint32(words[i] + first)
