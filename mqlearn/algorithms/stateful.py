@@ -46,6 +46,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from mqlearn import source_text
 from mqlearn.algorithms.rule import changed
 from mqlearn.algorithms.step_sizes import Harmonic, StepSize
 
@@ -82,6 +83,10 @@ class Stateful:
     acts: ClassVar[bool] = True
     batch: ClassVar[int] = 1
     averaged: ClassVar[bool] = False
+
+    def __init_subclass__(cls, **more: Any) -> None:
+        super().__init_subclass__(**more)
+        source_text.keep(cls)
 
     def init(self, q0: np.ndarray) -> Mapping[str, np.ndarray]:
         """The state of one seed before iteration 0: name -> float64 array, later changed in place only.
