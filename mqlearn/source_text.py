@@ -8,6 +8,7 @@ in `linecache`. Compiled code is compared within this interpreter alone, and is 
 """
 
 import __future__
+
 import ast
 import functools
 import importlib.util
@@ -17,7 +18,7 @@ import os
 import sys
 import sysconfig
 import textwrap
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from pathlib import Path
@@ -46,6 +47,12 @@ class _Held(NamedTuple):
 
 _held: WeakKeyDictionary[ModuleType, _Held] = WeakKeyDictionary()
 _versions: dict[str, list[bytes]] = {}  # of a file, as imported or seen; the newest last
+_imports = 0
+
+
+def imports() -> int:
+    """How many imports of the user's files there have been: what was built from modules holds until the next."""
+    return _imports
 
 
 # --- at import ----------------------------------------------------------------------------------------------------
@@ -59,6 +66,8 @@ class _Loader(SourceFileLoader):
         return self.source_to_code(self.text, self.path)
 
     def exec_module(self, module: ModuleType) -> None:
+        global _imports
+        _imports += 1
         _held.pop(module, None)  # of a reload that fails on its way nothing is known
         super().exec_module(module)
         _note(self.path, self.text)
@@ -84,7 +93,7 @@ def watch() -> None:
     place = sys.meta_path.index(PathFinder) if PathFinder in sys.meta_path else len(sys.meta_path)
     sys.meta_path.insert(place, _Finder())
     for module in list(sys.modules.values()):
-        file = getattr(module, "__dict__", {}).get("__file__")
+        file: Any = getattr(module, "__dict__", {}).get("__file__")
         if isinstance(module, ModuleType) and _is_users(file) and (text := _on_disk(file)) is not None:
             _note(file, text)
             _held[module] = _Held(module.__spec__, text, sure=False)
@@ -93,7 +102,7 @@ def watch() -> None:
 def keep(kind: type) -> None:
     """Read the file of a class that is being made, if the import of its module has not done so."""
     codes = (getattr(value, "__code__", None) for value in vars(kind).values())
-    file = next((code.co_filename for code in codes if code is not None), None)
+    file = next((code.co_filename for code in codes if code is not None), "")
     if sys.modules.get(kind.__module__) not in _held and _is_users(file) and (text := _on_disk(file)) is not None:
         _note(file, text)
 
@@ -114,7 +123,7 @@ def _is_users(file: Any) -> bool:
     if not isinstance(file, str) or not file.endswith(".py"):
         return False
     real = _real(file)
-    return not real.startswith((*_LIBRARY, str(PACKAGE) + os.sep)) and not {*INSTALLED} & {*real.split(os.sep)}
+    return not real.startswith((*_LIBRARY, str(PACKAGE) + os.sep)) and not {*INSTALLED} & {*Path(real).parts}
 
 
 def _on_disk(file: str) -> bytes | None:
@@ -132,7 +141,7 @@ def of_function(function: Any) -> tuple[Any, str]:
     code = getattr(function, "__code__", None)
     if not isinstance(code, CodeType):
         raise NoText("it is no function of Python's")
-    text = _version_of(code, getattr(function, "__globals__", {}))
+    text = _version_of([code], getattr(function, "__globals__", {}))
     at = [node for node in ast.walk(_tree(text)) if _first_line(node) == code.co_firstlineno]
     found: list[Any] = [node for node in at if _name(node) == code.co_name]
     if len(found) != 1:
@@ -146,7 +155,7 @@ def of_class(kind: type) -> str:
     functions = [value for value in vars(kind).values() if getattr(value, "__module__", None) == kind.__module__]
     codes = [code for value in functions if (code := getattr(value, "__code__", None)) and code.co_filename[:1] != "<"]
     module = sys.modules.get(kind.__module__)
-    text = _version_of(codes[0], vars(module)) if codes and module else of_module(module)
+    text = _version_of(codes, vars(module)) if codes and module else of_module(module)
     found = [node for node in ast.walk(_tree(text)) if isinstance(node, ast.ClassDef) and node.name == kind.__name__]
     line = codes[0].co_firstlineno if codes else 0
     node = next((one for one in found if one.lineno <= line <= (one.end_lineno or 0)), found[-1] if found else None)
@@ -225,18 +234,19 @@ def _modules_of(thing: Any) -> Iterator[str]:
 # --- texts and code -----------------------------------------------------------------------------------------------
 
 
-def _version_of(code: CodeType, names: dict[str, Any]) -> bytes | str:
-    """The text that a function was compiled from. Raises NoText."""
-    file = code.co_filename
+def _version_of(codes: Sequence[CodeType], names: dict[str, Any]) -> bytes | str:
+    """The text that functions were compiled from; those of another file than the first are left out. Raises NoText."""
+    file = codes[0].co_filename
+    codes = [code for code in codes if code.co_filename == file]
     held = list(reversed(_versions.get(_real(file), ())))
     for text in held:
-        if _compiles_to(text, code):
+        if _compiles_to(text, codes):
             return text
-    seen = _on_disk(file) if file[:1] != "<" else None
+    seen = _on_disk(file)
     seen = "".join(linecache.getlines(file, names)) if seen is None and not held else seen
     if not seen:
         raise NoText(f"{file} {_NOT_SHOWN}" if held else "it is written in no file")
-    if not _compiles_to(seen, code):
+    if not _compiles_to(seen, codes):
         raise NoText(f"{file} {_NOT_SHOWN}")
     if isinstance(seen, bytes):
         _note(file, seen)
@@ -246,7 +256,7 @@ def _version_of(code: CodeType, names: dict[str, Any]) -> bytes | str:
 def _agrees(module: ModuleType, text: bytes) -> bool:
     """Whether the functions of a module are compiled from a text."""
     file, codes = _real(str(module.__file__)), _codes_in(vars(module), module.__name__)
-    return all(_compiles_to(text, code) for code in codes if _real(code.co_filename) == file)
+    return _compiles_to(text, [code for code in codes if _real(code.co_filename) == file])
 
 
 def _codes_in(names: Any, module: str) -> Iterator[CodeType]:
@@ -258,8 +268,8 @@ def _codes_in(names: Any, module: str) -> Iterator[CodeType]:
             yield from _codes_in(vars(value), module)
 
 
-def _compiles_to(text: bytes | str, code: CodeType) -> bool:
-    return code in _codes(text, code.co_flags & __future__.annotations.compiler_flag)
+def _compiles_to(text: bytes | str, codes: Iterable[CodeType]) -> bool:
+    return all(code in _codes(text, code.co_flags & __future__.annotations.compiler_flag) for code in codes)
 
 
 @functools.lru_cache(maxsize=64)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from mqlearn import source_text
 from mqlearn.algorithms.stateful import Stateful
 from mqlearn.learning.advice import foreseen, without_effect
 from mqlearn.learning.findings import fixed_point
@@ -58,6 +59,8 @@ def assembled(setup: Setup, rules: Sequence[AnyRule]) -> Assembly:
     warnings += without_effect(
         setup.mdp, setup.sampling, setup.features, setup.linear, setup.evaluation, setup.q0, setup.theta0
     )
+    of_user = [*rules, *(rule.step_size for rule in rules), getattr(setup.sampling, "behaviour", None)]
+    warnings += source_text.changed([*of_user, setup.operator.operator, *setup.metrics.values()])
     workers = _workers(setup)
     parts = _parts(setup, rules, workers)
     courses = [

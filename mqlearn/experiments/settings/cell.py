@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from mqlearn import source_text
 from mqlearn.checks import choice, finite_number, switch, whole
 from mqlearn.errors import SettingError, SettingErrors, nearest
 from mqlearn.experiments.settings import identity, instantiate, own_step_size, records
@@ -86,7 +87,7 @@ def build(settings: Mapping[str, Any]) -> Cell:
     with contextlib.suppress(SettingError):  # raised among the others
         user_modules.load(settings.get("plugins", []))
     files = {"env": pinned(settings.get("env")), "sampling": recorded.pinned(settings.get("sampling"))}
-    return _build(json.dumps({**settings, **files}, sort_keys=True), recorded=False)
+    return _build(json.dumps({**settings, **files}, sort_keys=True), source_text.imports(), recorded=False)
 
 
 def rebuild(recorded: Mapping[str, Any], *, pinned: bool = False) -> Cell:
@@ -97,7 +98,7 @@ def rebuild(recorded: Mapping[str, Any], *, pinned: bool = False) -> Cell:
     """
     user_modules.known(recorded.get("plugins") or [])
     records.check(recorded, pinned=pinned)
-    return _build(json.dumps(dict(recorded), sort_keys=True), recorded=True)
+    return _build(json.dumps(dict(recorded), sort_keys=True), source_text.imports(), recorded=True)
 
 
 # Cells on equal models share one, and with it what was solved for it.
@@ -105,7 +106,7 @@ _models: weakref.WeakValueDictionary[tuple, Any] = weakref.WeakValueDictionary()
 
 
 @functools.lru_cache(maxsize=64)
-def _build(text: str, *, recorded: bool) -> Cell:
+def _build(text: str, imports: int, *, recorded: bool) -> Cell:
     settings = identity.complete(json.loads(text))
     for plan in ("figure", "tuning"):  # of an experiment, not settings of its cells
         settings.pop(plan, None)

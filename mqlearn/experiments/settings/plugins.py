@@ -10,7 +10,7 @@ import importlib
 import importlib.util
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
@@ -24,13 +24,29 @@ from mqlearn.paths import expanded
 FOLDERS = "MQLEARN_MODULES"  # environment variable: where else modules are looked for, for worker processes too
 _named: dict[str, ModuleType] = {}  # by the user, since `forget`
 _ours: dict[str, ModuleType] = {}  # imported from a file of the user's, by the name in sys.modules
+_expected: dict[str, str] = {}  # in a worker: the digests of the modules' texts where it was started
 
 
 def load(names: Any) -> dict[str, ModuleType]:
     """Import the modules that the user names. Raises SettingError for what cannot be imported."""
     found = {name: _imported_from_file(name) for name in _checked(names)}
+    for name in found.keys() & _expected.keys():
+        if _expected[name] != source_digest(found[name]):
+            expected = f"has changed since the command began ({found[name].__file__}, or what it imports beside it)"
+            raise SettingError("plugins", name, f"{expected}; start it again")
+        del _expected[name]
     _named.update(found)
     return found
+
+
+def in_memory() -> dict[str, str]:
+    """The digests of the texts of all modules that the user has named here, for workers to `expect`."""
+    return {name: source_digest(module) for name, module in _named.items()}
+
+
+def expect(digests: Mapping[str, str]) -> None:
+    """In a worker: refuse a module that is read later than its parent has read it, and from another text."""
+    _expected.update(digests)
 
 
 def known(names: Any) -> dict[str, ModuleType]:

@@ -53,9 +53,8 @@ class _Resolved(ast.NodeTransformer):
             if isinstance(one, ast.arg):
                 one.annotation = None
         arguments.defaults = [self._literal("a default", value) for value in self.function.__defaults__ or ()]
-        keywords = self.function.__kwdefaults__ or {}
-        names = [one.arg for one in arguments.kwonlyargs]
-        arguments.kw_defaults = [self._literal(key, keywords[key]) if key in keywords else None for key in names]
+        if arguments.kwonlyargs or arguments.vararg or arguments.kwarg:
+            self._refuse("a function that a compiled step calls takes plain parameters, without * and **")
         return ast.fix_missing_locations(ast.FunctionDef(name, arguments, [self.visit(one) for one in body], []))
 
     def visit_Name(self, node: ast.Name) -> ast.AST:

@@ -26,10 +26,8 @@ class Step:
         try:
             tree, _ = source_text.of_function(self.function)
         except source_text.NoText as error:
-            expected = (
-                f"the text of {method}() cannot be read, so it cannot be compiled ({error}): write it in a file, "
-            )
-            raise SettingError("algorithm", self.name, f"{expected}or set compiled = False") from None
+            expected = f"the text of {method}() cannot be read ({error}), so it cannot be compiled: write it in a file"
+            raise SettingError("algorithm", self.name, f"{expected}, or set compiled = False") from None
         self.file, self.first = self.function.__code__.co_filename, tree.lineno
         if hasattr(self.function, "__wrapped__"):
             self.refuse(tree, f"{method}() is what a decorator has made, and cannot be compiled: set compiled = False")
