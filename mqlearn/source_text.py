@@ -142,8 +142,7 @@ def of_function(function: Any) -> tuple[Any, str]:
     if not isinstance(code, CodeType):
         raise NoText("it is no function of Python's")
     text = _version_of([code], getattr(function, "__globals__", {}))
-    at = [node for node in ast.walk(_tree(text)) if _first_line(node) == code.co_firstlineno]
-    found: list[Any] = [node for node in at if _name(node) == code.co_name]
+    found = _functions(text).get((code.co_firstlineno, code.co_name), [])
     if len(found) != 1:
         raise NoText(f"{code.co_filename}, line {code.co_firstlineno} does not tell it from others")
     lines = _decoded(text).split("\n")[code.co_firstlineno - 1 : found[0].end_lineno]
@@ -291,12 +290,19 @@ def _tree(text: bytes | str) -> ast.Module:
     return ast.parse(text)
 
 
+@functools.lru_cache(maxsize=64)
+def _functions(text: bytes | str) -> dict[tuple[int, str], list[Any]]:
+    """The functions of a text by their first lines and names."""
+    found: dict[tuple[int, str], list[Any]] = {}
+    for node in ast.walk(_tree(text)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            name = "<lambda>" if isinstance(node, ast.Lambda) else node.name
+            found.setdefault((_first_line(node), name), []).append(node)
+    return found
+
+
 def _decoded(text: bytes | str) -> str:
     return text if isinstance(text, str) else importlib.util.decode_source(text)
-
-
-def _name(node: ast.AST) -> str | None:
-    return "<lambda>" if isinstance(node, ast.Lambda) else getattr(node, "name", None)
 
 
 def _first_line(node: Any) -> int:

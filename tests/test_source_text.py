@@ -238,7 +238,7 @@ def test_a_cell_of_a_notebook_that_is_run_again(work):
     from IPython.core.interactiveshell import InteractiveShell
 
     shell = InteractiveShell()  # not the one of the process, if there is one
-    shell.history_manager.enabled = False
+    shell.history_manager.enabled = False  # type: ignore  # it has one
 
     def cell(text: str) -> None:
         shell.run_cell(text, store_history=True).raise_error()

@@ -51,6 +51,7 @@ from mqlearn.algorithms.rule import changed
 from mqlearn.algorithms.step_sizes import Harmonic, StepSize
 
 MODES = ("synchronous", "asynchronous", "linear")
+NEEDS = ("consecutive",)
 
 
 class Stateful:
@@ -59,6 +60,7 @@ class Stateful:
     step_size: alpha_k, what `numbers` hands on by default.   draws_own: whether `step` reads `s.uniform`.
     compiled: False runs `step` as Python, for what Numba does not know; the same bits, or to 1e-12 where a step has
     powers, exp, sums and the like.   modes: the sampling modes that it has.
+    needs: ("consecutive",) for a rule whose traces follow a chain, each sample from the state where the last one led.
     acts: whether an epsilon-greedy behaviour may follow `acting`.   discount: of the problem, as a run has set it, for
     `init` and `numbers`.   batch, averaged: see `mqlearn.minibatch` and `mqlearn.averaged`.
 
@@ -80,6 +82,7 @@ class Stateful:
     draws_own: ClassVar[bool] = False
     compiled: ClassVar[bool] = True
     modes: ClassVar[tuple[str, ...]] = MODES
+    needs: ClassVar[tuple[str, ...]] = ()
     acts: ClassVar[bool] = True
     batch: ClassVar[int] = 1
     averaged: ClassVar[bool] = False

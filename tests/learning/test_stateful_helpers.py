@@ -3,6 +3,7 @@
 import functools
 import math
 import types
+from typing import Any
 
 import numpy as np
 import pytest
@@ -61,7 +62,7 @@ def of_module(x):
     return 2.0 * other.GAIN * np.minimum(x, FAR)
 
 
-def calls(x: "no type") -> "nor this":  # noqa: F722
+def calls(x: float) -> float:
     shares = [identity(SHARE) for _ in range(1)]
     return identity_of_another(x) * shares[0] * 2.0
 
@@ -102,7 +103,7 @@ def rule(share):
     return Moves()
 
 
-def run(rule, compiled=True):
+def run(rule, compiled=True) -> Any:
     object.__setattr__(rule, "compiled", compiled)
     return mq.run(mq.two_state(), rule, iterations=50, n_seeds=2).q
 
@@ -121,7 +122,8 @@ HELPERS = {
 
 @pytest.mark.parametrize("name", HELPERS)
 def test_a_helper_halves_the_step(name):
-    expected = mq.run(mq.two_state(), mq.QLearning(), step_size=lambda k: 0.5 / (k + 1), iterations=50, n_seeds=2).q
+    halved_steps = mq.QLearning().with_step_size(lambda k: 0.5 / (k + 1))
+    expected: Any = mq.run(mq.two_state(), halved_steps, iterations=50, n_seeds=2).q
     np.testing.assert_allclose(run(rule(HELPERS[name])), expected, rtol=1e-12)
 
 

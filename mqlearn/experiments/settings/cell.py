@@ -176,7 +176,7 @@ def _build(text: str, imports: int, *, recorded: bool) -> Cell:
         **{name: settings[name] for name in _PLAIN},
     }
     _refuse_combinations(settings, mdp, arguments)
-    return Cell(settings, identity.digest(settings, mdp, plugins), _name(settings, plugins), mdp, arguments)
+    return Cell(settings, identity.digest(settings, mdp, plugins), _name(settings, plugins, rule), mdp, arguments)
 
 
 def _refuse_combinations(settings: dict[str, Any], mdp: Any, arguments: dict[str, Any]) -> None:
@@ -295,7 +295,7 @@ def tracking_section(node: Any) -> dict[str, Any]:
 # --- names --------------------------------------------------------------------------------------------------------
 
 
-def _name(settings: Mapping[str, Any], plugins: Mapping[str, Any]) -> str:
+def _name(settings: Mapping[str, Any], plugins: Mapping[str, Any], rule: Any) -> str:
     """Algorithm with its parameters, step size, environment and discount, for people: one name for equal settings."""
 
     def described(group: str, hidden: tuple[str, ...] = ()) -> str:
@@ -307,9 +307,14 @@ def _name(settings: Mapping[str, Any], plugins: Mapping[str, Any]) -> str:
         ]
         return " ".join([_label(written, written), *shown])
 
+    from mqlearn.algorithms import Stateful
+    from mqlearn.learning.stateful.step_size import uses_step_size
+
     hidden = ("map", "slippery", "success_rate", "rewards", "kwargs", "content")
     operator = (described("operator"),) if "operator" in identity.resolved(settings, plugins) else ()
-    parts = (described("algorithm"), *operator, described("step_size", ("discount",)), described("env", hidden))
+    idle = isinstance(rule, Stateful) and not uses_step_size(rule)
+    step_size = "step size not used" if idle else described("step_size", ("discount",))
+    parts = (described("algorithm"), *operator, step_size, described("env", hidden))
     return ", ".join([*parts, f"discount={settings['discount']:g}"])
 
 

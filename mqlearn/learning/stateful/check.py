@@ -15,10 +15,10 @@ import numpy as np
 from mqlearn.algorithms.four_numbers import FourNumbers
 from mqlearn.algorithms.operators import BELLMAN, Operator, is_plain
 from mqlearn.algorithms.rule import Rule, check_rule
-from mqlearn.algorithms.stateful import MODES, Stateful
+from mqlearn.algorithms.stateful import MODES, NEEDS, Stateful
 from mqlearn.errors import SettingError, nearest
 from mqlearn.learning.recorded import Recorded
-from mqlearn.learning.sampling import Sampling, Synchronous
+from mqlearn.learning.sampling import Markovian, Sampling, Synchronous
 from mqlearn.learning.stateful.module import compiled_step
 from mqlearn.learning.stateful.pairs import Pairs
 from mqlearn.learning.stateful.plain import NoSecond, Sweep, Transition, measured
@@ -45,6 +45,9 @@ def check(rule: Rule | Stateful, discount: float = 0.9) -> None:
     modes = tuple(rule.modes)
     if not modes or set(modes) - set(MODES):
         raise SettingError("algorithm", name, f"modes={modes} must be some of {', '.join(MODES)}")
+    if unknown := [need for need in rule.needs if need not in NEEDS]:
+        expected = f"needs={rule.needs!r} must be a tuple of some of {', '.join(NEEDS)}"
+        raise SettingError("algorithm", name, expected + nearest(str(unknown[0]), NEEDS))
     rule = rule.at(discount)
     _check_numbers(rule)
     for mode in modes:
@@ -90,6 +93,9 @@ def check_place(rule: Rule | Stateful, sampling: Sampling, features: Any, linear
         where["linear"] = "linear features"
         has = " and for ".join(where[one] for one in rule.modes)
         raise SettingError("algorithm", name, f"has no form for {where[mode]}; it has one for {has}")
+    if "consecutive" in rule.needs and not isinstance(sampling, Markovian | Recorded):
+        expected = f"has no consecutive samples, which {name} needs for its traces; use markovian, or recorded ones"
+        raise SettingError("sampling", sampling.name, expected)
     if not isinstance(sampling, Synchronous):
         if sampling.adaptive and not rule.acts:
             expected = f"is not defined for {name}, which must not act by what it learns; use uniform or a fixed policy"
