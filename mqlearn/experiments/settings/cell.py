@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from mqlearn import source_text
-from mqlearn.checks import choice, finite_number, switch, whole
+from mqlearn.checks import choice, switch, whole
 from mqlearn.errors import SettingError, SettingErrors, nearest
 from mqlearn.experiments.settings import identity, instantiate, own_step_size, records
 from mqlearn.experiments.settings import plugins as user_modules
@@ -237,10 +237,9 @@ def _linear(node: Any, plugins: Mapping[str, Any]) -> Any:
 
 
 def _discount(name: str, value: Any) -> float:
-    number = finite_number(value)
-    if number is None or not 0 < number < 1:
-        raise SettingError(name, value, "must be a number strictly between 0 and 1")
-    return float(number)
+    from mqlearn.problems.mdp import check_discount
+
+    return check_discount(value)
 
 
 def _initial(name: str, value: Any) -> Any:
