@@ -7,6 +7,7 @@ may take before NumPy is there.
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from mqlearn import source_text
 from mqlearn.experiments.settings import old_names
 
 if TYPE_CHECKING:
@@ -231,6 +232,7 @@ _PLACES = {
 }
 
 old_names.let_import()
+source_text.watch()
 
 
 def __getattr__(name: str) -> Any:

@@ -19,10 +19,10 @@ class SettingError(ValueError):
 
     setting, value, admissible: the setting's name, what it was given, and what it may be; attributes of the error too.
 
-    >>> mq.frozen_lake(discount=1.0)
+    >>> mq.frozen_lake(discount=0.0)
     Traceback (most recent call last):
         ...
-    mqlearn.errors.SettingError: discount=1.0: must be a number strictly between 0 and 1
+    mqlearn.errors.SettingError: discount=0.0: must be a number strictly between 0 and 1
     """
 
     def __init__(self, setting: str, value: object, admissible: str) -> None:

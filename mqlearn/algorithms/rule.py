@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from mqlearn import source_text
 from mqlearn.algorithms.step_sizes import Harmonic, StepSize
 from mqlearn.errors import SettingError, user_code
 
@@ -46,6 +47,10 @@ class Rule:
     batch: ClassVar[int] = 1
     averaged: ClassVar[bool] = False
     samples_per_iteration: ClassVar[int] = 1
+
+    def __init_subclass__(cls, **more: Any) -> None:
+        super().__init_subclass__(**more)
+        source_text.keep(cls)
 
     def update(self, k: np.ndarray, q: Any, q_prev: Any, target: Any, target_prev: Any) -> Any:
         """Return Q_{k+1} from Q_k, Q_{k-1}, T_k Q_k and T_k Q_{k-1}; k is an array, so write np.where, not if."""

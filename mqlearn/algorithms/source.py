@@ -1,9 +1,9 @@
 """What the code itself says of a rule: its words and its equation, as text."""
 
-import functools
 import inspect
 from typing import Any
 
+from mqlearn import source_text
 from mqlearn.algorithms.rule import Rule
 from mqlearn.algorithms.stateful import Stateful
 
@@ -16,11 +16,12 @@ def words(thing: Any) -> str:
 
 
 def text(thing: Any) -> str:
-    """The source text of a function or class, shifted to the left."""
+    """The source text of a function or class as it was imported, shifted to the left."""
     try:
-        found = inspect.getsource(getattr(thing, "fget", thing))  # of a property, its function
-    except (OSError, TypeError):
-        return "(no source text: not defined in a file)"
+        thing = getattr(thing, "fget", thing)  # of a property, its function
+        found = source_text.of_class(thing) if isinstance(thing, type) else source_text.of_function(thing)[1]
+    except source_text.NoText as error:
+        return f"(no source text: {error})"
     return inspect.cleandoc("\n" + found)
 
 
@@ -29,7 +30,6 @@ def defines(kind: type, name: str) -> bool:
     return any(name in vars(base) for base in kind.__mro__ if base not in (Rule, Stateful, object))
 
 
-@functools.lru_cache(maxsize=64)
 def equation(kind: type) -> tuple[str, ...]:
     """The source texts of the methods that make a rule, its update first."""
     return tuple(text(getattr(kind, name)) for name in _METHODS if defines(kind, name))

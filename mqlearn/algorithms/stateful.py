@@ -46,10 +46,12 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from mqlearn import source_text
 from mqlearn.algorithms.rule import changed
 from mqlearn.algorithms.step_sizes import Harmonic, StepSize
 
 MODES = ("synchronous", "asynchronous", "linear")
+NEEDS = ("consecutive",)
 
 
 class Stateful:
@@ -58,6 +60,7 @@ class Stateful:
     step_size: alpha_k, what `numbers` hands on by default.   draws_own: whether `step` reads `s.uniform`.
     compiled: False runs `step` as Python, for what Numba does not know; the same bits, or to 1e-12 where a step has
     powers, exp, sums and the like.   modes: the sampling modes that it has.
+    needs: ("consecutive",) for a rule whose traces follow a chain, each sample from the state where the last one led.
     acts: whether an epsilon-greedy behaviour may follow `acting`.   discount: of the problem, as a run has set it, for
     `init` and `numbers`.   batch, averaged: see `mqlearn.minibatch` and `mqlearn.averaged`.
 
@@ -79,9 +82,14 @@ class Stateful:
     draws_own: ClassVar[bool] = False
     compiled: ClassVar[bool] = True
     modes: ClassVar[tuple[str, ...]] = MODES
+    needs: ClassVar[tuple[str, ...]] = ()
     acts: ClassVar[bool] = True
     batch: ClassVar[int] = 1
     averaged: ClassVar[bool] = False
+
+    def __init_subclass__(cls, **more: Any) -> None:
+        super().__init_subclass__(**more)
+        source_text.keep(cls)
 
     def init(self, q0: np.ndarray) -> Mapping[str, np.ndarray]:
         """The state of one seed before iteration 0: name -> float64 array, later changed in place only.

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from mqlearn import source_text
 from mqlearn.errors import SettingError
 from mqlearn.experiments import circumstances
-from mqlearn.experiments.settings import identity
+from mqlearn.experiments.settings import identity, plugins
 from mqlearn.experiments.settings.cell import Cell, run_cells, tracking_section
 from mqlearn.paths import outputs_folder
 
@@ -235,7 +236,8 @@ def foreseen(cell: Cell) -> list[str]:
 
     arguments = cell.run_arguments
     rule = arguments["rule"].with_step_size(arguments["step_size"])
-    warned = advice.foreseen(cell.mdp, rule, arguments["sampling"], arguments["iterations"], cell.operator)
+    warned = source_text.changed(plugins.load(cell.settings["plugins"]).values())
+    warned += advice.foreseen(cell.mdp, rule, arguments["sampling"], arguments["iterations"], cell.operator)
     tracking = cell.settings["tracking"]
     if tracking["name"] == "none":
         plain = {"uri": None, "per_seed": False}

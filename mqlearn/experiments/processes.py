@@ -13,6 +13,8 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
+from mqlearn.experiments.settings import plugins
+
 SPAWN = multiprocessing.get_context("spawn")  # threads run here already: a fork could hang
 _WATCH = 1.0  # seconds between a worker's looks at whether its parent lives
 _PATIENCE = 2.0  # seconds that an interrupted sweep has to end by itself: 5 are promised
@@ -138,11 +140,17 @@ def ending_promptly(mark: Callable[[], None]) -> Iterator[None]:
 def pool(number: int, initializer: Callable[..., None], *arguments: Any) -> Iterator[ProcessPoolExecutor]:
     """Processes that end with this one, and at once when it is interrupted.   initializer: calls `begin`."""
     with ending_promptly(lambda: None):
-        made = ProcessPoolExecutor(number, SPAWN, initializer=initializer, initargs=arguments)
+        told = (plugins.in_memory(), initializer, *arguments)
+        made = ProcessPoolExecutor(number, SPAWN, initializer=_with_modules, initargs=told)
         try:
             yield made
         finally:
             made.shutdown(wait=False, cancel_futures=True)
+
+
+def _with_modules(digests: dict[str, str], initializer: Callable[..., None], *arguments: Any) -> None:
+    initializer(*arguments)
+    plugins.expect(digests)
 
 
 class Submitted:

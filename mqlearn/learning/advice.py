@@ -12,6 +12,7 @@ from mqlearn.learning.learners import Linear
 from mqlearn.learning.metrics import Evaluation
 from mqlearn.learning.operators import BELLMAN, OnModel
 from mqlearn.learning.sampling import Synchronous
+from mqlearn.learning.stateful.step_size import uses_step_size
 from mqlearn.problems.environments.simulator import Simulator
 from mqlearn.problems.mdp import FiniteMDP
 
@@ -22,12 +23,20 @@ def foreseen(
     mdp: FiniteMDP | Simulator, rule: Rule | Stateful, sampling: Any, iterations: int, operator: OnModel = BELLMAN
 ) -> list[str]:
     """Warnings of a rule with its step size, known before the run: outside its theorem, or unstable."""
-    known = [*rule.warnings(mdp.discount), *operator.warnings()]
+    known = [*rule.warnings(mdp.discount), *operator.warnings(), *idle_step_size(rule)]
     if isinstance(rule, Stateful) or not operator.plain:  # `unstable` is of Bellman's operator
         return known
     local = getattr(sampling, "clock", "global") == "local" or getattr(sampling, "update", "pair") == "rounds"
     pairs = len(mdp.pairs) if local and isinstance(mdp, FiniteMDP) else 1
     return known + unstable(rule, mdp.discount, iterations // pairs)
+
+
+def idle_step_size(rule: Rule | Stateful, given: Any = None) -> list[str]:
+    """A warning if a rule does not use the step size that it has, and that is not its own, or was given."""
+    if not isinstance(rule, Stateful) or uses_step_size(rule):
+        return []
+    chosen = rule.step_size if given is None and rule.step_size != rule.own_step_size(rule.discount) else given
+    return [] if chosen is None else [f"step_size={chosen} has no effect: {type(rule).__name__} does not use it"]
 
 
 def unstable(rule: Rule, discount: float, iterations: int) -> list[str]:

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from mqlearn import source_text
 from mqlearn.algorithms.stateful import Stateful
-from mqlearn.learning.advice import foreseen, without_effect
+from mqlearn.learning.advice import foreseen, idle_step_size, without_effect
 from mqlearn.learning.findings import fixed_point
 from mqlearn.learning.learners import can_share, shared_samples, start, with_state
 from mqlearn.learning.lockstep import Course, Part
@@ -58,13 +59,23 @@ def assembled(setup: Setup, rules: Sequence[AnyRule]) -> Assembly:
     warnings += without_effect(
         setup.mdp, setup.sampling, setup.features, setup.linear, setup.evaluation, setup.q0, setup.theta0
     )
+    of_user = [*rules, *(rule.step_size for rule in rules), getattr(setup.sampling, "behaviour", None)]
+    warnings += source_text.changed([*of_user, setup.operator.operator, *setup.metrics.values()])
     workers = _workers(setup)
     parts = _parts(setup, rules, workers)
     courses = [
         Course(
             with_state(rule, setup.features, setup.linear),
             Recorder(setup.mdp, optimal_q, setup.iteration, setup.n_seeds),
-            foreseen(setup.mdp, rule, setup.sampling, setup.iterations, setup.operator) + warnings,
+            list(
+                dict.fromkeys(
+                    [
+                        *foreseen(setup.mdp, rule, setup.sampling, setup.iterations, setup.operator),
+                        *idle_step_size(rule, setup.step_size),
+                        *warnings,
+                    ]
+                )
+            ),
         )
         for rule in rules
     ]

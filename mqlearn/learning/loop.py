@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 from mqlearn.algorithms.rule import Rule
+from mqlearn.algorithms.stateful import Stateful
 from mqlearn.learning.advice import grown
 from mqlearn.learning.assembly import Assembly, assembled
 from mqlearn.learning.findings import horizon, seen
@@ -21,6 +22,7 @@ from mqlearn.learning.setup import (
     samples_an_iteration,
     validated,
 )
+from mqlearn.learning.stateful.step_size import uses_step_size
 from mqlearn.problems.mdp import FiniteMDP
 
 # Raised by hand whenever the same settings give other numbers; part of every digest.
@@ -111,6 +113,8 @@ def _result(setup: Setup, made: Assembly, number: int, rule: AnyRule) -> Result:
     facts = made.facts | seen(setup.mdp, left, recorder.ended, setup.iterations, setup.sampling, warnings)
     if isinstance(rule, Rule) and isinstance(setup.mdp, FiniteMDP) and setup.features is None:
         facts |= horizon(rule, setup.mdp, setup.sampling, setup.iterations, warnings)
+    if isinstance(rule, Stateful) and not uses_step_size(rule):
+        facts |= {"step_size_used": False}
     if "q_error" in recorder.curves:
         warnings += grown(recorder.curves["q_error"])
     each = samples_an_iteration(rule, setup.mdp, setup.sampling)

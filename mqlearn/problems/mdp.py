@@ -231,7 +231,8 @@ def check_discount(discount: object) -> float:
     """The discount as a float; SettingError unless it is a number strictly between 0 and 1."""
     number = finite_number(discount)
     if number is None or not 0 < number < 1:
-        raise SettingError("discount", discount, "must be a number strictly between 0 and 1")
+        instead = "; values over about H steps have discount=1 - 1/H, 0.99 for 100 steps" if number == 1 else ""
+        raise SettingError("discount", discount, f"must be a number strictly between 0 and 1{instead}")
     return number
 
 

@@ -13,7 +13,9 @@ SMALL = ("iterations=20", "n_seeds=2", "n_checkpoints=3", "tracking=none")
 # Arguments of `mqlearn run`, the setting that the message names, and words that it must hold.
 REFUSED = [
     # values
-    (["discount=1"], "discount=1", "strictly between 0 and 1"),
+    (["discount=1"], "discount=1", "strictly between 0 and 1; values over about H steps have discount=1 - 1/H"),
+    (["horizon=10"], "horizon='10'", "no such setting: values over about H steps have discount=1 - 1/H"),
+    (["gamma=0.9"], "gamma='0.9'", "no such setting: the discount is discount=0.9"),
     (["discount=0"], "discount=0", "strictly between 0 and 1"),
     (["discount=-1"], "discount=-1", "strictly between 0 and 1"),
     (["discount=nan"], "discount=nan", "strictly between 0 and 1"),

@@ -1,7 +1,9 @@
 """From settings to a cell: what is the same cell, what is another one, and what user modules may add."""
 
+import importlib
 import pickle
 import re
+import sys
 from pathlib import Path
 
 import hydra
@@ -229,10 +231,13 @@ def test_the_source_text_of_user_modules_is_part_of_the_cell(tmp_path, monkeypat
     (module,) = plugins.load(["scaled_rule"]).values()
     digests = [plugins.source_digest(module)]
     Path("unrelated.py").write_text("x = 2\n")
+    importlib.reload(importlib.import_module("unrelated"))
     assert plugins.source_digest(module) == digests[0]
     Path("gain_of_rule.py").write_text("GAIN = 0.5\n")  # a module that the plugin imports
+    importlib.reload(sys.modules["gain_of_rule"])
     digests.append(plugins.source_digest(module))
     Path("scaled_rule.py").write_text(RULE.format(helper="gain_of_rule") + "# edited\n")
+    importlib.reload(module)
     digests.append(plugins.source_digest(module))
     assert len(set(digests)) == 3
 
@@ -253,6 +258,8 @@ def test_a_package_as_a_plugin(tmp_path, monkeypatch):
     (module,) = plugins.load(["rules_of_mine"]).values()
     before = plugins.source_digest(module)
     (folder / "deep.py").write_text("x = 2\n")
+    assert plugins.source_digest(module) == before  # of what was imported
+    importlib.reload(sys.modules["rules_of_mine.deep"])
     assert plugins.source_digest(module) != before
     assert not plugins.is_own("rules_of_mine_too", ["rules_of_mine"])
     assert plugins.is_own("rules_of_mine.inner", ["rules_of_mine"])

@@ -9,6 +9,7 @@ from stateful_rules import UNCOMPILED, Plain
 
 import mqlearn as mq
 from mqlearn.learning.stateful.check import check
+from mqlearn.learning.stateful.verbs import no_verb
 
 LAKE = mq.frozen_lake("4x4", discount=0.9, rewards=(1, -0.5, -0.01))
 BLOCKS = mq.aggregation(LAKE, tile=2)
@@ -112,6 +113,12 @@ def _mistakes():
     def wrong_shape(self, z, s, c):
         z.q[:] = np.zeros(17)
 
+    def branch(self, z, s, c):
+        s.add(z.q, 1.0 if s.target(z.q) > 0 else 0.0)
+
+    def largest(self, z, s, c):
+        s.move(z.q, max(s.target(z.q), 0.0), c.alpha)
+
     def no_coins(self, z, s, c):
         s.move(z.q, s.target(z.q), s.uniform[0])
 
@@ -127,7 +134,18 @@ def _mistakes():
     def short_numbers(self, k):
         return {"alpha": np.ones(3)}
 
-    step = [unknown_verb, unknown_state, unknown_number, replaced, new_state, not_finite, wrong_shape, no_coins]
+    step = [
+        unknown_verb,
+        unknown_state,
+        unknown_number,
+        replaced,
+        new_state,
+        not_finite,
+        wrong_shape,
+        no_coins,
+        branch,
+        largest,
+    ]
     return [("step", one) for one in step] + [
         ("init", python_object), ("init", no_mapping), ("numbers", infinite_numbers), ("numbers", short_numbers)
     ]  # fmt: skip
@@ -142,6 +160,8 @@ SAID = {
     "not_finite": "leaves z.q not finite",
     "wrong_shape": "could not broadcast",
     "no_coins": "draws_own = True",
+    "branch": "write np.where(test, a, b) for `if`, np.maximum for max(); or say modes = ('asynchronous', 'linear')",
+    "largest": "write np.where(test, a, b) for `if`, np.maximum for max(); or say modes = ('asynchronous', 'linear')",
     "python_object": "init()['seen'] must be an array of numbers, not dict",
     "no_mapping": "init() must return a mapping",
     "infinite_numbers": "numbers()['alpha'] is not finite at k = 3",
@@ -158,6 +178,32 @@ def test_a_mistake_is_one_line_with_file_and_line(method, function):
     assert SAID[function.__name__] in said
     assert "\n" not in said
     assert any(f"({__file__}, line {number})" in said for number in (line, line + 1))
+
+
+def test_all_verbs_are_listed_and_the_most_alike_first():
+    words = ["value", "best", "target", "add", "move", "add_best", "follow", "add_jacobian", "add_gradient"]
+    for name, nearest in (("expected", ""), ("targt", "target"), ("gradient", "add_gradient")):
+        said = no_verb(name)
+        assert all(word in said for word in [*words, "again", "uniform", "discount"])
+        assert f"it has {nearest}" in said
+
+
+def test_a_branch_is_one_of_a_rule_that_learns_a_pair_at_a_time():
+    class Branch(mq.Stateful):
+        modes = ("asynchronous", "linear")
+
+        def init(self, q0):
+            return {"q": q0}
+
+        def step(self, z, s, c):
+            if s.target(z.q) > s.value(z.q):
+                s.move(z.q, max(s.target(z.q), 0.0), c.alpha)
+
+    settings = {"iterations": 50, "n_seeds": 2, "sampling": mq.Markovian()}
+    plain = type("Plain", (Branch,), {"compiled": False})()
+    np.testing.assert_array_equal(
+        mq.run(mq.two_state(), Branch(), **settings).q, mq.run(mq.two_state(), plain, **settings).q
+    )
 
 
 def test_a_state_beyond_memory_is_refused_with_the_figure():

@@ -14,7 +14,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from mqlearn.checks import choice, finite_number, switch, whole
+from mqlearn import source_text
+from mqlearn.checks import choice, switch, whole
 from mqlearn.errors import SettingError, SettingErrors, nearest
 from mqlearn.experiments.settings import identity, instantiate, own_step_size, records
 from mqlearn.experiments.settings import plugins as user_modules
@@ -87,7 +88,7 @@ def build(settings: Mapping[str, Any]) -> Cell:
     with contextlib.suppress(SettingError):  # raised among the others
         user_modules.load(settings.get("plugins", []))
     files = {"env": pinned(settings.get("env")), "sampling": recorded.pinned(settings.get("sampling"))}
-    return _build(json.dumps({**settings, **files}, sort_keys=True), recorded=False)
+    return _build(json.dumps({**settings, **files}, sort_keys=True), source_text.imports(), recorded=False)
 
 
 def rebuild(recorded: Mapping[str, Any], *, pinned: bool = False) -> Cell:
@@ -98,7 +99,7 @@ def rebuild(recorded: Mapping[str, Any], *, pinned: bool = False) -> Cell:
     """
     user_modules.known(recorded.get("plugins") or [])
     records.check(recorded, pinned=pinned)
-    return _build(json.dumps(dict(recorded), sort_keys=True), recorded=True)
+    return _build(json.dumps(dict(recorded), sort_keys=True), source_text.imports(), recorded=True)
 
 
 # Cells on equal models share one, and with it what was solved for it.
@@ -106,7 +107,7 @@ _models: weakref.WeakValueDictionary[tuple, Any] = weakref.WeakValueDictionary()
 
 
 @functools.lru_cache(maxsize=64)
-def _build(text: str, *, recorded: bool) -> Cell:
+def _build(text: str, imports: int, *, recorded: bool) -> Cell:
     settings = identity.complete(json.loads(text))
     for plan in ("figure", "tuning"):  # of an experiment, not settings of its cells
         settings.pop(plan, None)
@@ -176,7 +177,7 @@ def _build(text: str, *, recorded: bool) -> Cell:
         **{name: settings[name] for name in _PLAIN},
     }
     _refuse_combinations(settings, mdp, arguments)
-    return Cell(settings, identity.digest(settings, mdp, plugins), _name(settings, plugins), mdp, arguments)
+    return Cell(settings, identity.digest(settings, mdp, plugins), _name(settings, plugins, rule), mdp, arguments)
 
 
 def _refuse_combinations(settings: dict[str, Any], mdp: Any, arguments: dict[str, Any]) -> None:
@@ -244,10 +245,9 @@ def _linear(node: Any, plugins: Mapping[str, Any]) -> Any:
 
 
 def _discount(name: str, value: Any) -> float:
-    number = finite_number(value)
-    if number is None or not 0 < number < 1:
-        raise SettingError(name, value, "must be a number strictly between 0 and 1")
-    return float(number)
+    from mqlearn.problems.mdp import check_discount
+
+    return check_discount(value)
 
 
 def _initial(name: str, value: Any) -> Any:
@@ -302,7 +302,7 @@ def tracking_section(node: Any) -> dict[str, Any]:
 # --- names --------------------------------------------------------------------------------------------------------
 
 
-def _name(settings: Mapping[str, Any], plugins: Mapping[str, Any]) -> str:
+def _name(settings: Mapping[str, Any], plugins: Mapping[str, Any], rule: Any) -> str:
     """Algorithm with its parameters, step size, environment and discount, for people: one name for equal settings."""
 
     def described(group: str, hidden: tuple[str, ...] = ()) -> str:
@@ -314,9 +314,14 @@ def _name(settings: Mapping[str, Any], plugins: Mapping[str, Any]) -> str:
         ]
         return " ".join([_label(written, written), *shown])
 
+    from mqlearn.algorithms import Stateful
+    from mqlearn.learning.stateful.step_size import uses_step_size
+
     hidden = ("map", "slippery", "success_rate", "rewards", "kwargs", "content")
     operator = (described("operator"),) if "operator" in identity.resolved(settings, plugins) else ()
-    parts = (described("algorithm"), *operator, described("step_size", ("discount",)), described("env", hidden))
+    idle = isinstance(rule, Stateful) and not uses_step_size(rule)
+    step_size = "step size not used" if idle else described("step_size", ("discount",))
+    parts = (described("algorithm"), *operator, step_size, described("env", hidden))
     return ", ".join([*parts, f"discount={settings['discount']:g}"])
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from mqlearn import source_text
 from mqlearn.errors import SettingError
 from mqlearn.experiments.settings import instantiate, old_names, records
 from mqlearn.experiments.settings import plugins as user_modules
@@ -210,11 +211,11 @@ def model_digest(settings: Mapping[str, Any], discount: float) -> str:
     modules = settings.get("plugins") or []
     user_modules.known(modules)
     records.check(settings)
-    return _model_digest(json.dumps([settings["env"], modules, discount], sort_keys=True))
+    return _model_digest(json.dumps([settings["env"], modules, discount], sort_keys=True), source_text.imports())
 
 
 @functools.lru_cache(maxsize=256)
-def _model_digest(text: str) -> str:
+def _model_digest(text: str, imports: int) -> str:
     env, modules, discount = json.loads(text)
     mdp = instantiate.make("env", env, user_modules.known(modules), {"discount": discount})
     return (mdp if mdp.discount == discount else mdp.with_discount(discount)).digest()

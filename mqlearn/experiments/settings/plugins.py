@@ -5,33 +5,48 @@ takes the place of one of Python's or of an installed module for anybody else, w
 found by the user's modules, after all that is installed. A module that a record names is not imported for that.
 """
 
-import ast
 import hashlib
 import importlib
 import importlib.util
 import os
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Mapping
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from mqlearn import source_text
 from mqlearn.errors import SettingError
-from mqlearn.paths import PACKAGE, expanded
+from mqlearn.paths import expanded
 
 FOLDERS = "MQLEARN_MODULES"  # environment variable: where else modules are looked for, for worker processes too
-_INSTALLED = ("site-packages", "dist-packages")
 _named: dict[str, ModuleType] = {}  # by the user, since `forget`
 _ours: dict[str, ModuleType] = {}  # imported from a file of the user's, by the name in sys.modules
+_expected: dict[str, str] = {}  # in a worker: the digests of the modules' texts where it was started
 
 
 def load(names: Any) -> dict[str, ModuleType]:
     """Import the modules that the user names. Raises SettingError for what cannot be imported."""
     found = {name: _imported_from_file(name) for name in _checked(names)}
+    for name in found.keys() & _expected.keys():
+        if _expected[name] != source_digest(found[name]):
+            expected = f"has changed since the command began ({found[name].__file__}, or what it imports beside it)"
+            raise SettingError("plugins", name, f"{expected}; start it again")
+        del _expected[name]
     _named.update(found)
     return found
+
+
+def in_memory() -> dict[str, str]:
+    """The digests of the texts of all modules that the user has named here, for workers to `expect`."""
+    return {name: source_digest(module) for name, module in _named.items()}
+
+
+def expect(digests: Mapping[str, str]) -> None:
+    """In a worker: refuse a module that is read later than its parent has read it, and from another text."""
+    _expected.update(digests)
 
 
 def known(names: Any) -> dict[str, ModuleType]:
@@ -62,7 +77,7 @@ class _Beside(MetaPathFinder):
     """Finds what lies beside the user's modules. It is asked last."""
 
     def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
-        return PathFinder.find_spec(fullname, _folders()) if path is None and _ours else None
+        return source_text.kept(PathFinder.find_spec(fullname, _folders())) if path is None and _ours else None
 
 
 sys.meta_path.append(_Beside())
@@ -110,7 +125,7 @@ def _module(name: str, file: str) -> ModuleType:
     if name in sys.modules and _same_file(sys.modules[name], file):
         return sys.modules[name]
     _drop(name)
-    spec = importlib.util.spec_from_file_location(name, file)
+    spec = source_text.kept(importlib.util.spec_from_file_location(name, file))
     assert spec is not None and spec.loader is not None  # it was found
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = _ours[name] = module
@@ -148,47 +163,18 @@ def _same_file(module: ModuleType, file: str) -> bool:
 
 
 def source_digest(module: ModuleType) -> str:
-    """SHA-256 of the source text of a module and of the modules beside it that it imports, at any depth.
+    """SHA-256 of the source text of a module and of the modules beside it that it imports, as they were imported.
 
-    Beside it: in the folder of its file, or of its outermost package; of an installed one, in that package only.
+    Raises SettingError for a file that has changed, if what was imported of it is not known.
     """
+    try:
+        texts = source_text.sources(module)
+    except source_text.NoText as error:
+        raise SettingError("plugins", module.__name__, str(error)) from None
     code = hashlib.sha256()
-    for file in sorted(_sources(module)):
-        code.update(hashlib.sha256(file.read_bytes()).digest())
+    for _, text in sorted(texts.items()):
+        code.update(hashlib.sha256(text).digest())
     return code.hexdigest()
-
-
-def _sources(module: ModuleType) -> set[Path]:
-    outermost = sys.modules.get(module.__name__.partition(".")[0], module)
-    file = Path(str(outermost.__file__)).resolve()
-    place = file.parent.parent if file.name == "__init__.py" else file.parent
-    if set(_INSTALLED) & set(place.parts):
-        place = file.parent if file.name == "__init__.py" else file
-    found: set[Path] = set()
-    pending = [module]
-    while pending:
-        one = pending.pop()
-        file = Path(getattr(one, "__file__", None) or "").resolve()
-        own = file.suffix == ".py" and file.is_relative_to(place) and not file.is_relative_to(PACKAGE)
-        if own and file not in found and not set(_INSTALLED) & set(file.relative_to(place).parts):
-            found.add(file)
-            pending += [sys.modules[name] for name in _imported(file, one) if name in sys.modules]
-    return found
-
-
-def _imported(file: Path, module: ModuleType) -> Iterator[str]:
-    """Names of modules that a source file may import, its own packages included."""
-    package = module.__name__ if file.name == "__init__.py" else module.__name__.rpartition(".")[0]
-    names = [module.__name__]
-    for node in ast.walk(ast.parse(file.read_bytes())):
-        if isinstance(node, ast.Import):
-            names += [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom):
-            base = importlib.util.resolve_name("." * node.level + (node.module or ""), package or None)
-            names += [base, *(f"{base}.{alias.name}" for alias in node.names)]
-    for name in names:
-        parts = name.split(".")
-        yield from (".".join(parts[:length]) for length in range(1, len(parts) + 1))
 
 
 def _place(error: Exception) -> str:

@@ -195,10 +195,19 @@ def _no_such(key: str, config: Any) -> str:
         of = group if choice is None else f"{group}={choice}"
         listed = f"its settings are {', '.join(own)}" if own else "it has none of its own"
         return f"is no setting of {of}; {listed}{_elsewhere(group, rest, str(choice)) or nearest(key, own)}"
+    if key in _WAYS:
+        return f"there is no such setting: {_WAYS[key]}"
     ends = [name for name in names if name.endswith(f".{key}")]
     return "there is no such setting" + (
         f" (did you mean '{ends[0]}'?)" if ends else _elsewhere(group or "*", rest) or nearest(key, names)
     )
+
+
+# What stands for settings that other toolboxes have.
+_WAYS = {
+    "horizon": "values over about H steps have discount=1 - 1/H, episodes of at most H moves sampling.time_limit=H",
+    "gamma": "the discount is discount=0.9",
+}
 
 
 def _elsewhere(group: str, name: str, chosen: str = "") -> str:

@@ -15,20 +15,24 @@ import numpy as np
 from mqlearn.algorithms.four_numbers import FourNumbers
 from mqlearn.algorithms.operators import BELLMAN, Operator, is_plain
 from mqlearn.algorithms.rule import Rule, check_rule
-from mqlearn.algorithms.stateful import MODES, Stateful
+from mqlearn.algorithms.stateful import MODES, NEEDS, Stateful
 from mqlearn.errors import SettingError, nearest
 from mqlearn.learning.recorded import Recorded
-from mqlearn.learning.sampling import Sampling, Synchronous
+from mqlearn.learning.sampling import Markovian, Sampling, Synchronous
 from mqlearn.learning.stateful.module import compiled_step
 from mqlearn.learning.stateful.pairs import Pairs
 from mqlearn.learning.stateful.plain import NoSecond, Sweep, Transition, measured
 from mqlearn.learning.stateful.values import Layout
+from mqlearn.learning.stateful.verbs import no_verb
 from mqlearn.linear_solves import solve
 from mqlearn.problems.environments.simulator import Simulator
 from mqlearn.problems.mdp import FiniteMDP
 
-VERBS = ("value", "best", "target", "add", "move", "add_best", "follow", "add_jacobian", "add_gradient")
-_WORDS = (*VERBS, "again", "uniform", "discount")
+_SEVERAL = "an `if` needs one number, and here are several: np.where(test, a, b) is for arrays"
+_OF_PAIRS = (
+    "what a verb gives is one number for each pair there, and a rule is tried in all its modes: write np.where(test, "
+    "a, b) for `if`, np.maximum for max(); or say modes = ('asynchronous', 'linear'), for a rule of one pair at a time"
+)
 _OFFSETS = np.array([0, 2, 3, 5, 5])  # of the tiny model: three states with 2, 1 and 2 actions, and a terminal one
 _SUCCESSORS = np.array([[1, 2, 3, 0, 3], [2, 0, 1, 1, 2], [0, 3, 2, 2, 0], [3, 3, 1, 0, 1], [1, 0, 0, 2, 3]])
 _PHI = np.array([[1.0, 0.0, 0.0], [0.0, 0.6, 0.8], [0.5, 0.5, 0.0], [0.0, 1.0, 0.0], [0.3, 0.0, 0.9]])
@@ -45,6 +49,9 @@ def check(rule: Rule | Stateful, discount: float = 0.9) -> None:
     modes = tuple(rule.modes)
     if not modes or set(modes) - set(MODES):
         raise SettingError("algorithm", name, f"modes={modes} must be some of {', '.join(MODES)}")
+    if unknown := [need for need in rule.needs if need not in NEEDS]:
+        expected = f"needs={rule.needs!r} must be a tuple of some of {', '.join(NEEDS)}"
+        raise SettingError("algorithm", name, expected + nearest(str(unknown[0]), NEEDS))
     rule = rule.at(discount)
     _check_numbers(rule)
     for mode in modes:
@@ -90,6 +97,9 @@ def check_place(rule: Rule | Stateful, sampling: Sampling, features: Any, linear
         where["linear"] = "linear features"
         has = " and for ".join(where[one] for one in rule.modes)
         raise SettingError("algorithm", name, f"has no form for {where[mode]}; it has one for {has}")
+    if "consecutive" in rule.needs and not isinstance(sampling, Markovian | Recorded):
+        expected = f"has no consecutive samples, which {name} needs for its traces; use markovian, or recorded ones"
+        raise SettingError("sampling", sampling.name, expected)
     if not isinstance(sampling, Synchronous):
         if sampling.adaptive and not rule.acts:
             expected = f"is not defined for {name}, which must not act by what it learns; use uniform or a fixed policy"
@@ -180,7 +190,8 @@ class _Trial:
         arrays = dict(vars(z))
         for k, row in enumerate(self.rule.weights(0, _STEPS).tolist()):
             c = SimpleNamespace(**dict(zip(self.rule.number_names, row, strict=True)))
-            with _told(self.rule, f"step() cannot do this in {self.mode} mode"):
+            several = _OF_PAIRS if self.mode == "synchronous" else _SEVERAL
+            with _told(self.rule, f"step() cannot do this in {self.mode} mode", several):
                 self.rule.step(z, self._sample(k), c)
             self._check_state(z, arrays, k)
         if self.rule.compiled:  # what Python does, and a compiled step cannot
@@ -272,8 +283,11 @@ _OURS = {code.co_filename for code in (check.__code__, Sweep.add.__code__, solve
 
 
 @contextmanager
-def _told(rule: Stateful, reason: str) -> Iterator[None]:
-    """Whatever a rule's own function raises, as one line with the user's file and line."""
+def _told(rule: Stateful, reason: str, several: str = _SEVERAL) -> Iterator[None]:
+    """Whatever a rule's own function raises, as one line with the user's file and line.
+
+    several: what is said of an `if` that has several numbers.
+    """
     try:
         with np.errstate(all="ignore"):
             yield
@@ -282,12 +296,14 @@ def _told(rule: Stateful, reason: str) -> Iterator[None]:
     except Exception as error:
         frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename not in _OURS]
         where = f" ({frames[-1].filename}, line {frames[-1].lineno})" if frames else ""
-        raise SettingError("algorithm", type(rule).__name__, f"{reason}: {_said(error)}{where}") from None
+        raise SettingError("algorithm", type(rule).__name__, f"{reason}: {_said(error, several)}{where}") from None
 
 
-def _said(error: Exception) -> str:
+def _said(error: Exception, several: str) -> str:
     if isinstance(error, AttributeError) and isinstance(error.obj, Transition | Sweep):
-        return f"a sample has no verb {error.name}{nearest(str(error.name), _WORDS)}"
+        return no_verb(str(error.name))
+    if isinstance(error, ValueError) and "truth value of an array" in str(error):
+        return several
     if isinstance(error, AttributeError) and isinstance(error.obj, SimpleNamespace):
         return f"there is no {error.name}{nearest(str(error.name), list(vars(error.obj)))}"
     if isinstance(error, TypeError) and "NoneType" in str(error) and "subscriptable" in str(error):

@@ -1,11 +1,14 @@
 """Expressions of a step as code for a loop."""
 
 import ast
+from functools import partial
+from types import FunctionType
 from typing import Any
 
 import numpy as np
 
-from mqlearn.learning.stateful.source import Step, of_module, own_function, solver
+from mqlearn.learning.stateful.helpers import Helpers, literal
+from mqlearn.learning.stateful.source import Step, of_module, solver
 from mqlearn.learning.stateful.values import ARRAY, NUMBER, PAIRS, TABLE, VECTOR, Layout, Value, is_all
 
 _ENTRYWISE = {
@@ -25,7 +28,7 @@ class Expressions:
         self.dimensions = dict.fromkeys(layout.tables, 1) | layout.others
         self.numbers = numbers
         self.fields: list[str] = []  # of self, which are handed on as numbers
-        self.helpers: dict[str, str] = {}  # text of the user's own functions
+        self.helpers = Helpers()  # the user's own functions
         self.scratch: dict[str, str] = {}  # arrays that are made once: name -> how
         self.lines: list[tuple[int, str, int]] = []  # depth, text, line of the user's file
         self.locals: dict[str, str] = {}  # kinds
@@ -119,7 +122,7 @@ class Expressions:
         if not isinstance(value, bool | int | float | str | None):
             kind = type(value).__name__
             self.step.refuse(node, f"{node.id} is a {kind}; step() reads numbers of its file: keep arrays in the state")
-        return Value(NUMBER, repr(value), constant=True)
+        return Value(NUMBER, literal(value), constant=True)
 
     def _of_attribute(self, node: ast.Attribute) -> Value:
         who, name = node.value, node.attr
@@ -135,7 +138,7 @@ class Expressions:
                 if isinstance(value, float):
                     self.fields += [name] if name not in self.fields else []
                     return Value(NUMBER, f"f_{name}")
-                return Value(NUMBER, repr(value), constant=True)
+                return Value(NUMBER, literal(value), constant=True)
             if who.id == self.step.s:
                 return self.verbs.attribute(node)
             if (module := of_module(self.step.meaning(who))) is not None:
@@ -261,8 +264,8 @@ class Expressions:
             return Value(kind, f"{result}[p]" if kind == VECTOR else result)
         if (module := of_module(owner)) is not None:
             called = f"{module}.{name}"
-        elif (text := own_function(function)) is not None:
-            self.helpers[name], called = text, name
+        elif isinstance(function, FunctionType):
+            called = self.helpers.name(function, partial(self.step.refuse, node))
         elif owner is None and function.__class__.__name__ in ("builtin_function_or_method", "type"):
             called = name
         else:
@@ -274,7 +277,8 @@ class Expressions:
             result = self.fresh()
             self.put(f"{result} = {code}")
             return Value(PAIRS, f"{result}[p]")
-        single = (owner is None and called not in self.helpers) or name in _REDUCED or of_module(owner) == "math"
+        own = function in self.helpers.names
+        single = (owner is None and not own) or name in _REDUCED or of_module(owner) == "math"
         return Value(NUMBER if single else ARRAY, code)
 
     def _call(self, name: str, arguments: list[Value], named: dict[str, Value]) -> str:

@@ -7,7 +7,6 @@ module, and leaves those of other rules as they are.
 import ast
 import functools
 import hashlib
-import inspect
 import linecache
 import re
 import sys
@@ -18,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from mqlearn import linear_solves
+from mqlearn import linear_solves, source_text
 from mqlearn.algorithms.operators import BELLMAN, Operator
 from mqlearn.algorithms.stateful import Stateful
 from mqlearn.errors import SettingError
@@ -90,11 +89,12 @@ def compiled_step(rule: Stateful, mode: str, layout: Layout, source: str, operat
 def _filled(loop: str, parts: dict[str, list[str]], text: Text) -> tuple[str, dict[int, int]]:
     """The text of a module, and the lines of the user's file that its lines come from."""
     lines: list[str] = list(HEAD.splitlines())
+    calling = [*(line for _, line, _ in text.lines), *text.helpers.texts]
     for name in ("solve", "times"):
-        if any(f"{name}(" in line for _, line, _ in text.lines):
-            text_of_it = inspect.getsource(getattr(linear_solves, name))  # its text, so that an edit is another module
+        if any(f"{name}(" in line for line in calling):
+            _, text_of_it = source_text.of_function(getattr(linear_solves, name))  # an edit of it is another module
             lines += ["@compiled(**kept)", *text_of_it.splitlines()]
-    for helper in text.helpers.values():
+    for helper in text.helpers.texts:
         lines += ["@compiled(**kept)", *helper.splitlines()]
     places = {}
     for line in loop.splitlines():
@@ -216,7 +216,7 @@ def _formula(rule: Stateful, method: str, layout: Layout) -> tuple[Value, list[s
         step.refuse(last, f"{method}() must be one expression, to be compiled; or set compiled = False")
     text = Text(step, layout, (), PointVerbs(1, False))
     value = text.lower(last.value)
-    if value.kind not in (TABLE, VECTOR) or text.fields or text.helpers:
+    if value.kind not in (TABLE, VECTOR) or text.fields or text.helpers.texts:
         step.refuse(last, f"{method}() must be an expression in tables of the state; or set compiled = False")
     return value, [line for _, line, _ in text.lines]
 

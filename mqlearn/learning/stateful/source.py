@@ -2,15 +2,14 @@
 
 import ast
 import builtins
-import inspect
 import math
-import textwrap
 from types import FunctionType, ModuleType
 from typing import Any, NoReturn
 
 import numpy as np
 
 import mqlearn.linear_solves
+from mqlearn import source_text
 from mqlearn.algorithms.stateful import Stateful
 from mqlearn.errors import SettingError
 
@@ -23,16 +22,15 @@ class Step:
 
     def __init__(self, rule: Stateful, method: str = "step") -> None:
         self.rule = rule
-        self.function: Any = inspect.unwrap(getattr(type(rule), method))
-        code = self.function.__code__
-        self.file, self.first = code.co_filename, code.co_firstlineno
+        self.function: Any = vars(rule).get(method, getattr(type(rule), method))
         try:
-            text = textwrap.dedent(inspect.getsource(self.function))
-            tree: Any = ast.parse(text).body[0]
-        except (OSError, TypeError, SyntaxError, IndentationError):
-            expected = f"the text of {method}() cannot be read, so it cannot be compiled: write it in a file, "
-            raise SettingError("algorithm", self.name, f"{expected}or set compiled = False") from None
-        self.first -= min([tree.lineno, *(decorator.lineno for decorator in tree.decorator_list)]) - 1
+            tree, _ = source_text.of_function(self.function)
+        except source_text.NoText as error:
+            expected = f"the text of {method}() cannot be read ({error}), so it cannot be compiled: write it in a file"
+            raise SettingError("algorithm", self.name, f"{expected}, or set compiled = False") from None
+        self.file, self.first = self.function.__code__.co_filename, tree.lineno
+        if hasattr(self.function, "__wrapped__"):
+            self.refuse(tree, f"{method}() is what a decorator has made, and cannot be compiled: set compiled = False")
         names = [argument.arg for argument in tree.args.args]
         if len(names) != (4 if method == "step" else 2):
             self.refuse(tree, "step() takes self, the state, the sample and the numbers: step(self, z, s, c)")
@@ -45,7 +43,7 @@ class Step:
 
     def line(self, node: ast.AST) -> int:
         """The line of a node in its file."""
-        return self.first + getattr(node, "lineno", 1) - 1
+        return getattr(node, "lineno", self.first)
 
     def refuse(self, node: ast.AST, reason: str) -> NoReturn:
         """Raise a SettingError that names file and line."""
@@ -53,10 +51,10 @@ class Step:
 
     def meaning(self, node: ast.Name) -> Any:
         """The object that a name of the file stands for."""
-        found = _surroundings(self.function).get(node.id, _missing)
-        if found is _missing and node.id in _BUILT_IN:
+        found = surroundings(self.function).get(node.id, missing)
+        if found is missing and node.id in _BUILT_IN:
             return getattr(builtins, node.id)
-        if found is _missing:
+        if found is missing:
             self.refuse(node, f"there is no {node.id}")
         return found
 
@@ -64,8 +62,8 @@ class Step:
         """The value of self.NAME. Raises SettingError for what a compiled step cannot read."""
         if node.attr in ("step_size", "alpha", "numbers", "weights"):
             self.refuse(node, f"self.{node.attr} in step(): hand on what depends on k by numbers(), and read c.NAME")
-        value = getattr(self.rule, node.attr, _missing)
-        if value is _missing:
+        value = getattr(self.rule, node.attr, missing)
+        if value is missing:
             self.refuse(node, f"there is no self.{node.attr}")
         if isinstance(value, np.generic):
             value = value.item()
@@ -75,10 +73,11 @@ class Step:
         return value
 
 
-_missing = object()
+missing = object()
 
 
-def _surroundings(function: FunctionType) -> dict[str, Any]:
+def surroundings(function: FunctionType) -> dict[str, Any]:
+    """The objects that the global and enclosed names of a function stand for."""
     names = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
     return {**function.__globals__, **{name: cell.cell_contents for name, cell in names.items()}}
 
@@ -107,19 +106,18 @@ _ROUNDED = (ast.Pow, ast.MatMult, ast.Mod, ast.FloorDiv)
 def inexact(rule: Stateful) -> bool:
     """Whether the compiled and the plain form of a rule may differ, to 1e-12: by powers, exp, sums and the like."""
     methods = [getattr(type(rule), name) for name in ("step", "estimate", "acting")]
-    return any(_inexact(inspect.unwrap(one), set()) for one in methods if one.__module__ != Stateful.__module__)
+    return any(_inexact(one, set()) for one in methods if one.__module__ != Stateful.__module__)
 
 
 def _inexact(function: FunctionType, seen: set[FunctionType]) -> bool:
     seen.add(function)
-    text = own_function(function)
     try:
-        nodes = list(ast.walk(ast.parse(text or "?")))
-    except SyntaxError:
+        nodes = list(ast.walk(source_text.of_function(function)[0]))
+    except source_text.NoText:
         return True  # who knows
     if any(isinstance(node, ast.BinOp | ast.AugAssign) and isinstance(node.op, _ROUNDED) for node in nodes):
         return True
-    names = _surroundings(function)
+    names = surroundings(function)
     for node in nodes:
         if isinstance(node, ast.Call):
             called = names.get(node.func.id) if isinstance(node.func, ast.Name) else None
@@ -129,16 +127,6 @@ def _inexact(function: FunctionType, seen: set[FunctionType]) -> bool:
             elif getattr(node.func, "attr", getattr(node.func, "id", None)) not in _EXACT:
                 return True
     return False
-
-
-def own_function(value: Any) -> str | None:
-    """The text of a user's own function; None for anything else."""
-    if not isinstance(value, FunctionType):
-        return None
-    try:
-        return textwrap.dedent(inspect.getsource(value))
-    except (OSError, TypeError):
-        return None
 
 
 def _without_return(step: Step, body: list[ast.stmt]) -> list[ast.stmt]:

@@ -1,6 +1,7 @@
 """What the verbs of a sample become: how they are called. Their loops: `sweep_verbs`, `point_verbs`."""
 
 import ast
+import difflib
 from typing import Any
 
 from mqlearn.algorithms.operators import BELLMAN, Operator, is_plain
@@ -15,6 +16,13 @@ _SIGNATURES = {
     "add_gradient": ("q", "weight", "change"),
 }  # fmt: skip
 _VALUES = ("value", "best", "target")
+
+
+def no_verb(name: str) -> str:
+    """That a sample has nothing of this name, and all that it has, the most alike first."""
+    words = sorted([*_SIGNATURES, "again", "uniform", "discount"])
+    words.sort(key=lambda word: -difflib.SequenceMatcher(None, word, name).ratio())
+    return f"a sample has no verb {name}{nearest(name, words)}; it has {', '.join(words)}"
 
 
 class Verbs:
@@ -49,7 +57,7 @@ class Verbs:
     ) -> dict[str, Value]:
         refuse = self.text.step.refuse
         if name not in _SIGNATURES:
-            refuse(node, f"a sample has no verb {name}{nearest(name, _SIGNATURES)}")
+            refuse(node, no_verb(name))
         if again:
             self.uses.add("again")
         parameters = _SIGNATURES[name]
@@ -77,8 +85,9 @@ class Verbs:
                 self.text.step.refuse(node, "s.uniform is drawn for rules that say draws_own = True only")
             self.uses.add("uniform")
             return Value(ARRAY, "uniform")
-        expected = "is a verb, to be called" if node.attr in _SIGNATURES else "is nothing of a sample"
-        return self.text.step.refuse(node, f"s.{node.attr} {expected}{nearest(node.attr, _SIGNATURES)}")
+        known = node.attr in _SIGNATURES
+        expected = f"s.{node.attr} is a verb, to be called" if known else no_verb(node.attr)
+        return self.text.step.refuse(node, expected)
 
     def coin(self, number: int) -> Value:
         """s.uniform[number]."""

@@ -1,0 +1,65 @@
+"""Whether a rule with state uses its step size: found out by asking for its numbers, and from the text of its step."""
+
+import ast
+import functools
+from types import CodeType
+from typing import Any
+
+import numpy as np
+
+from mqlearn import source_text
+from mqlearn.algorithms.stateful import Stateful
+
+_METHODS = ("step", "init", "estimate", "acting")
+_OF_SELF = ("step_size", "alpha", "numbers", "weights")  # by which a method may come to the step size itself
+
+
+def uses_step_size(rule: Stateful) -> bool:
+    """Whether any number of a rule can depend on its step size; true where that cannot be seen."""
+    methods = [getattr(type(rule), name) for name in _METHODS if name == "step" or _own(rule, name)]
+    try:
+        read = _numbers_read(tuple(methods), tuple(one.__code__ for one in methods))
+        return read is None or bool(read & _moved_numbers(rule.at(rule.discount)))
+    except Exception:  # of the user's functions, which a run calls and refuses by name
+        return True
+
+
+def _own(rule: Stateful, name: str) -> bool:
+    return getattr(type(rule), name) is not getattr(Stateful, name)
+
+
+@functools.lru_cache(maxsize=256)
+def _numbers_read(methods: tuple[Any, ...], codes: tuple[CodeType, ...]) -> set[str] | None:
+    """The numbers that a step, the first of some methods, reads; None if one may come to the step size otherwise."""
+    nodes = [source_text.of_function(one)[0] for one in methods]
+    step = nodes[0]
+    if any(_reads(node, 0) & {*_OF_SELF} or _hands_on(node, 0) for node in nodes):
+        return None
+    return None if len(step.args.args) != 4 or _hands_on(step, 3) else _reads(step, 3)
+
+
+def _moved_numbers(rule: Stateful) -> set[str]:
+    """The names of the numbers that another step size makes others."""
+    k = np.arange(20.0)
+
+    def numbers(factor: float) -> dict[str, Any]:
+        step_size: Any = rule.step_size
+        return dict(rule.with_step_size(lambda k: factor * step_size(k)).numbers(k))
+
+    given, half = numbers(1.0), numbers(0.5)
+    return {name for name in given if not np.array_equal(given[name], half[name], equal_nan=True)}
+
+
+def _reads(node: Any, parameter: int) -> set[str]:
+    """The attributes that a method reads of one of its parameters."""
+    name = node.args.args[parameter].arg
+    found = (one for one in ast.walk(node) if isinstance(one, ast.Attribute) and isinstance(one.value, ast.Name))
+    return {one.attr for one in found if one.value.id == name}  # type: ignore  # a name
+
+
+def _hands_on(node: Any, parameter: int) -> bool:
+    """Whether a method uses one of its parameters otherwise than by attributes: as a whole, or as super() does."""
+    name = node.args.args[parameter].arg
+    names = [one.id for one in ast.walk(node) if isinstance(one, ast.Name)]
+    read = [one for one in ast.walk(node) if isinstance(one, ast.Attribute) and isinstance(one.value, ast.Name)]
+    return names.count(name) > sum(one.value.id == name for one in read) or "super" in names  # type: ignore  # a name
