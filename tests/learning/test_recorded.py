@@ -12,7 +12,7 @@ from mqlearn.learning.sample_numbers import pack, unpack
 
 FILE = Path(__file__).parent.parent / "data" / "transitions" / "two_states.npz"
 P, R = np.array([[[0.5, 0.5], [0.0, 1.0]], [[0.8, 0.2], [0.1, 0.9]]]), np.array([[5.0, 10.0], [-1.0, 2.0]])
-SMALL = mq.from_arrays(P, R, discount=0.9, name="small")
+SMALL = mq.from_arrays(P, R, axes="xuy", discount=0.9, name="small")
 SQRT = mq.Polynomial(exponent=0.5, offset=2)  # 1/sqrt(n + 2), n = 1, 2, ...
 SEEN = dict(np.load(FILE))
 
@@ -124,7 +124,7 @@ OVERRIDES = ["env=file", "sampling=recorded", "tracking=none", "evaluation.episo
 
 def test_a_cell_is_named_by_the_arrays_and_reruns_from_its_record(work, mqlearn, outputs):
     model, other = str(work / "small.npz"), str(work / "copy.npz")
-    np.savez(model, P=P, R=R)
+    np.savez(model, P=P, R=R, axes="xuy")
     np.savez_compressed(other, **SEEN)
     digests = []
     for path in (FILE, other):

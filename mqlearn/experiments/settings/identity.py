@@ -64,7 +64,9 @@ def _frozen_lake(node: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _from_file(node: Mapping[str, Any]) -> dict[str, Any]:
-    """What is read from a file by its content, wherever that lies."""
+    """What is read from a file by its content, wherever that lies; without `axes` they are xuy, or it is refused."""
+    usual = {"axes": (None, "xuy")}
+    node = {key: value for key, value in node.items() if value not in usual.get(key, ())}
     return {key: value for key, value in node.items() if key != "path" or node.get("content") is None}
 
 
