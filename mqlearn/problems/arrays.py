@@ -177,7 +177,7 @@ def _start(start: Any, closed: np.ndarray) -> np.ndarray:
     if state != math.floor(state) or not 0 <= state < len(closed):
         expected = f"must be a state from 0 to {len(closed) - 1}, or a distribution over the states"
         raise SettingError("start", start, expected)
-    return np.eye(len(closed))[int(state)]
+    return (np.arange(len(closed)) == int(state)).astype(float)
 
 
 def _flags(name: str, given: Any, shape: tuple[int, ...], default: np.ndarray) -> np.ndarray:
