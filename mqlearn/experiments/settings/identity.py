@@ -35,6 +35,8 @@ ADDED: dict[str, Any] = {
     "env.start_distribution": None,
     "evaluation.draws": "fixed",
     "operator": {"_target_": "mqlearn.Bellman"},
+    "sampling.passes": 1,
+    "sampling.resample": "none",
 }
 # Groups that came later, as they stand for what was done before.
 _LATER = {"operator": {"_target_": "mqlearn.Bellman", "name": "bellman"}}
