@@ -164,6 +164,13 @@ def test_each_seed_learns_from_its_own_draws_of_the_record():
     assert len({table.tobytes() for table in np.asarray(found.q)}) == 3
 
 
+@pytest.mark.parametrize("n_seeds", [2, 20])
+def test_seeds_that_are_asked_for_and_would_be_equal_are_refused(n_seeds):
+    """20 too, which is the default of other runs."""
+    with pytest.raises(mq.SettingError, match=f"n_seeds={n_seeds}: must be 1 .*; sampling.resample=bootstrap draws"):
+        learned(PLAIN, n_seeds=n_seeds)
+
+
 def test_a_seed_is_the_same_whatever_the_number_of_seeds_workers_and_rules():
     sampling = mq.Recorded(PLAIN, resample="bootstrap")
     many = learned(sampling, n_seeds=6, seed=3, n_workers=2)

@@ -8,6 +8,7 @@ from scipy import sparse
 
 import mqlearn as mq
 from mqlearn.errors import SettingError
+from mqlearn.problems.arrays import from_outcomes
 
 
 def drawn(seed: int, n_states: int, n_actions: int) -> tuple[np.ndarray, np.ndarray]:
@@ -44,7 +45,7 @@ def test_both_orders_give_one_model(n_states, n_actions, of_successors):
     assert usual.digest() == other.digest()
     assert np.array_equal(other.admissible, admissible)
     outcomes = (usual.successors, usual.probabilities, usual.rewards)
-    listed = mq.problems.arrays.from_outcomes(
+    listed = from_outcomes(
         *(array.swapaxes(0, 1) for array in outcomes), axes="uxy", discount=0.9, admissible=admissible.T
     )
     assert listed.digest() == usual.digest()
@@ -168,6 +169,16 @@ def test_a_reward_of_minus_infinity_is_a_pair_that_there_is_not():
     assert np.array_equal(model(P, of_successors).admissible, allowed)
     other = model(P.swapaxes(0, 1), R.T, axes="uxy")
     assert other.digest() == made.digest()
+
+
+def test_listed_outcomes_take_a_reward_of_minus_infinity_too():
+    P, R = drawn(14, 5, 3)
+    usual = model(P, R)
+    R[2, 0] = -np.inf
+    made = from_outcomes(usual.successors, usual.probabilities, R, discount=0.9)
+    assert not made.admissible[2, 0] and np.count_nonzero(~made.admissible) == 1
+    with pytest.raises(SettingError, match=r"rewards\[state 2, action 0\]=-inf"):
+        from_outcomes(usual.successors, usual.probabilities, R, discount=0.9, admissible=np.ones((5, 3), bool))
 
 
 def test_a_reward_of_minus_infinity_that_contradicts_is_refused():
