@@ -5,7 +5,8 @@ and raise SettingError, which names the setting, the value and what is admissibl
 """
 
 import math
-from collections.abc import Sequence
+import os
+from collections.abc import Callable, Sequence
 from numbers import Integral, Real
 from typing import Any
 
@@ -75,6 +76,22 @@ def whole(
     bound = f"at least {low}" if high is None else f"from {low} to {high if high < 10**10 else format(high, 'g')}"
     expected = f"must be a whole number{of and f' of {of}'}, {bound}"
     raise SettingError(name, value, expected + why + (f", or null for {null}" if null else ""))
+
+
+def fits_memory(name: str, value: int, n_bytes: Callable[[int], float], what: str) -> None:
+    """Refuse a size of which n_bytes(value), which grows with it, is more than this machine's memory.
+
+    what: that would be as large. Raises SettingError, which names the largest size that is admissible.
+    """
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    if n_bytes(value) <= memory:
+        return
+    fits, large = 0, value
+    while large - fits > 1:
+        middle = (fits + large) // 2
+        fits, large = (middle, large) if n_bytes(middle) <= memory else (fits, middle)
+    sizes = f"{what} would take {n_bytes(value) / 2**30:.3g} GiB, this machine has {memory / 2**30:.3g} GiB"
+    raise SettingError(name, value, f"must be at most {fits} here: {sizes}")
 
 
 def choice(name: str, value: Any, options: Sequence[str], more: str = "") -> Any:

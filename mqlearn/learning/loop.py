@@ -46,7 +46,8 @@ def run(mdp: Environment, rule: AnyRule, **settings: Any) -> Result:
     uniform values.   metrics: name -> function of (tables (n, S, A), mdp) that returns (n,).   progress: True for a bar
     (tqdm), or a function called with (k, mean q_error) at every checkpoint, and with a model on long ways between them
     with the error of the last one.
-    mdp: a FiniteMDP, or a Simulator.   rule: what learns.   n_seeds: independent repeats, of the seed `seed`.
+    mdp: a FiniteMDP, or a Simulator.   rule: what learns.   n_seeds: independent repeats, of the seed `seed`;
+    by default 1 with recorded transitions that are not resampled.
     Raises SettingError for a value that is not admissible.
 
     >>> result = mq.run(mq.frozen_lake("4x4"), mq.MomentumQ(m=2), iterations=1000, n_seeds=20)

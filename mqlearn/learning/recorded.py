@@ -1,32 +1,30 @@
-"""Recorded transitions: samples (x, u, r, y) of a file or of arrays, learned from once each, in their order.
+"""Recorded transitions: samples (x, u, r, y) of a file or of arrays, learned from in their order, or resampled.
 
-Every seed learns from the same transitions, so a run has one seed. The reward in the target is the recorded one, also
-where the model knows another; with reward=mean it is R(x, u) of the model.
+Every seed learns from the same transitions, so a run has one seed, unless each draws its own with replacement: the
+bootstrap. The reward in the target is the recorded one, also where the model knows another; with reward=mean it is
+R(x, u) of the model. An end of time is bootstrapped through, as any transition to a state that is not terminal.
 """
 
 import hashlib
-import zipfile
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
+from os import PathLike
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from mqlearn.checks import choice
-from mqlearn.errors import SettingError, nearest
+from mqlearn.checks import choice, whole
+from mqlearn.errors import SettingError
 from mqlearn.learning.sample_numbers import pack, unpack
+from mqlearn.learning.transitions import read
 from mqlearn.paths import expanded
 from mqlearn.problems.mdp import FiniteMDP
 
 if TYPE_CHECKING:
     from mqlearn.learning import kernels
 
-_NEEDED = ("x", "u", "r", "y")
-_DTYPES = {"x": np.int64, "u": np.int64, "r": np.float64, "y": np.int64, "terminal": np.bool_}
-_KINDS = {"x": "iu", "u": "iu", "r": "iuf", "y": "iu", "terminal": "b"}
 _WORD = 2**32
+_BLOCK = 2**16  # iterations whose samples are counted at a time
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,9 +37,13 @@ class Recorded:
     >>> mq.run(mq.two_state(), mq.QLearning(), iterations=3, n_seeds=1, sampling=mq.Recorded(seen)).status
     'finished'
 
-    path: a .npz file with the arrays x, u (state and action), r (reward) and y (next state), (N,) each, and if wanted
-        `terminal` (N,) bool, whether y is terminal, which must be what the model says; or a mapping of these arrays.
+    path: a .npz or .csv file with x, u (state and action), r (reward) and y (next state), (N,) each, and if wanted
+        `terminal` (N,), whether y is terminal, which must be what the model says, and `timeout` (N,), which changes
+        nothing; usual names (observations, actions, rewards, next_observations, terminals, timeouts) stand for them.
+        Or a mapping of these arrays, or a DataFrame.
     content: SHA-256 of the arrays, as a run records it, so that a rerun refuses transitions that have changed.
+    passes: how often the N transitions are learned from: `iterations` is at most passes * N.
+    resample: "none", or "bootstrap": each seed learns from N transitions of its own, drawn with replacement.
     clock: the k of a table's step size, "global" iterations or "local" visits of the pair.
 
     Raises SettingError for a file that cannot be read and for arrays of other shapes or kinds.
@@ -54,9 +56,13 @@ class Recorded:
     path: Any
     content: str | None = None
     clock: str = "global"
+    passes: int = 1
+    resample: str = "none"
 
     def __post_init__(self) -> None:
         choice("sampling.clock", self.clock, ("global", "local"))
+        choice("sampling.resample", self.resample, ("none", "bootstrap"))
+        whole("sampling.passes", self.passes, 1)
         if self.content is not None and self.content != self.digest():
             changed = f"has changed: the SHA-256 of its arrays is {self.digest()[:16]}, of the recorded run's"
             remedy = "put the old file back, or start a new run with sampling.content=null"
@@ -67,38 +73,17 @@ class Recorded:
 
     @property
     def _shown(self) -> str:
-        return "arrays" if isinstance(self.path, Mapping) else str(self.path)
+        return str(self.path) if isinstance(self.path, str | PathLike) else "arrays"
 
     @cached_property
     def transitions(self) -> dict[str, np.ndarray]:
-        """x, u, y (N,) int64, r (N,) and terminal (N,) bool where it is given."""
-        fields = dict(self.path) if isinstance(self.path, Mapping) else _read(self.path)
-        missing = [name for name in _NEEDED if name not in fields]
-        unknown = [name for name in fields if name not in _DTYPES]
-        if missing or unknown:
-            wrong = [f"it has no {name}" for name in missing]
-            wrong += [f"{name} is unknown{nearest(str(name), _DTYPES)}" for name in unknown]
-            expected = f"must have the arrays x, u, r, y, and may have terminal: {'; '.join(wrong)}"
-            raise SettingError("sampling.path", self._shown, expected)
-        return {name: self._field(name, fields[name], np.shape(fields["x"])) for name in fields}
-
-    def _field(self, name: str, given: Any, shape: tuple[int, ...]) -> np.ndarray:
-        array = np.asarray(given)
-        if array.ndim != 1 or array.shape != shape or not array.size:
-            expected = f"{name} has the shape {array.shape}; all arrays must have one shape (N,), N >= 1"
-            raise SettingError("sampling.path", self._shown, expected)
-        if array.dtype.kind not in _KINDS[name]:
-            kind = {"iu": "whole numbers", "iuf": "numbers", "b": "truth values"}[_KINDS[name]]
-            raise SettingError("sampling.path", self._shown, f"{name} must be an array of {kind}, not {array.dtype}")
-        if not np.isfinite(array).all():
-            first = int((~np.isfinite(array)).argmax())
-            raise SettingError("sampling.path", self._shown, f"{name}[{first}]={array[first]} must be finite")
-        return array.astype(_DTYPES[name])
+        """x, u, y (N,) int64, r (N,) and, where they are given, terminal and timeout (N,) bool."""
+        return read(self.path, self._shown)
 
     def digest(self) -> str:
         """Hexadecimal SHA-256 of the arrays, whatever file they lie in."""
         code = hashlib.sha256()
-        for name in _DTYPES:
+        for name in ("x", "u", "r", "y", "terminal"):  # a timeout changes no number
             if name in self.transitions:
                 array = self.transitions[name]
                 code.update(f"{name}{array.shape}{array.dtype.str}".encode() + array.tobytes())
@@ -119,13 +104,17 @@ class Recorded:
             possible |= (mdp.successors[x, u, b] == y) & (mdp.probabilities[x, u, b] > 0)
         self._refuse(~possible, f"a transition of probability 0 on {mdp.name}")
         if "terminal" in seen:
-            self._refuse(seen["terminal"] != mdp.terminal[y], f"terminal is not what {mdp.name} says of y")
-        if iterations > len(self):
-            expected = f"is more than the {len(self)} transitions of {self._shown}; each is learned from once"
-            raise SettingError("iterations", iterations, expected)
-        if n_seeds != 1:
+            self._refuse(
+                seen["terminal"] != mdp.terminal[y],
+                f"terminal is not what {mdp.name} says of y; an end of time alone is a timeout",
+            )
+        if iterations > self.passes * len(self):
+            times = "once" if self.passes == 1 else f"{self.passes} times"
+            expected = f"is more than the {len(self)} transitions of {self._shown}; each is learned from {times}"
+            raise SettingError("iterations", iterations, f"{expected} (sampling.passes)")
+        if n_seeds != 1 and self.resample == "none":
             expected = "must be 1 with recorded transitions: every seed would learn from the same ones"
-            raise SettingError("n_seeds", n_seeds, expected)
+            raise SettingError("n_seeds", n_seeds, f"{expected}; sampling.resample=bootstrap draws for each its own")
 
     def _refuse(self, wrong: np.ndarray, problem: str) -> None:
         if wrong.any():
@@ -177,11 +166,19 @@ class _Source:
 
 
 class RecordedSamples:
-    """`chains.Samples` of recorded transitions: the same ones for every seed of `lanes` (L,) uint32."""
+    """`chains.Samples` of recorded transitions, for the seeds `lanes` (L,) uint32: the same ones, or resampled.
+
+    With the bootstrap the j-th of the N transitions of a seed is drawn by (seed, stream, j, lane), and each pass goes
+    through the same N.
+    """
 
     def __init__(self, mdp: FiniteMDP, sampling: Recorded, lanes: np.ndarray, seed: int, mean_reward: bool) -> None:
         model, self._numbers = sampling.samples(mdp, mean_reward)
         self.chain = _Source(mdp, lanes, np.uint32(seed), model)
+        self._drawn = sampling.resample == "bootstrap"
+        n_pairs, n_lanes = len(mdp.pairs), len(lanes) if self._drawn else 1
+        self._counted, self._ends = 0, np.zeros((n_lanes, 3), np.int64)
+        self._visits = np.zeros((n_lanes, n_pairs), np.int64)
 
     def draw(self, n: int) -> None:
         """The next n iterations: they are there."""
@@ -191,25 +188,47 @@ class RecordedSamples:
 
     def block(self, k: int, n: int, rows: np.ndarray) -> np.ndarray:
         """(len(rows), n) samples of iterations k .. k + n - 1."""
-        return np.tile(self._numbers[k : k + n], (len(rows), 1))
+        of_rows = self._of_lanes(k, n, self.chain.lanes[rows] if self._drawn else rows[:1])
+        return of_rows if self._drawn else np.tile(of_rows, (len(rows), 1))
+
+    def _of_lanes(self, k: int, n: int, lanes: np.ndarray) -> np.ndarray:
+        """(len(lanes), n) samples of iterations k .. k + n - 1; the same for all without the bootstrap."""
+        size = len(self._numbers)
+        if not self._drawn:
+            return np.tile(self._numbers[np.arange(k, k + n) % size], (len(lanes), 1))
+        from mqlearn.learning import kernels
+
+        out, stream = np.empty((len(lanes), n), np.uint64), np.uint32(kernels.STREAMS["choices"])
+        done = 0
+        while done < n:
+            first = (k + done) % size
+            count = min(n - done, size - first)
+            for row, lane in enumerate(lanes):
+                words = kernels.lane_words(first, count, lane, self.chain.seed, stream)[0]
+                drawn = (words.astype(np.uint64) * np.uint64(size)) >> np.uint64(32)
+                out[row, done : done + count] = self._numbers[drawn.astype(np.int64)]
+            done += count
+        return out
 
     def chain_state(self, k: int, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """`states` and `visits` of `chains.Chain` before iteration k, as far as a record tells them."""
-        mdp, passed = self.chain.mdp, unpack(self._numbers[:k], self.chain.model.shift)
-        ended, goal = mdp.terminal[passed.y], mdp.goal[passed.y]
-        state = [0, 0, k, *(np.count_nonzero(seen) for seen in (ended, ended & goal, passed.paid))]
-        visits = np.bincount(passed.pair, minlength=len(mdp.pairs)).astype(np.int32)
-        return np.tile(np.array(state, np.int64), (len(rows), 1)), np.tile(visits, (len(rows), 1))
-
-
-def _read(path: Any) -> dict[str, np.ndarray]:
-    if Path(str(path)).suffix != ".npz":
-        raise SettingError("sampling.path", path, "must end in .npz")
-    try:
-        with np.load(expanded(str(path)), allow_pickle=False) as stored:
-            return dict(stored)
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:  # objects in arrays are a ValueError
-        raise SettingError("sampling.path", path, f"cannot be read ({getattr(error, 'strerror', error)})") from None
+        mdp = self.chain.mdp
+        if k < self._counted:  # asked for again from the start
+            self._counted, self._ends[:], self._visits[:] = 0, 0, 0
+        while self._counted < k:
+            n = min(k - self._counted, _BLOCK)
+            numbers = self._of_lanes(self._counted, n, self.chain.lanes[: len(self._visits)])
+            passed = unpack(numbers, self.chain.model.shift)
+            ended = mdp.terminal[passed.y]
+            seen = (ended, ended & mdp.goal[passed.y], passed.paid)
+            self._ends += np.stack([np.count_nonzero(flags, axis=1) for flags in seen], axis=1)
+            for own, pairs in zip(self._visits, passed.pair, strict=True):
+                own += np.bincount(pairs, minlength=len(mdp.pairs))
+            self._counted += n
+        lanes = rows if self._drawn else np.zeros(len(rows), np.int64)
+        states = np.zeros((len(rows), 6), np.int64)
+        states[:, 2], states[:, 3:] = k, self._ends[lanes]
+        return states, self._visits[lanes].astype(np.int32)
 
 
 def pinned(node: Any) -> Any:

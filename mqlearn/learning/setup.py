@@ -34,6 +34,12 @@ Environment = FiniteMDP | Simulator
 AnyRule = Rule | Stateful
 Progress = Callable[[int, float], None]
 
+
+class _Default(int):
+    """A default, as told from the same number given: recorded transitions have one seed unless more are asked for."""
+
+
+SEEDS = _Default(20)  # of a run, unless set
 _EPISODES, _SIMULATED_EPISODES = 150, 10  # of an evaluation, unless set; Gymnasium's own steps are slow
 
 _E = TypeVar("_E")
@@ -97,7 +103,7 @@ def validated(
     mdp: Environment,
     *,
     iterations: int,
-    n_seeds: int = 20,
+    n_seeds: int = SEEDS,
     seed: int = 0,
     step_size: StepSize | None = None,
     sampling: Sampling | None = None,
@@ -130,6 +136,8 @@ def validated(
             raise SettingError(name, given, f"must be {expected}")
     q0, theta0 = checked_initial("q0", q0), checked_initial("theta0", theta0)
     whole("iterations", iterations, 0)
+    if n_seeds is SEEDS:
+        n_seeds = 1 if isinstance(sampling, Recorded) and sampling.resample == "none" else int(SEEDS)
     whole("n_seeds", n_seeds, 1)
     whole("seed", seed, 0, 2**32 - 1)
     whole("n_checkpoints", n_checkpoints, 1)

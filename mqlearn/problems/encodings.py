@@ -139,10 +139,10 @@ def rbf(
     if number is None or not 0.1 <= number <= 100:
         expected = "must be a number from 0.1 to 100, in distances of the centres"
         raise SettingError("features.width", width, expected)
-    centre, deviation = np.linspace(0, 1, centres), number / (centres - 1)
+    deviation = number / (centres - 1)
 
     def prepare(k: int) -> tuple[int, Encoder]:
-        size = _limited("features.centres", centres, centres**k)
+        size, centre = _limited("features.centres", centres, centres**k), np.linspace(0, 1, centres)
 
         def encode(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             factors = np.exp(-(((points[:, :, None] - centre) / deviation) ** 2) / 2)

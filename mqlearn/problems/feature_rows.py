@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from mqlearn.checks import choice
+from mqlearn.checks import choice, fits_memory
 from mqlearn.errors import SettingError
 from mqlearn.problems.mdp import FiniteMDP, table_of_pairs
 
@@ -109,6 +109,10 @@ def null_space(phi: Any) -> Any:
     from scipy import sparse
     from scipy.sparse.csgraph import connected_components
 
+    width = int(np.diff(phi.indptr).max(initial=0))
+    fits_memory(
+        "features", width, lambda f: 12 * phi.shape[0] * f * f, "the products of all pairs of a row's active entries"
+    )
     gram = sparse.csr_array(phi.T @ phi)
     _, group = connected_components(gram, directed=False)
     order, sizes = np.argsort(group, kind="stable"), np.bincount(group)

@@ -1,12 +1,14 @@
 """A FiniteMDP from a file: arrays in .npz, or the same names with nested lists in .json.
 
 P (S, A, S) and R (S, A) or (S, A, S), or else successors (S, A, B), probabilities (S, A, B) and rewards (S, A) or
-(S, A, B), of which .json takes lists of unequal lengths; optional are admissible (S, A), terminal (S,), start (a state,
-or a distribution) and discount. What they mean: `mqlearn.problems.arrays`.
+(S, A, B), of which .json takes lists of unequal lengths; optional are axes, admissible (S, A), terminal (S,), start (a
+state, or a distribution), s_indices, a_indices (L,) and discount. What they mean: `mqlearn.problems.arrays`. Usual
+names of other libraries stand for these (`_USUAL`).
 """
 
 import hashlib
 import json
+import re
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -21,14 +23,40 @@ from mqlearn.problems.arrays import from_arrays, from_outcomes
 from mqlearn.problems.mdp import FiniteMDP
 
 _DENSE, _LISTED = ("P", "R"), ("successors", "probabilities", "rewards")
-_OPTIONAL = ("admissible", "terminal", "start", "discount")
-_KNOWN = (*_DENSE, *_LISTED, *_OPTIONAL)
+_OPTIONAL = ("admissible", "terminal", "start", "discount", "axes")
+_PAIRS = ("s_indices", "a_indices")
+_KNOWN = (*_DENSE, *_LISTED, *_OPTIONAL, *_PAIRS)
+# What other libraries call these, where our own name is not there. `rewards` is R beside P alone.
+_USUAL = {
+    "P": ("transitions", "transition_probabilities", "T", "Q"),
+    "R": ("rewards", "reward"),
+    "discount": ("gamma", "beta"),
+}
+# By the ending of a file: the lines that make a .npz of it, after `import numpy as np`.
+_LINES = {
+    ".npy": 'np.savez("m.npz", P=np.load("P.npy"), R=np.load("R.npy"), axes="xuy")',
+    ".mat": 'm = scipy.io.loadmat("m.mat"); np.savez("m.npz", P=m["P"].transpose(0, 2, 1), R=m["R"], axes="xuy")  '
+    "# of P (state, successor, action), R (state, action)",
+    ".csv": 'x, u, y, p, r = np.loadtxt("m.csv", delimiter=",", skiprows=1).T; '
+    "x, u, y = x.astype(int), u.astype(int), y.astype(int); S, A = max(x.max(), y.max()) + 1, u.max() + 1; "
+    "P, R = np.zeros((S, A, S)), np.zeros((S, A, S)); np.add.at(P, (x, u, y), p); R[x, u, y] = r; "
+    'np.savez("m.npz", P=P, R=R, axes="xuy")  # of columns state, action, successor, probability, reward',
+    ".tra": 'x, u, y, p = np.loadtxt("m.tra", skiprows=1, usecols=(0, 1, 2, 3)).T; '
+    "x, u, y = x.astype(int), u.astype(int), y.astype(int); S, A = max(x.max(), y.max()) + 1, u.max() + 1; "
+    "P, R = np.zeros((S, A, S)), np.zeros((S, A)); np.add.at(P, (x, u, y), p); "
+    'np.savez("m.npz", P=P, R=R, axes="xuy")  # of an MDP of PRISM; R is yours to fill, from its .trew',
+    ".pomdp": 'np.savez("m.npz", P=T, R=R, axes="uxy")  # of T (action, state, successor) and R (action, state), as '
+    "its T: and R: lines give them; observations are left out",
+}
 
 
-def from_file(path: str, content: str | None = None, *, discount: float | None = None) -> FiniteMDP:
+def from_file(
+    path: str, content: str | None = None, axes: str | None = None, *, discount: float | None = None
+) -> FiniteMDP:
     """The model in a .npz or .json file.
 
     path: of the file.   content: its SHA-256, as a run records it, so that a rerun refuses a file that has changed.
+    axes: "xuy" or "uxy", the order of the axes, as of `from_arrays`; must be that of the file, if it has one.
     discount: must be that of the file, if it has one. Raises SettingError, which names the file and the row at fault.
     """
     found = sha256(path)
@@ -37,11 +65,12 @@ def from_file(path: str, content: str | None = None, *, discount: float | None =
         raise SettingError(
             "env.path", path, f"{changed}; put the old file back, or start a new run with env.content=null"
         )
-    fields = _read(path)
+    fields = _named(path, _read(path))
     discount = _agreed(path, fields.pop("discount", None), discount)
+    axes = _order(path, fields.pop("axes", None), axes)
     make, names = (from_arrays, _DENSE) if "P" in fields else (from_outcomes, _LISTED)
     missing = [name for name in names if name not in fields]
-    unknown = [name for name in fields if name not in (*names, *_OPTIONAL)]
+    unknown = [name for name in fields if name not in (*names, *_OPTIONAL, *(_PAIRS if make is from_arrays else ()))]
     if missing or unknown:
         wrong = [f"it has no {name}" for name in missing]
         wrong += [f"{name} is unknown or does not go with {names[0]}{nearest(name, _KNOWN)}" for name in unknown]
@@ -50,11 +79,35 @@ def from_file(path: str, content: str | None = None, *, discount: float | None =
     try:
         if names == _LISTED:
             given = _even(given)
-        return make(*given.values(), **fields, discount=discount, name=f"file {Path(path).name}")
+        return make(*given.values(), **fields, axes=axes, discount=discount, name=f"file {Path(path).name}")
     except SettingError as error:
         if error.setting == "discount":
             raise
-        raise SettingError("env.path", path, str(error)) from None
+        named = error.setting == "axes"
+        setting, value, text = ("env.axes", error.value, error.admissible) if named else ("env.path", path, str(error))
+        raise SettingError(setting, value, re.sub(r'\baxes="(\w+)"', r"env.axes=\1", text)) from None
+
+
+def _named(path: str, fields: dict[str, Any]) -> dict[str, Any]:
+    """The fields, usual names of other libraries replaced by ours."""
+    listed = "successors" in fields
+    for name, usual in _USUAL.items():
+        there = [other for other in usual if other in fields and not (listed and name != "discount")]
+        if len(there) + (name in fields) > 1:
+            raise SettingError("env.path", path, f"must have one of {', '.join([name] * (name in fields) + there)}")
+        if there:
+            fields[name] = fields.pop(there[0])
+    return fields
+
+
+def _order(path: str, own: Any, axes: Any) -> Any:
+    """The order of the axes, on which the file and the setting agree."""
+    if own is None:
+        return axes
+    own = np.asarray(own).item() if np.ndim(own) == 0 else own
+    if axes is not None and axes != own:
+        raise SettingError("env.axes", axes, f"must be that of {path}, {own!r}, or the file must have none")
+    return own
 
 
 def _agreed(path: str, own: Any, discount: float | None) -> float:
@@ -88,14 +141,18 @@ def pinned(env: Any) -> Any:
     if not isinstance(env, dict) or env.get("_target_") != "mqlearn.from_file" or env.get("content") is not None:
         return env
     try:
-        return env | {"path": str(expanded(env["path"]).resolve()), "content": sha256(env["path"])}
+        path, content = str(expanded(env["path"]).resolve()), sha256(env["path"])
+        return {"axes": None} | env | {"path": path, "content": content}  # without axes, a record is one of before them
     except (SettingError, KeyError, TypeError):
         return env  # refused where the model is made
 
 
 def _read(path: str) -> dict[str, Any]:
-    if Path(path).suffix not in (".npz", ".json"):
-        raise SettingError("env.path", path, "must end in .npz or .json")
+    suffix = Path(path).suffix
+    if suffix not in (".npz", ".json"):
+        lines = _LINES.get(suffix.lower())
+        how = f"; in Python, after `import numpy as np`: {lines}" if lines else ""
+        raise SettingError("env.path", path, f"must end in .npz or .json{how}")
     try:
         if Path(path).suffix == ".npz":
             with np.load(path, allow_pickle=False) as stored:

@@ -12,7 +12,7 @@ from mqlearn.learning.sample_numbers import pack, unpack
 
 FILE = Path(__file__).parent.parent / "data" / "transitions" / "two_states.npz"
 P, R = np.array([[[0.5, 0.5], [0.0, 1.0]], [[0.8, 0.2], [0.1, 0.9]]]), np.array([[5.0, 10.0], [-1.0, 2.0]])
-SMALL = mq.from_arrays(P, R, discount=0.9, name="small")
+SMALL = mq.from_arrays(P, R, axes="xuy", discount=0.9, name="small")
 SQRT = mq.Polynomial(exponent=0.5, offset=2)  # 1/sqrt(n + 2), n = 1, 2, ...
 SEEN = dict(np.load(FILE))
 
@@ -89,19 +89,33 @@ def entry(name, value):
     ("make", "more", "message"),
     [
         (lambda: changed(r=SEEN["r"][:-1]), {}, r"sampling.path='arrays': r has the shape \(9999,\)"),
-        (lambda: changed(x=SEEN["x"] * 1.0), {}, "x must be an array of whole numbers, not float64"),
+        (lambda: changed(x=SEEN["x"] * 1.5), {}, r"x\[\d+\]=1.5 must be a whole number"),
+        (lambda: changed(x=SEEN["x"] == 1), {}, "x must be an array of whole numbers, not bool"),
+        (lambda: changed(u=SEEN["u"].astype(object)), {}, "u must be an array of whole numbers, not object"),
+        (lambda: changed(r=SEEN["r"].astype(str)), {}, "r must be an array of numbers, not <U"),
+        (lambda: changed(timeouts=SEEN["x"] + 1), {}, r"timeout\[\d+\]=2 must be a truth value, or 0 or 1"),
+        (lambda: changed(done=SEEN["x"]), {}, "done is unknown: it may be the end of an episode or of its time"),
+        (lambda: mq.Recorded(SEEN["x"]), {}, "sampling.path="),
+        (lambda: mq.Recorded(SEEN, passes=2), {"iterations": 20_001}, "10000 transitions of arrays; .* from 2 times"),
+        (lambda: mq.Recorded(SEEN, passes=0), {}, "sampling.passes=0: must be a whole number"),
+        (lambda: mq.Recorded(SEEN, resample="boot"), {}, r"must be none or bootstrap \(did you mean 'bootstrap'"),
         (lambda: changed(**entry("r", np.nan)), {}, r"r\[7\]=nan must be finite"),
         (lambda: changed(**entry("x", 2)), {}, r"transition 7 \(x=2, .*x must be from 0 to 1 on small"),
         (lambda: changed(**entry("u", -1)), {}, "u must be from 0 to 1"),
         (lambda: changed(x=SEEN["x"] * 0, u=SEEN["u"] * 0 + 1), {}, "a transition of probability 0 on small"),
         (lambda: changed(terminal=SEEN["x"] == 0), {}, "terminal is not what small says of y"),
-        (lambda: changed(terminal=SEEN["x"]), {}, "terminal must be an array of truth values, not uint8"),
-        (lambda: changed(rewards=SEEN["r"]), {}, "rewards is unknown"),
+        (
+            lambda: changed(terminal=SEEN["x"]),
+            {},
+            r"terminal is not what small says of y; an end of time alone is a timeout",
+        ),
+        (lambda: changed(rewards=SEEN["r"]), {}, "must have one of r and rewards"),
         (lambda: mq.Recorded({"x": SEEN["x"]}), {}, "it has no u; it has no r; it has no y"),
         (lambda: mq.Recorded(FILE), {"iterations": 10_001}, "iterations=10001: is more than the 10000 transitions"),
         (lambda: mq.Recorded(FILE), {"n_seeds": 2}, "n_seeds=2: must be 1 with recorded transitions"),
         (lambda: mq.Recorded(FILE, content="0" * 64), {}, "has changed: the SHA-256"),
-        (lambda: mq.Recorded("two_states.csv"), {}, "must end in .npz"),
+        (lambda: mq.Recorded("two_states.pkl"), {}, "must end in .npz or .csv"),
+        (lambda: mq.Recorded("nowhere.csv"), {}, "sampling.path='nowhere.csv': cannot be read"),
         (lambda: mq.Recorded("nowhere.npz"), {}, "sampling.path='nowhere.npz': cannot be read"),
     ],
 )
@@ -124,7 +138,7 @@ OVERRIDES = ["env=file", "sampling=recorded", "tracking=none", "evaluation.episo
 
 def test_a_cell_is_named_by_the_arrays_and_reruns_from_its_record(work, mqlearn, outputs):
     model, other = str(work / "small.npz"), str(work / "copy.npz")
-    np.savez(model, P=P, R=R)
+    np.savez(model, P=P, R=R, axes="xuy")
     np.savez_compressed(other, **SEEN)
     digests = []
     for path in (FILE, other):

@@ -6,9 +6,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.io
 
 import mqlearn as mq
 from mqlearn.errors import SettingError
+from mqlearn.experiments.settings import cell, compose
 from mqlearn.problems.arrays import from_outcomes
 from mqlearn.problems.mdp import FiniteMDP
 from mqlearn.storage import runs
@@ -35,7 +37,7 @@ def model() -> dict[str, Any]:
 def test_arrays_of_a_model_give_it_back(name):
     mdp = getattr(mq, name)()
     P, R = dense(mdp)
-    again = mq.from_arrays(P, R, discount=mdp.discount, start=mdp.start, terminal=mdp.terminal)
+    again = mq.from_arrays(P, R, axes="xuy", discount=mdp.discount, start=mdp.start, terminal=mdp.terminal)
     assert np.array_equal(again.learned, mdp.learned) and again.notes == ()
     assert mq.optimal(again).v == pytest.approx(mq.optimal(mdp).v, abs=1e-8)
     back = dense(again)
@@ -175,6 +177,94 @@ def test_files_that_cannot_be_read(tmp_path):
         with pytest.raises(SettingError) as refused:
             mq.from_file(str(tmp_path / name), discount=0.5)
         assert refused.value.setting == "env.path"
+
+
+def square() -> dict[str, Any]:
+    """As many actions as states: a model in either order of the axes."""
+    P = np.array([[[0.5, 0.5], [0.0, 1.0]], [[0.8, 0.2], [0.1, 0.9]]])
+    return {"P": P, "R": np.array([[5.0, 10.0], [-1.0, 2.0]])}
+
+
+def test_the_order_of_axes_is_asked_for_and_said_by_setting_or_file(tmp_path):
+    np.savez(tmp_path / "square.npz", **square())
+    path = str(tmp_path / "square.npz")
+    with pytest.raises(SettingError) as refused:
+        mq.from_file(path, discount=0.5)
+    assert refused.value.setting == "env.axes"
+    assert "env.axes=xuy for (state" in str(refused.value) and "env.axes=uxy for (action" in str(refused.value)
+    usual, turned = (mq.from_file(path, axes=axes, discount=0.5) for axes in ("xuy", "uxy"))
+    assert usual.digest() == mq.from_arrays(**square(), axes="xuy", discount=0.5).digest()
+    assert turned.digest() == mq.from_arrays(**square(), axes="uxy", discount=0.5).digest() != usual.digest()
+    own = write(tmp_path, **square(), axes="uxy")
+    assert mq.from_file(own, discount=0.5).digest() == turned.digest()
+    with pytest.raises(SettingError, match=r"env.axes='xuy': must be that of .*, 'uxy', or the file must have none"):
+        mq.from_file(own, axes="xuy", discount=0.5)
+    with pytest.raises(SettingError, match=r"env.axes='xyu': must be xuy or uxy"):
+        mq.from_file(path, axes="xyu", discount=0.5)
+
+
+def test_records_from_before_the_order_was_a_setting_stay_found_and_repeatable(tmp_path):
+    np.savez(tmp_path / "square.npz", **square())
+    words = ["env=file", f"env.path={tmp_path / 'square.npz'}", "iterations=5", "n_seeds=1", "tracking=none"]
+    with pytest.raises(SettingError, match=r"env.axes=None: must be given"):
+        cell.build(compose.compose(words, None))
+    now = cell.build(compose.compose([*words, "env.axes=xuy"], None))
+    before = {key: value for key, value in now.settings.items() if key != "experiment"}
+    before["env"] = {key: value for key, value in now.settings["env"].items() if key != "axes"}
+    again = cell.rebuild(before, pinned=True)
+    assert again.digest == now.digest and again.mdp.digest() == now.mdp.digest()
+    assert cell.build(compose.compose([*words, "env.axes=uxy"], None)).digest != now.digest
+
+
+@pytest.mark.parametrize(
+    "names", [("transitions", "rewards", "gamma"), ("T", "R", "discount"), ("P", "reward", "beta"), ("Q", "R", "gamma")]
+)
+def test_usual_names_of_other_libraries_are_known(tmp_path, names):
+    given = {**model(), "discount": 0.8}
+    renamed = dict(zip(names, (given["P"], given["R"], given["discount"]), strict=True))
+    path = write(tmp_path, **renamed, terminal=given["terminal"])
+    assert mq.from_file(path).digest() == mq.from_arrays(**given).digest()
+    twice = write(tmp_path, **{**given, names[0]: given["P"], names[1]: given["R"], "gamma": 0.8})
+    with pytest.raises(SettingError, match="must have one of "):
+        mq.from_file(twice)
+
+
+def test_state_action_pairs_of_a_file(tmp_path):
+    given = model()
+    x, u = np.nonzero(given["P"].any(2))
+    path = write(
+        tmp_path, P=given["P"][x, u], R=given["R"][x, u], s_indices=x, a_indices=u, terminal=given["terminal"],
+        discount=0.9,
+    )  # fmt: skip
+    assert mq.from_file(path).digest() == mq.from_arrays(**given, discount=0.9).digest()
+
+
+MDP = "state,action,successor,probability,reward\n0,0,0,.5,0\n0,0,1,.5,0\n0,1,1,1,1\n1,0,0,1,0\n1,1,1,1,2\n2,0,2,1,0\n"
+TRA = "3 5 6\n0 0 0 .5\n0 0 1 .5\n0 1 1 1\n1 0 0 1\n1 1 1 1\n2 0 2 1\n"
+
+
+@pytest.mark.parametrize("ending", ["npy", "mat", "csv", "tra", "pomdp"])
+def test_the_lines_that_convert_another_format_work(tmp_path, monkeypatch, ending):
+    """They are run as they are written in the message."""
+    monkeypatch.chdir(tmp_path)
+    P, R = np.zeros((3, 2, 3)), np.zeros((3, 2))
+    P[0, 0, :2], P[0, 1, 1], P[1, 0, 0], P[1, 1, 1], P[2, 0, 2] = 0.5, 1, 1, 1, 1
+    R[0, 1], R[1, 1] = 1, 2
+    R = R * (ending != "tra")
+    (tmp_path / "m.csv").write_text(MDP, encoding="utf-8")
+    (tmp_path / "m.tra").write_text(TRA, encoding="utf-8")
+    (tmp_path / "m.pomdp").write_text("discount: 0.9\n", encoding="utf-8")
+    np.save("P.npy", P)
+    np.save("R.npy", R)
+    scipy.io.savemat("m.mat", {"P": P.transpose(0, 2, 1), "R": R})
+    with pytest.raises(SettingError) as refused:
+        mq.from_file("P.npy" if ending == "npy" else f"m.{ending}", discount=0.9)
+    message = str(refused.value)
+    assert message.count("\n") == 0 and "must end in .npz or .json; in Python, after `import numpy as np`: " in message
+    code = message.partition("`import numpy as np`: ")[2]
+    exec(code, {"np": np, "scipy": scipy, "T": P.swapaxes(0, 1), "R": R.T})  # our own message
+    found = mq.from_file("m.npz", discount=0.9)
+    assert np.array_equal(dense(found)[0], P) and np.array_equal(dense(found)[1], R)
 
 
 def test_a_run_on_a_file_is_repeated_from_its_record(mqlearn, work, outputs):

@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 
+import mqlearn as mq
+from mqlearn.errors import SettingError
 from mqlearn.problems.arrays import from_arrays
 from mqlearn.problems.solvers import optimal
 
@@ -47,3 +49,19 @@ def test_optimal_values_are_quantecons(quantecon, discount, n_terminal):
         open_states = ~terminal
         greedy = np.where(mdp.learned, found.q, -np.inf).argmax(1)
         np.testing.assert_array_equal(greedy[open_states], solved.sigma[open_states])
+
+
+def test_a_discrete_dp_is_read_by_the_line_that_its_refusal_names(quantecon):
+    """In both of its forms: pairs, and tables with -inf at pairs that there are not."""
+    p, r, admissible, _ = ragged(7)
+    x, u = np.nonzero(admissible)
+    pairs = quantecon.markov.DiscreteDP(r[x, u], p[x, u], 0.9, x, u)
+    table = quantecon.markov.DiscreteDP(np.where(admissible, r, -np.inf), p, 0.9)
+    ours = from_arrays(p, r, admissible=admissible, discount=0.9)
+    for theirs in (pairs, table):
+        with pytest.raises(SettingError) as refused:
+            from_arrays(theirs, None, discount=0.9)
+        line = refused.value.admissible.partition("with d the DiscreteDP: ")[2]
+        made = eval(line, {"mq": mq, "d": theirs})  # our own message
+        assert made.digest() == ours.digest()
+        np.testing.assert_allclose(optimal(made).v, theirs.solve(method="policy_iteration").v, rtol=1e-10, atol=1e-10)

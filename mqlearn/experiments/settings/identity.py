@@ -36,6 +36,8 @@ ADDED: dict[str, Any] = {
     "env.start_distribution": None,
     "evaluation.draws": "fixed",
     "operator": {"_target_": "mqlearn.Bellman"},
+    "sampling.passes": 1,
+    "sampling.resample": "none",
 }
 # Groups that came later, as they stand for what was done before.
 _LATER = {"operator": {"_target_": "mqlearn.Bellman", "name": "bellman"}}
@@ -65,7 +67,9 @@ def _frozen_lake(node: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _from_file(node: Mapping[str, Any]) -> dict[str, Any]:
-    """What is read from a file by its content, wherever that lies."""
+    """What is read from a file by its content, wherever that lies; without `axes` they are xuy, or it is refused."""
+    usual = {"axes": (None, "xuy")}
+    node = {key: value for key, value in node.items() if value not in usual.get(key, ())}
     return {key: value for key, value in node.items() if key != "path" or node.get("content") is None}
 
 

@@ -39,6 +39,7 @@ PRESENT: dict[str, str] = {
     "mqlearn.tracking": "mqlearn.storage.tracking",
     "mqlearn.verdict": "mqlearn.analysis.comparison",
 }
+_FROM_FILE = ("mqlearn.from_file", "mqlearn.problems.model_files.from_file")
 _MOMENTUM_Q = ("mqlearn.MomentumQ", "mqlearn.algorithms.MomentumQ", "mqlearn.algorithms.momentum_q.MomentumQ")
 
 
@@ -54,7 +55,12 @@ def present(path: str) -> str:
 
 
 def successor(node: Mapping[str, Any]) -> dict[str, Any]:
-    """A group's node by the object that does now what it says: MomentumQ with a beta is `MomentumQLinear`."""
+    """A group's node by the object that does now what it says: MomentumQ with a beta is `MomentumQLinear`.
+
+    The arrays of a recorded file without `axes` had the one order that there was.
+    """
+    if present(str(node["_target_"])) in _FROM_FILE and node.get("content") is not None:
+        return {"axes": "xuy"} | dict(node)
     second = {"beta": None, "lam": 0.999, "phi": 0.5}
     if not second.keys() & node.keys() or present(str(node["_target_"])) not in _MOMENTUM_Q:
         return dict(node)

@@ -69,4 +69,6 @@ def _check_id(id: str) -> None:
 
 
 def _is_path(text: str) -> bool:
-    return bool({"/", "\\"} & {*text}) or text.startswith("~") or text.lower().endswith((".txt", ".npz", ".json"))
+    return (
+        bool({"/", "\\"} & {*text}) or text.startswith("~") or text.lower().endswith((".txt", ".npz", ".json", ".csv"))
+    )

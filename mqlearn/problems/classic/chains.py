@@ -8,7 +8,7 @@ import numpy as np
 
 from mqlearn.checks import choice, finite, share, whole
 from mqlearn.errors import SettingError
-from mqlearn.problems.classic.building import Outcomes, finite_mdp, uniform_over
+from mqlearn.problems.classic.building import Outcomes, checked_size, finite_mdp, uniform_over
 from mqlearn.problems.mdp import FiniteMDP
 
 _BOTH_ENDS = " (the first and the last state differ)"
@@ -42,7 +42,7 @@ def forest(n: int = 3, r1: float = 4.0, r2: float = 2.0, p: float = 0.1, *, disc
     n=3, g=.9: V = 26.244, 29.484, 33.484.
     discount: in (0, 1). Raises SettingError for a value that is not admissible.
     """
-    n, p = whole("env.n", n, 2, why=_BOTH_ENDS), share("env.p", p)
+    n, p = checked_size("env.n", whole("env.n", n, 2, why=_BOTH_ENDS), lambda n: 4 * n), share("env.p", p)
     r1, r2 = finite("env.r1", r1), finite("env.r2", r2)
 
     def outcomes(x: int, u: int) -> Outcomes:
@@ -76,6 +76,7 @@ def river_swim(n: int = 6, *, dialect: str = "osband", discount: float = 0.95) -
     dialect = choice("env.dialect", dialect, tuple(_RIVERS))
     first, inside, last, small, large, starts = _RIVERS[dialect]
     n = whole("env.n", n, 1 + max(2, *starts), why=" (the ends differ, and the first states exist)")
+    checked_size("env.n", n, lambda n: 6 * n)
 
     def outcomes(x: int, u: int) -> Outcomes:
         if u == 0:
@@ -97,7 +98,7 @@ def chain_walk(n: int = 50, *, discount: float = 0.9) -> FiniteMDP:
     1e-12: they count as tied.
     discount: in (0, 1). Raises SettingError for a value that is not admissible.
     """
-    n = whole("env.n", n, 21, why=" (the states 10 and n-10 lie apart)")
+    n = checked_size("env.n", whole("env.n", n, 21, why=" (the states 10 and n-10 lie apart)"), lambda n: 6 * n)
     paid = {n - 10: 1.0, 10: -1.0}
 
     def outcomes(x: int, u: int) -> Outcomes:
@@ -155,6 +156,7 @@ def azar_linear(n: int = 50, *, discount: float = 0.995) -> FiniteMDP:
     discount: in (0, 1). Raises SettingError for a value that is not admissible.
     """
     n = whole("env.n", n, 3, why=" (there is a state between the terminal ones)")
+    checked_size("env.n", n, lambda n: 2 * n * n)
 
     def outcomes(x: int, u: int) -> Outcomes:
         y = np.arange(x) if u == 0 else np.arange(x + 1, n)
@@ -176,6 +178,7 @@ def combination_lock(n: int = 50, *, discount: float = 0.995) -> FiniteMDP:
     discount: in (0, 1). Raises SettingError for a value that is not admissible.
     """
     n = whole("env.n", n, 2, why=" (there is a state before the goal)")
+    checked_size("env.n", n, lambda n: 2 * n * n)
 
     def outcomes(k: int, u: int) -> Outcomes:
         if u == 1:

@@ -6,7 +6,7 @@ V is V*, the value under the best actions, at the usual discount, which is the d
 import numpy as np
 
 from mqlearn.checks import switch, whole
-from mqlearn.problems.classic.building import Outcomes, finite_mdp
+from mqlearn.problems.classic.building import Outcomes, checked_size, finite_mdp
 from mqlearn.problems.mdp import FiniteMDP
 
 _MOVES = ((-1, 0), (0, 1), (1, 0), (0, -1))  # up, right, down, left: rows and columns
@@ -61,7 +61,8 @@ def deep_sea(n: int = 10, *, randomise_actions: bool = False, map_seed: int = 0,
     n=10: V(0) = g^9 - .001 (1 - g^10) / (1 - g) = .9039554549845.
     discount: in (0, 1). Raises SettingError for a value that is not admissible.
     """
-    n, map_seed = whole("env.n", n, 1), whole("env.map_seed", map_seed, 0)
+    n = checked_size("env.n", whole("env.n", n, 1), lambda n: 2 * n * n)
+    map_seed = whole("env.map_seed", map_seed, 0)
     randomise_actions = switch("env.randomise_actions", randomise_actions)
     generator = np.random.Generator(np.random.Philox(map_seed))
     swapped = generator.random(n * n) < 0.5 if randomise_actions else np.zeros(n * n, bool)

@@ -4,7 +4,7 @@ V is V*, the value under the best actions, at the usual discount, which is the d
 """
 
 from mqlearn.checks import share, whole
-from mqlearn.problems.classic.building import Outcomes, finite_mdp
+from mqlearn.problems.classic.building import Outcomes, checked_size, finite_mdp
 from mqlearn.problems.mdp import FiniteMDP
 
 _STOCK = 3  # the largest
@@ -37,7 +37,7 @@ def queue(n: int = 21, *, discount: float = 0.95) -> FiniteMDP:
     is -(x + cost), x the state left. It starts empty. V(0) = -23.9341103758; slow is best only when empty.
     discount: in (0, 1). Raises SettingError for a value that is not admissible.
     """
-    n = whole("env.n", n, 2, why=" (empty and full differ)")
+    n = checked_size("env.n", whole("env.n", n, 2, why=" (empty and full differ)"), lambda n: 6 * n)
 
     def outcomes(x: int, u: int) -> Outcomes:
         served, reward = (0.3, 0.6)[u], -float(x + u)
@@ -53,7 +53,7 @@ def machine(n: int = 8, *, discount: float = 0.95) -> FiniteMDP:
     -8 and leads to 0. It starts new. V(0) = -26.6619130807; replacing is best from wear 2.
     discount: in (0, 1). Raises SettingError for a value that is not admissible.
     """
-    n = whole("env.n", n, 2, why=" (new and worn differ)")
+    n = checked_size("env.n", whole("env.n", n, 2, why=" (new and worn differ)"), lambda n: 4 * n)
 
     def outcomes(x: int, u: int) -> Outcomes:
         if u == 1:
@@ -73,6 +73,7 @@ def gambler(n: int = 100, p: float = 0.4, *, discount: float = 0.999999) -> Fini
     discount: in (0, 1). Raises SettingError for a value that is not admissible.
     """
     n, p = whole("env.n", n, 2, why=" (there is a capital between 0 and n)"), share("env.p", p)
+    checked_size("env.n", n, lambda n: n * n)
 
     def outcomes(x: int, u: int) -> Outcomes:
         stake = u + 1

@@ -5,9 +5,9 @@ The seed of a map has nothing to do with the seeds of learning.
 
 import numpy as np
 
-from mqlearn.checks import choice, whole
+from mqlearn.checks import choice, fits_memory, whole
 from mqlearn.errors import SettingError
-from mqlearn.problems.classic.building import Outcomes, finite_mdp
+from mqlearn.problems.classic.building import Outcomes, checked_size, finite_mdp
 from mqlearn.problems.mdp import FiniteMDP
 
 _DIALECTS = ("uniform", "normalised", "stick")
@@ -39,8 +39,8 @@ def garnet(
     (5, 2, 3)
     """
     dialect = choice("env.dialect", dialect, _DIALECTS)
-    n_states, n_actions = whole("env.n_states", n_states, 1), whole("env.n_actions", n_actions, 1)
-    b, map_seed = _successors(n_successors, n_states), whole("env.map_seed", map_seed, 0)
+    n_states, n_actions, b = _sizes(n_states, n_actions, n_successors)
+    map_seed = whole("env.map_seed", map_seed, 0)
     if dialect == "uniform" and whole("env.n_rewarding", n_rewarding, 0) > n_states:
         raise SettingError("env.n_rewarding", n_rewarding, f"must be at most the number of states, {n_states}")
     generator = np.random.Generator(np.random.Philox(map_seed))
@@ -75,8 +75,7 @@ def garnet_fixed(n_states: int = 20, n_actions: int = 3, n_successors: int = 3, 
     n_states, n_actions, n_successors: S, A and b.   discount: in (0, 1). Raises SettingError for a value that is not
     admissible.
     """
-    n_states, n_actions = whole("env.n_states", n_states, 1), whole("env.n_actions", n_actions, 1)
-    b = _successors(n_successors, n_states)
+    n_states, n_actions, b = _sizes(n_states, n_actions, n_successors)
 
     def outcomes(x: int, u: int) -> Outcomes:
         taken: list[int] = []
@@ -92,8 +91,15 @@ def garnet_fixed(n_states: int = 20, n_actions: int = 3, n_successors: int = 3, 
     return finite_mdp(f"garnet_fixed {n_states},{n_actions},{b}", n_states, n_actions, outcomes, discount=discount)
 
 
-def _successors(value: int, n_states: int) -> int:
-    b = whole("env.n_successors", value, 1)
+def _sizes(n_states: int, n_actions: int, n_successors: int) -> tuple[int, int, int]:
+    """S, A and b, if they can be, and fit into memory. Raises SettingError."""
+    n_states, n_actions = whole("env.n_states", n_states, 1), whole("env.n_actions", n_actions, 1)
+    b = whole("env.n_successors", n_successors, 1)
     if b > n_states:
-        raise SettingError("env.n_successors", value, f"must be at most the number of states, {n_states}")
-    return b
+        raise SettingError("env.n_successors", b, f"must be at most the number of states, {n_states}")
+    if b > 1:  # without structure, elimination fills the system up
+        fits_memory(
+            "env.n_states", n_states, lambda n: 8 * n * n, "the S x S system that Q* is solved from, once full,"
+        )
+    checked_size("env.n_states", n_states, lambda n: n * n_actions * b)
+    return n_states, n_actions, b

@@ -12,11 +12,11 @@ import numpy as np
 from mqlearn.checks import are_distributions, finite_number
 from mqlearn.errors import SettingError, user_code
 from mqlearn.problems.environments.transition_table import Table
+from mqlearn.problems.environments.walks import Walk, known, state_of
 
 if TYPE_CHECKING:
     import gymnasium
 
-_STEPS = 300  # of episodes, for comparing an environment whose state cannot be set
 _PROBES = 40  # random pairs that show whether setting the state works
 _TRIES = 200  # steps from one pair, for seeing all its rewards
 _RESETS = 100  # for finding the first states
@@ -133,10 +133,23 @@ def check_model(env: "gymnasium.Env", name: str, table: Table, start: np.ndarray
                 unseen = f" ({len(suspects)} pairs never showed all their rewards)" if suspects else ""
                 wrapper = f"its wrapper {type(one).__name__} overrides step or reward"
                 raise SettingError("env.id", name, f"{wrapper}, so its P may be untrue{unseen}; leave the wrapper out")
-    if attribute is not None:
-        return ()
-    _check_episodes(env if env.observation_space == base.observation_space else base, name, table, start)
-    return (f"its state cannot be set, so its P was compared with {_STEPS} steps of episodes, not pair by pair",)
+    own = [layer for layer in (*_wrappers(env), base) if not _of_gymnasium(layer)]
+    walked = Walk(env, name, table, start, attribute, own).check()
+    seen = f"{walked.steps} steps of {walked.episodes} episodes, the longest of {walked.longest}"
+    if attribute is None:
+        return (f"its state cannot be set, so its P was compared with {seen}, not pair by pair",)
+    if walked.hidden:
+        later = "what it does later in an episode was not looked at"
+        return (f"it keeps {walked.hidden} besides its state; it did what its P says in {seen} steps: {later}",)
+    return ()
+
+
+def _of_gymnasium(layer: Any) -> bool:
+    """Whether its code is Gymnasium's own, and nothing of the user's is called in a step."""
+    module = type(layer).__module__
+    return module.startswith("gymnasium.envs.") or (
+        module.startswith("gymnasium.") and (type(layer).__name__ in _NEUTRAL or not _meddles(layer))
+    )
 
 
 def _state_attribute(base: Any, name: str, table: Table, pairs: np.ndarray) -> str | None:
@@ -161,7 +174,7 @@ def _state_attribute(base: Any, name: str, table: Table, pairs: np.ndarray) -> s
             probes = generator.permutation(pairs)[:_PROBES]
             for x, u in probes.tolist():
                 y, reward, terminated = _step_from(base, attribute, x, u)[:3]
-                agreed += _known(table, x, u, state_of(y, base, name), reward, terminated)[0]
+                agreed += known(table, x, u, state_of(y, base, name), reward, terminated)[0]
                 base.reset()
             if 2 * agreed > len(probes):
                 return attribute
@@ -178,13 +191,6 @@ def _step_from(env: Any, attribute: str, x: int, u: int) -> tuple:
     base = env.unwrapped
     setattr(base, attribute, x + int(base.observation_space.start))
     return env.step(u + int(base.action_space.start))
-
-
-def _known(table: Table, x: int, u: int, y: int, reward: Any, terminated: Any) -> tuple[bool, tuple[float, bool]]:
-    """Whether P has this step, and its reward and end there."""
-    same = (table.y[x, u] == y) & (table.done[x, u] == terminated) & np.isclose(table.r[x, u], reward)
-    at = np.flatnonzero(same & (table.p[x, u] > 0))
-    return bool(at.size), (float(table.r[x, u, at[0]]), bool(terminated)) if at.size else (np.nan, False)
 
 
 def _disagreement(x: int, u: int, y: int, reward: Any, terminated: Any) -> str:
@@ -205,7 +211,7 @@ def _check_pairs(env: Any, name: str, table: Table, pairs: np.ndarray, attribute
             for _ in range(_TRIES):
                 observation, reward, terminated, truncated, _ = _step_from(env, attribute, x, u)
                 y = state_of(observation if plain else getattr(base, attribute), base, name)
-                fits, seen = _known(table, x, u, y, reward, terminated)
+                fits, seen = known(table, x, u, y, reward, terminated)
                 if not fits:
                     raise SettingError("env.id", name, _disagreement(x, u, y, reward, terminated))
                 if terminated or truncated:
@@ -234,33 +240,6 @@ def _meddles(wrapper: Any) -> bool:
 
     known = type(wrapper).__module__.startswith("gymnasium.") and type(wrapper).__name__ in _NEUTRAL
     return not known and type(wrapper).step not in (gymnasium.Wrapper.step, gymnasium.ObservationWrapper.step)
-
-
-def _check_episodes(env: Any, name: str, table: Table, start: np.ndarray) -> None:
-    """SettingError if an episode does what the model does not have."""
-    generator = np.random.default_rng(0)
-    with user_code("env.id", name):
-        x, first_action = state_of(env.reset(seed=0)[0], env, name), int(env.action_space.start)
-        fresh = True
-        for _ in range(_STEPS):
-            if not table.listed[x].any() or (fresh and not start[x] > 0):
-                raise SettingError("env.id", name, f"an episode is in state {x} (from 0), which its model excludes")
-            u = int(generator.choice(np.flatnonzero(table.listed[x])))
-            observation, reward, terminated, truncated, _ = env.step(u + first_action)
-            y = state_of(observation, env, name)
-            if not _known(table, x, u, y, reward, terminated)[0]:
-                raise SettingError("env.id", name, _disagreement(x, u, y, reward, terminated))
-            fresh = bool(terminated or truncated)
-            x = state_of(env.reset()[0], env, name) if fresh else y
-
-
-def state_of(observation: Any, env: Any, name: str) -> int:
-    """The state of an observation, numbered from 0. Raises SettingError."""
-    space = env.unwrapped.observation_space
-    state = int(observation) - int(space.start) if np.ndim(observation) == 0 else -1
-    if not 0 <= state < space.n:
-        raise SettingError("env.id", name, f"its observation {observation} is not one of its states")
-    return state
 
 
 def _step_values(result: Any) -> str:

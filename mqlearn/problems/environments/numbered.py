@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mqlearn.checks import whole
+from mqlearn.checks import fits_memory, whole
 from mqlearn.errors import SettingError, user_code
 from mqlearn.problems.environments.transition_table import Table, close
 from mqlearn.problems.mdp import FiniteMDP
@@ -77,6 +77,7 @@ def estimated(env: "gymnasium.Env", name: str, steps: int, discount: float) -> F
         kinds = f"{type(space).__name__} observations and {type(actions).__name__} actions"
         raise SettingError("env.estimate", steps, f"needs Discrete observations and actions; {name} has {kinds}")
     n_states, n_actions, first_action = math.prod(shape), int(actions.n), int(actions.start)
+    fits_memory("observations", n_states, lambda n: 100 * n * n_actions, f"an estimated model of {name}")
     seen: dict[tuple[int, int, int, bool], list[float]] = {}
     starts = np.zeros(n_states)
     with user_code("env.id", name):
