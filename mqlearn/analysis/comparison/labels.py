@@ -51,7 +51,7 @@ def entries(found: Iterable[Run], summary: str = "error", curves: Mapping[str, C
     curves = curves or {}
     order = {signature: number for number, signature in enumerate(curves)}
     runs_found = sorted(found, key=lambda run: (order.get(identity.rule_key(run.settings), len(order)), run.name))
-    keys = [identity.problem_key(run.settings, summary) for run in runs_found]
+    keys = [identity.problem_of(run, summary) for run in runs_found]
     texts = _block_texts(runs_found, keys)
     blocks: dict[str, list[Run]] = {}
     for run, key in zip(runs_found, keys, strict=True):

@@ -157,7 +157,7 @@ def of_the_plan(found: Sequence[Run], plain: Mapping[str, Any], summary: str = "
     usual = {key: value for key, value in plain.items() if key in PROBLEM}
     length = {key: value for key, value in plain.items() if key not in PROBLEM}
     kept = [run for run in found if _has(run, usual)] or list(found)
-    problems = {run: identity.problem_key(run.settings, summary) for run in kept}
+    problems = {run: identity.problem_of(run, summary) for run in kept}
     with_plain = {problems[run] for run in kept if _has(run, length)}
     kept = [run for run in kept if _has(run, length) or problems[run] not in with_plain]
     left = len(found) - len(kept)
@@ -177,7 +177,7 @@ def by_problem(found: Sequence[Run], summary: str = "error") -> list[list[Run]]:
     """The runs in groups of those that may be compared."""
     groups: dict[str, list[Run]] = {}
     for run in found:
-        groups.setdefault(identity.problem_key(run.settings, summary), []).append(run)
+        groups.setdefault(identity.problem_of(run, summary), []).append(run)
     return list(groups.values())
 
 
@@ -187,7 +187,7 @@ def standing(found: Sequence[Run], summary: str = "error") -> Found:
     Runs that differ in source, model or numerics stay apart (see `making`). It is the one whose extent most of its
     block has, so that checkpoints coincide; then the one with most seeds, then the longest.
     """
-    problems = {run: identity.problem_key(run.settings, summary) for run in found}
+    problems = {run: identity.problem_of(run, summary) for run in found}
     extents = Counter((problems[run], extent(run)) for run in found)
     alike: dict[str, list[Run]] = {}
     for run in found:

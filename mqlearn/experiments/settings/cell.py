@@ -100,6 +100,22 @@ def rebuild(recorded: Mapping[str, Any], *, pinned: bool = False) -> Cell:
     return _build(json.dumps(dict(recorded), sort_keys=True), recorded=True)
 
 
+def rebuild_for_reading(recorded: Mapping[str, Any]) -> Cell:
+    """`rebuild` of a run that is read, and not repeated: without modules that its settings list and do not name.
+
+    Where it is one of these that is not here, the digest is that of a cell without it.
+    """
+    left = {"n_workers": None, "tracking": {"name": "none"}, "plugins": records.in_use(recorded)}
+    return rebuild({**recorded, **left})
+
+
+def rebuild_without_rule(recorded: Mapping[str, Any]) -> Cell:
+    """`rebuild_for_reading` with Q-learning in the place of a rule: problem, features and sampling are the run's."""
+    label = recorded["algorithm"].get("name")
+    plain = {"algorithm": {"_target_": "mqlearn.QLearning", "name": label}, "metrics": {}}
+    return rebuild_for_reading({**recorded, **plain, "step_size": {"_target_": "mqlearn.Harmonic"}})
+
+
 # Cells on equal models share one, and with it what was solved for it.
 _models: weakref.WeakValueDictionary[tuple, Any] = weakref.WeakValueDictionary()
 
