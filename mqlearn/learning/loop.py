@@ -108,10 +108,13 @@ def _result(setup: Setup, made: Assembly, number: int, rule: AnyRule) -> Result:
     """What a rule leaves, with what is known of it after the run."""
     course, left = made.courses[number], learners_of(made.parts, number)
     recorder, warnings = course.recorder, course.warnings
-    facts = made.facts | seen(setup.mdp, left, recorder.ended, setup.iterations, setup.sampling, warnings)
+    sampling = setup.sampling_of(rule)
+    facts = made.facts | seen(setup.mdp, left, recorder.ended, setup.iterations, sampling, warnings)
+    if setup.features is None and not setup.synchronous:
+        facts["clock"] = sampling.clock
     if isinstance(rule, Rule) and isinstance(setup.mdp, FiniteMDP) and setup.features is None:
-        facts |= horizon(rule, setup.mdp, setup.sampling, setup.iterations, warnings)
+        facts |= horizon(rule, setup.mdp, sampling, setup.iterations, warnings)
     if "q_error" in recorder.curves:
         warnings += grown(recorder.curves["q_error"])
-    each = samples_an_iteration(rule, setup.mdp, setup.sampling)
+    each = samples_an_iteration(rule, setup.mdp, sampling)
     return recorder.result(each, left, course.seconds, facts, tuple(warnings), setup.reward)

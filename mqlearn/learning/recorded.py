@@ -23,6 +23,7 @@ from mqlearn.problems.mdp import FiniteMDP
 if TYPE_CHECKING:
     from mqlearn.learning import kernels
 
+CLOCKS = ("auto", "global", "local")
 _NEEDED = ("x", "u", "r", "y")
 _DTYPES = {"x": np.int64, "u": np.int64, "r": np.float64, "y": np.int64, "terminal": np.bool_}
 _KINDS = {"x": "iu", "u": "iu", "r": "iuf", "y": "iu", "terminal": "b"}
@@ -42,7 +43,8 @@ class Recorded:
     path: a .npz file with the arrays x, u (state and action), r (reward) and y (next state), (N,) each, and if wanted
         `terminal` (N,) bool, whether y is terminal, which must be what the model says; or a mapping of these arrays.
     content: SHA-256 of the arrays, as a run records it, so that a rerun refuses transitions that have changed.
-    clock: the k of a table's step size, "global" iterations or "local" visits of the pair.
+    clock: the k of a table's step size, "global" iterations or "local" visits of the pair; "auto" is local for rules
+        of four numbers, else global.
 
     Raises SettingError for a file that cannot be read and for arrays of other shapes or kinds.
     """
@@ -53,10 +55,10 @@ class Recorded:
     update: ClassVar[str] = "pair"
     path: Any
     content: str | None = None
-    clock: str = "global"
+    clock: str = "auto"
 
     def __post_init__(self) -> None:
-        choice("sampling.clock", self.clock, ("global", "local"))
+        choice("sampling.clock", self.clock, CLOCKS)
         if self.content is not None and self.content != self.digest():
             changed = f"has changed: the SHA-256 of its arrays is {self.digest()[:16]}, of the recorded run's"
             remedy = "put the old file back, or start a new run with sampling.content=null"

@@ -9,7 +9,7 @@ import numpy as np
 
 from mqlearn.checks import are_distributions, choice, finite_number, whole
 from mqlearn.errors import SettingError, user_code
-from mqlearn.learning.recorded import Recorded
+from mqlearn.learning.recorded import CLOCKS, Recorded
 from mqlearn.problems.mdp import FiniteMDP
 
 Policy = np.ndarray | Callable[[FiniteMDP], np.ndarray]
@@ -40,7 +40,8 @@ _PARAMETERS = """
     restart_probability: of ending an episode after any step, in [0, 1).
     time_limit: moves of an episode, None for no limit. Neither it nor a restart is a terminal state: the target
         bootstraps.
-    clock: the k of a table's step size, "global" iterations or "local" visits of the pair.
+    clock: the k of a table's step size, "global" iterations or "local" visits of the pair; "auto" is local for rules
+        of four numbers where the visited pair moves, else global.
     update: of a table, "pair", the visited pair moves at once, or "rounds", all pairs move when each was visited
         (Azar et al. 2011).
 
@@ -63,7 +64,7 @@ class _Chain:
     start: str = "start"
     restart_probability: float = 0.0
     time_limit: int | None = None
-    clock: str = "global"
+    clock: str = "auto"
     update: str = "pair"
 
     def __post_init__(self) -> None:
@@ -71,7 +72,7 @@ class _Chain:
             more = ", or a policy (S, A) of one of your plugins"
             choice("sampling.behaviour", self.behaviour, ("uniform", "epsilon_greedy"), more)
         choice("sampling.start", self.start, ("start", "uniform"))
-        choice("sampling.clock", self.clock, ("global", "local"))
+        choice("sampling.clock", self.clock, CLOCKS)
         choice("sampling.update", self.update, ("pair", "rounds"))
         probability = finite_number(self.restart_probability)
         if probability is None or not 0 <= probability < 1:

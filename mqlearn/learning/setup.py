@@ -19,7 +19,7 @@ from mqlearn.checks import choice, finite_number, whole
 from mqlearn.errors import SettingError
 from mqlearn.learning.bar import Bar
 from mqlearn.learning.initial import Initial
-from mqlearn.learning.learners import Linear, with_state
+from mqlearn.learning.learners import Linear, on_clock, with_state
 from mqlearn.learning.metrics import Evaluation, Metric
 from mqlearn.learning.operators import OnModel, on_problem
 from mqlearn.learning.recorded import Recorded
@@ -82,6 +82,10 @@ class Setup:
         """Q_0 of tables, theta_0 with features."""
         return self.q0 if self.features is None else self.theta0
 
+    def sampling_of(self, rule: AnyRule) -> Sampling:
+        """The sampling with the clock of this rule's step size."""
+        return on_clock(self.sampling, rule, self.features)
+
     def ready(self, rule: AnyRule) -> AnyRule:
         """The rule with its step size, at the discount of the problem. Raises SettingError if it cannot be run here."""
         rule = rule if self.step_size is None else rule.with_step_size(self.step_size)
@@ -89,7 +93,7 @@ class Setup:
         check(rule, self.mdp.discount)
         own = with_state(rule, self.features, self.linear)
         check_operator(own, self.sampling, self.features, self.operator.operator)
-        check_on(self.mdp, own, self.sampling, self.features, self.linear, self.n_seeds)
+        check_on(self.mdp, own, self.sampling_of(rule), self.features, self.linear, self.n_seeds)
         return rule
 
 

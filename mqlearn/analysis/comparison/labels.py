@@ -16,6 +16,7 @@ from mqlearn.experiments.settings.recipes import flat, operator_text, text_of, v
 from mqlearn.paths import CONF
 from mqlearn.storage.runs import Run
 
+_CLOCK = "sampling.clock"  # the one setting of the sampling that is of the rule
 _OF_BLOCK = ("env", "operator", "features", "sampling", "evaluation")
 
 
@@ -155,8 +156,10 @@ def differences(run: Run, rivals: Sequence[Run], hidden: Sequence[str] = SILENT)
         head = key.split(".")[0]
         among = alike if head == "step_size" else rivals
         varied = len({_resolved(other).get(key, "null") for other in among}) > 1
-        if varied and head not in (*hidden, *_OF_BLOCK) and "_target_" not in key:
-            words.append(f"{key.removeprefix('algorithm.').removeprefix('step_size.')}={shown(json.loads(text))}")
+        of_rule = head not in (*hidden, *_OF_BLOCK) or key == _CLOCK
+        if varied and of_rule and "_target_" not in key:
+            name = key if head not in ("algorithm", "step_size", "sampling") else key.partition(".")[2]
+            words.append(f"{name}={shown(json.loads(text))}")
     return words
 
 

@@ -4,13 +4,13 @@ import contextlib
 import json
 import re
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from mqlearn.analysis.comparison.making import note_on, told_apart
-from mqlearn.errors import SettingError, nearest
+from mqlearn.errors import SettingError, SettingErrors, nearest
 from mqlearn.experiments.settings import identity
 from mqlearn.experiments.settings.identity import canonical
 from mqlearn.experiments.settings.recipes import flat, text_of
@@ -27,6 +27,7 @@ EXTENT = ("n_seeds", "iterations", "n_checkpoints", "checkpoints")
 # What a variant of a figure may change of its problem, beside what the figure's panels and curves set.
 PROBLEM = ("discount", "reward", "q0", "theta0")
 SILENT = identity.UNSCIENTIFIC
+_LEFT_OUT = ("not counted", "damaged")  # how a note on a run begins that does not count
 
 
 @dataclass(frozen=True)
@@ -67,8 +68,8 @@ def find(outputs: Path, names: Sequence[str] | None = None, store: str | None = 
         for digest, run in latest.items()
         if repeated[digest] > 1
     ]
-    notes += [f"not counted: {text}" for digest, text in broken.items() if digest not in latest]
-    notes += [f"damaged, not counted unless the store has a copy: {text}" for text in damaged]
+    notes += [f"{_LEFT_OUT[0]}: {text}" for digest, text in broken.items() if digest not in latest]
+    notes += [f"{_LEFT_OUT[1]}, not counted unless the store has a copy: {text}" for text in damaged]
     return _readable(Found(tuple(latest.values()), tuple(notes)))
 
 
@@ -87,7 +88,7 @@ def _readable(found: Found) -> Found:
             runs.check_readable(run)
             kept.append(run)
         except SettingError as error:
-            notes.append(f"not counted: {run.folder}: {error.admissible}")
+            notes.append(f"{_LEFT_OUT[0]}: {run.folder}: {error.admissible}")
     return Found(tuple(kept), tuple(notes))
 
 
@@ -128,6 +129,7 @@ def select(found: Sequence[Run], overrides: Sequence[str], others: Sequence[str]
     matched = [(sum(_matches(run, *want) for want in wanted), run) for run in found]
     chosen = [run for count, run in matched if count == len(wanted)]
     if chosen or not found:
+        _refuse_values_of_none(found, wanted)
         return chosen
     best = max(count for count, _ in matched)
     close: Counter[str] = Counter()
@@ -146,6 +148,29 @@ def select(found: Sequence[Run], overrides: Sequence[str], others: Sequence[str]
     more = [f"  and {len(close) - 6} more"] if len(close) > 6 else []
     text = " ".join(overrides)
     raise SettingError("selection", text, "\n".join(["no run matches; the nearest that exist:", *listed, *more]))
+
+
+def _refuse_values_of_none(found: Sequence[Run], wanted: Sequence[tuple[str, Sequence[Any]]]) -> None:
+    """Raise SettingError for one of several alternatives that no run has: a comparison would miss it unsaid."""
+    for key, values in wanted:
+        for value in values if len(values) > 1 else ():
+            if not any(_matches(run, key, [value]) for run in found):
+                settings = [run.settings | {"digest": run.digest[:16]} for run in found]
+                known = list(dict.fromkeys(shown_of(key, value_of(one, key)) for one in settings))
+                listed = f"{', '.join(known[:12])}{', ...' * (len(known) > 12)}{nearest(str(value), known)}"
+                raise SettingError(key, shown_of(key, value), f"no run has it; there are {listed}")
+
+
+@contextlib.contextmanager
+def naming_those_left_out(found: Found) -> Iterator[None]:
+    """Around a question about runs: a refusal also says which runs do not count, since they may be what is missing."""
+    try:
+        yield
+    except SettingError as error:
+        left = [note for note in found.notes if note.startswith(_LEFT_OUT)]
+        if not left or isinstance(error, SettingErrors):
+            raise
+        raise SettingError(error.setting, error.value, "\n".join([error.admissible, *left])) from None
 
 
 def of_the_plan(found: Sequence[Run], plain: Mapping[str, Any], summary: str = "error") -> Found:

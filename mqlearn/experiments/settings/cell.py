@@ -97,7 +97,7 @@ def rebuild(recorded: Mapping[str, Any], *, pinned: bool = False) -> Cell:
     """
     user_modules.known(recorded.get("plugins") or [])
     records.check(recorded, pinned=pinned)
-    return _build(json.dumps(dict(recorded), sort_keys=True), recorded=True)
+    return _build(json.dumps(identity.of_record(recorded), sort_keys=True), recorded=True)
 
 
 def rebuild_for_reading(recorded: Mapping[str, Any]) -> Cell:
@@ -125,6 +125,7 @@ def _build(text: str, *, recorded: bool) -> Cell:
     settings = identity.complete(json.loads(text))
     for plan in ("figure", "tuning"):  # of an experiment, not settings of its cells
         settings.pop(plan, None)
+    from mqlearn.learning.learners import on_clock
     from mqlearn.learning.sampling import Synchronous
     from mqlearn.learning.setup import resolve_reward
     from mqlearn.learning.stateful.check import check as check_rule
@@ -176,6 +177,9 @@ def _build(text: str, *, recorded: bool) -> Cell:
     layout = getattr(mdp, "layout", None)
     if layout is not None and "map" in settings["env"]:
         settings["env"]["map"] = list(layout)  # a file is not needed again
+    sampling = on_clock(sampling, rule, features)
+    if not isinstance(sampling, Synchronous):
+        settings["sampling"]["clock"] = sampling.clock
     settings["reward"] = resolve_reward(settings["reward"], isinstance(sampling, Synchronous))
     initial = {name: tuple(value) if isinstance(value := settings[name], list) else value for name in ("q0", "theta0")}
     arguments = {

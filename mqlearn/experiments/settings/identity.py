@@ -68,13 +68,25 @@ def _from_file(node: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in node.items() if key != "path" or node.get("content") is None}
 
 
+def before_auto(node: Mapping[str, Any]) -> dict[str, Any]:
+    """Sampling of a record: one without a clock was made when iterations were counted."""
+    return {**node, "clock": "global"} if node.get("clock", "auto") == "auto" else dict(node)
+
+
+def _recorded(node: Mapping[str, Any]) -> dict[str, Any]:
+    return _from_file(before_auto(node))
+
+
 # Public name -> what says a node of this object, as any version wrote it and with its defaults, in the one way that
 # counts; settings that it does not know, it must hand on. Objects that took the place of others: `old_names.successor`.
 EQUAL: dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
     "mqlearn.MomentumQ": _momentum_q,
     "mqlearn.frozen_lake": _frozen_lake,
     "mqlearn.from_file": _from_file,
-    "mqlearn.Recorded": _from_file,
+    "mqlearn.Recorded": _recorded,
+    "mqlearn.Markovian": before_auto,
+    "mqlearn.Replay": before_auto,
+    "mqlearn.IID": before_auto,
 }
 
 
@@ -111,6 +123,14 @@ def _episodes(normal: Mapping[str, Any]) -> bool:
 def complete(settings: Mapping[str, Any]) -> dict[str, Any]:
     """The settings of a record of any version with all groups of today."""
     return {**_LATER, **settings}
+
+
+def of_record(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of a record, with what was meant by a setting that it lacks where the default is another today."""
+    sampling = settings.get("sampling")
+    if not isinstance(sampling, Mapping) or EQUAL.get(public_name(str(sampling.get("_target_")))) is None:
+        return dict(settings)
+    return {**settings, "sampling": before_auto(sampling)}
 
 
 def resolved_node(group: str, node: Mapping[str, Any], plugins: Mapping[str, ModuleType] | None = None) -> Any:
@@ -247,7 +267,7 @@ def problem_key(settings: Mapping[str, Any], summary: str = "error", made_of: An
     made_of: what the record says of that (`Cell.made_of`); without it the model is built again.
     """
     normal = resolved(settings)
-    shared = {key: normal[key] for key in ("discount", "reward", "features", "sampling")}
+    shared = {key: normal[key] for key in ("discount", "reward", "features")} | {"sampling": _samples(normal)}
     shared |= {"operator": normal["operator"]} if "operator" in normal else {}
     shared["initial"] = normal["q0" if is_tabular(settings) else "theta0"]
     shared["evaluation"] = normal["evaluation"] if summary == "return" else None
@@ -266,7 +286,12 @@ def streams_key(settings: Mapping[str, Any], numerics: int | None, model: str | 
     """
     normal = resolved(settings)
     model = model_key(settings, discount=0.5) if model is None else model
-    return _text({"model": model, "numerics": numerics, **{key: normal[key] for key in ("seed", "sampling")}})
+    return _text({"model": model, "numerics": numerics, "seed": normal["seed"], "sampling": _samples(normal)})
+
+
+def _samples(normal: Mapping[str, Any]) -> dict[str, Any]:
+    """The sampling without its clock, which is one of the rule's step size: no sample depends on it."""
+    return {key: value for key, value in normal["sampling"].items() if key != "clock"}
 
 
 def samples_key(settings: Mapping[str, Any], mdp: Any) -> str:
@@ -276,10 +301,11 @@ def samples_key(settings: Mapping[str, Any], mdp: Any) -> str:
 
 
 def rule_key(settings: Mapping[str, Any]) -> str:
-    """Algorithm, step size and the handling of linear features, as a text; a discount within them is the model's."""
+    """Algorithm, step size with its clock and the handling of linear features, as a text; a discount within them is the
+    model's."""
     normal = resolved(settings)
     step_size = {key: value for key, value in normal["step_size"].items() if key != "discount"}
-    return _text([normal["algorithm"], step_size, normal["linear"]])
+    return _text([normal["algorithm"], step_size, normal["sampling"].get("clock"), normal["linear"]])
 
 
 def is_tabular(settings: Mapping[str, Any]) -> bool:
