@@ -59,6 +59,10 @@ class Rule:
         """Reasons why this rule lies outside its theory at this discount; shown and recorded, never fatal."""
         return []
 
+    def effective(self, discount: float) -> dict[str, Any]:
+        """What is used where a parameter is null or auto: name -> value; it is recorded beside the settings."""
+        return {}
+
     def with_step_size(self, step_size: StepSize) -> "Rule":
         """The same rule with another step size."""
         return changed(self, step_size=step_size)

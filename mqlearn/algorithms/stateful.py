@@ -119,6 +119,10 @@ class Stateful:
         """Reasons why this rule lies outside its theory, or does not converge; shown and recorded, never fatal."""
         return []
 
+    def effective(self, discount: float) -> dict[str, Any]:
+        """What is used where a parameter is null or auto: name -> value; it is recorded beside the settings."""
+        return {}
+
     def alpha(self, k: np.ndarray) -> np.ndarray:
         """alpha_k of the step size in use."""
         assert self.step_size is not None, "a run gives a rule its step size before it asks for numbers"

@@ -126,9 +126,7 @@ def horizon(question: Question, metric: str, *compared: Run) -> int:
         first = dict(zip((run.name for run in compared), measured, strict=True))
         ks = "; ".join(f"{name} at {_few(own)}" for name, own in [*first.items()][:3])
         expected = f"there is no checkpoint that the runs have in common: {metric} was measured in {ks}"
-        raise SettingError(
-            "at", at, f"{expected}; runs have the same ones with equal iterations and checkpoints"
-        )
+        raise SettingError("at", at, f"{expected}; runs have the same ones with equal iterations and checkpoints")
     if not below:
         raise SettingError("at", at, f"is before the first checkpoint that the runs have in common, {min(common)}")
     return max(below)

@@ -19,6 +19,7 @@ from mqlearn.paths import expanded
 from mqlearn.problems.environments.frozen_lake import map_name, map_rows
 from mqlearn.storage import lookup, runs
 from mqlearn.storage.connection import shown as shown_store
+from mqlearn.storage.effective import effective_settings, filled
 from mqlearn.storage.runs import Run
 
 _GROUPS = ("env", "algorithm", "operator", "step_size", "sampling", "features", "evaluation")
@@ -155,7 +156,7 @@ def _refuse_values_of_none(found: Sequence[Run], wanted: Sequence[tuple[str, Seq
     for key, values in wanted:
         for value in values if len(values) > 1 else ():
             if not any(_matches(run, key, [value]) for run in found):
-                settings = [run.settings | {"digest": run.digest[:16]} for run in found]
+                settings = [used(run) | {"digest": run.digest[:16]} for run in found]
                 known = list(dict.fromkeys(shown_of(key, value_of(one, key)) for one in settings))
                 listed = f"{', '.join(known[:12])}{', ...' * (len(known) > 12)}{nearest(str(value), known)}"
                 raise SettingError(key, shown_of(key, value), f"no run has it; there are {listed}")
@@ -268,9 +269,16 @@ def _matches(run: Run, key: str, values: Collection[Any]) -> bool:
     """Whether a setting has one of these values, as it was written or as it was meant (m=null is m=2)."""
     if key == "digest":
         return any(run.digest.startswith(str(value)) for value in values)
-    both = identity.complete(run.settings), identity.resolved(run.settings)
+    both = identity.complete(run.settings), identity.resolved(run.settings), used(run)
     told = {text_of(value_of(settings, key)) for settings in both}
     return not told.isdisjoint(map(text_of, values))
+
+
+def used(run: Run) -> dict[str, Any]:
+    """The settings of a run as they took effect; of a record that does not tell, as far as the settings alone do."""
+    settings = effective_settings(run)
+    rule = identity.resolved_node("algorithm", settings["algorithm"])
+    return filled(settings, {f"algorithm.{key}": value for key, value in rule.items()})
 
 
 def _distance(value: Any, wanted: Collection[Any]) -> float:

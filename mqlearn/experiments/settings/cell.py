@@ -18,6 +18,7 @@ from mqlearn.checks import choice, finite_number, switch, whole
 from mqlearn.errors import SettingError, SettingErrors, nearest
 from mqlearn.experiments.settings import identity, instantiate, own_step_size, records
 from mqlearn.experiments.settings import plugins as user_modules
+from mqlearn.storage.effective import OPEN
 
 _LONGEST_NAME = 250  # as long as a folder's may be
 _GROUPS = ("env", "algorithm", "operator", "step_size", "sampling", "features", "evaluation")
@@ -55,6 +56,32 @@ class Cell:
         modules = user_modules.load(self.settings["plugins"])
         sources = {name: user_modules.source_digest(module) for name, module in sorted(modules.items())}
         return {"model": self.mdp.digest(), "sources": sources}
+
+    @property
+    def effective(self) -> dict[str, Any]:
+        """What its null and auto settings stand for, by dotted name, for its record; what is null or auto still is out.
+
+        Beside the rule's own: the operator's parameter, what episodes are played, the bounds of a Box observation.
+        """
+        from mqlearn.learning.setup import default_episodes, resolve_evaluation
+        from mqlearn.problems.mdp import FiniteMDP
+
+        given, mdp = self.run_arguments, self.mdp
+        evaluation = resolve_evaluation(given["evaluation"], default_episodes(mdp, given["sampling"]))
+        limit = evaluation.limit(mdp) if isinstance(mdp, FiniteMDP) else evaluation.time_limit
+        bounds = {end: getattr(given["features"], end, None) for end in ("low", "high")}
+        told = {
+            "algorithm": given["rule"].effective(self.settings["discount"]),
+            "operator": {key: getattr(self.operator.operator, key, None) for key in self.settings["operator"]},
+            "evaluation": {"episodes": evaluation.episodes, "time_limit": limit},
+            "features": {end: None if bound is None else bound.tolist() for end, bound in bounds.items()},
+        }
+        return {
+            f"{group}.{key}": identity.canonical(value)
+            for group, values in told.items()
+            for key, value in values.items()
+            if self.settings[group].get(key) in OPEN and value not in OPEN
+        }
 
     @property
     def subfolder(self) -> Path:
