@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from mqlearn.algorithms.step_sizes import Harmonic, StepSize
+from mqlearn.checks import PlainNumbers
 from mqlearn.errors import SettingError, user_code
 
 _LARGEST = 1e100  # weight: squares of larger ones are no numbers
@@ -28,7 +29,7 @@ def changed(rule: Any, **attributes: Any) -> Any:
     return rule
 
 
-class Rule:
+class Rule(PlainNumbers):
     """Base of the rules of four numbers. A new one defines `update`, and uses ``self.step_size(k)`` for alpha_k.
 
     A run raises SettingError for an update that is not linear, or under which Q* is no fixed point: the weights of the

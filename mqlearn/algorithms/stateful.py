@@ -48,11 +48,12 @@ import numpy as np
 
 from mqlearn.algorithms.rule import changed
 from mqlearn.algorithms.step_sizes import Harmonic, StepSize
+from mqlearn.checks import PlainNumbers
 
 MODES = ("synchronous", "asynchronous", "linear")
 
 
-class Stateful:
+class Stateful(PlainNumbers):
     """Base of rules with state of their own. A new one defines `init` and `step`; see the module's text.
 
     step_size: alpha_k, what `numbers` hands on by default.   draws_own: whether `step` reads `s.uniform`.

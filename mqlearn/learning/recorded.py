@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from mqlearn.checks import choice
+from mqlearn.checks import PlainNumbers, choice
 from mqlearn.errors import SettingError, nearest
 from mqlearn.learning.sample_numbers import pack, unpack
 from mqlearn.paths import expanded
@@ -31,7 +31,7 @@ _WORD = 2**32
 
 
 @dataclass(frozen=True, eq=False)
-class Recorded:
+class Recorded(PlainNumbers):
     """Recorded transitions of the model, replayed in their order: iteration k learns from transition k.
 
     >>> import numpy as np

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
-from mqlearn.checks import are_distributions, choice, finite_number, whole
+from mqlearn.checks import PlainNumbers, are_distributions, choice, finite_number, whole
 from mqlearn.errors import SettingError, user_code
 from mqlearn.learning.recorded import CLOCKS, Recorded
 from mqlearn.problems.mdp import FiniteMDP
@@ -56,7 +56,7 @@ def _explained(kind: type[_Kind]) -> type[_Kind]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Chain:
+class _Chain(PlainNumbers):
     """The sampling chain: episodes under a behaviour policy, with restarts. Abstract; `_PARAMETERS` explains it."""
 
     behaviour: str | Policy = "uniform"
@@ -86,12 +86,14 @@ class _Chain:
     @property
     def exploration(self) -> tuple[float, float, float]:
         """(first, last, iterations) of the exploration rate."""
-        if isinstance(self.epsilon, int | float):
-            return float(self.epsilon), float(self.epsilon), 1.0
-        values = tuple(self.epsilon)
-        if len(values) != 3 or not all(isinstance(value, int | float) for value in values):
-            return math.nan, math.nan, math.nan
-        return float(values[0]), float(values[1]), float(values[2])
+        alone = finite_number(self.epsilon)
+        if alone is not None:
+            return alone, alone, 1.0
+        given: Any = self.epsilon
+        several = isinstance(given, list | tuple) or (isinstance(given, np.ndarray) and given.ndim == 1)
+        values = [math.nan if (number := finite_number(one)) is None else number for one in (given if several else ())]
+        first, last, span = values if len(values) == 3 else [math.nan] * 3
+        return first, last, span
 
     @property
     def adaptive(self) -> bool:

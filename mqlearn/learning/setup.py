@@ -15,7 +15,7 @@ from mqlearn.algorithms.operators import Bellman, Operator
 from mqlearn.algorithms.rule import Rule
 from mqlearn.algorithms.stateful import Stateful
 from mqlearn.algorithms.step_sizes import StepSize
-from mqlearn.checks import choice, finite_number, whole
+from mqlearn.checks import choice, finite_number, plain_number, whole
 from mqlearn.errors import SettingError
 from mqlearn.learning.bar import Bar
 from mqlearn.learning.initial import Initial
@@ -133,11 +133,9 @@ def validated(
         if not fits:
             raise SettingError(name, given, f"must be {expected}")
     q0, theta0 = checked_initial("q0", q0), checked_initial("theta0", theta0)
-    whole("iterations", iterations, 0)
-    whole("n_seeds", n_seeds, 1)
-    whole("seed", seed, 0, 2**32 - 1)
-    whole("n_checkpoints", n_checkpoints, 1)
-    whole("n_workers", n_workers, 1, null="one thread a core")
+    iterations, n_seeds = whole("iterations", iterations, 0), whole("n_seeds", n_seeds, 1)
+    seed, n_checkpoints = whole("seed", seed, 0, 2**32 - 1), whole("n_checkpoints", n_checkpoints, 1)
+    n_workers = whole("n_workers", n_workers, 1, null="one thread a core")
     sampling = Synchronous() if sampling is None else sampling
     synchronous = isinstance(sampling, Synchronous)
     reward = resolve_reward(reward, synchronous)
@@ -195,11 +193,17 @@ def checked_rules(rules: Any) -> list[AnyRule]:
 
 def checked_initial(name: str, value: Any) -> Initial:
     """A number, or a range of numbers (low, high). Raises SettingError for anything else."""
-    ends = [finite_number(end) for end in (value if isinstance(value, list | tuple) else [value])]
-    low, high = (ends[0], ends[-1]) if 1 <= len(ends) <= 2 else (None, None)
-    if low is None or high is None or low > high:
-        raise SettingError(name, value, "must be a number, or [low, high] for uniform initial values")
-    return tuple(value) if isinstance(value, list | tuple) else value
+    several = isinstance(value, list | tuple) or (isinstance(value, np.ndarray) and value.ndim > 0)
+    ends = [number for one in (value if several else [value]) if (number := plain_number(one)) is not None]
+    if len(ends) != (len(value) if several else 1) or len(ends) not in (1, 2) or not _rising(ends):
+        shown = f"array of shape {value.shape}" if isinstance(value, np.ndarray) else value
+        raise SettingError(name, shown, "must be a number, or [low, high] for uniform initial values")
+    return (ends[0], ends[-1]) if several else ends[0]
+
+
+def _rising(ends: list[int | float]) -> bool:
+    low, high = finite_number(ends[0]), finite_number(ends[-1])
+    return low is not None and high is not None and low <= high
 
 
 def check_together(

@@ -190,6 +190,9 @@ def _block_texts(found: Sequence[Run], keys: Sequence[str]) -> dict[str, str]:
         differing = varied(flats.values())
         for key in alike:
             texts[key] += "".join(f", {name}={shown_of(name, flats[key].get(name))}" for name in differing)
+    for text in {text for text, count in Counter(texts.values()).items() if count > 1}:  # the code has changed
+        for key in [key for key in texts if texts[key] == text]:
+            texts[key] += f", model {json.loads(key)['model'][:8]}"
     return texts
 
 

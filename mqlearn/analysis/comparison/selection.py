@@ -218,8 +218,7 @@ def standing(found: Sequence[Run], summary: str = "error") -> Found:
     alike: dict[str, list[Run]] = {}
     for run in found:
         rest = {key: value for key, value in identity.resolved(run.settings).items() if key not in EXTENT}
-        key = [problems[run], rest]
-        alike.setdefault(json.dumps(key, sort_keys=True), []).append(run)
+        alike.setdefault(json.dumps(rest, sort_keys=True), []).append(run)
 
     def rank(run: Run) -> tuple:
         return extents[problems[run], extent(run)], *extent(run), run.summary.get("ended") or ""

@@ -41,7 +41,8 @@ def garnet(
     dialect = choice("env.dialect", dialect, _DIALECTS)
     n_states, n_actions = whole("env.n_states", n_states, 1), whole("env.n_actions", n_actions, 1)
     b, map_seed = _successors(n_successors, n_states), whole("env.map_seed", map_seed, 0)
-    if dialect == "uniform" and whole("env.n_rewarding", n_rewarding, 0) > n_states:
+    n_rewarding = whole("env.n_rewarding", n_rewarding, 0)
+    if dialect == "uniform" and n_rewarding > n_states:
         raise SettingError("env.n_rewarding", n_rewarding, f"must be at most the number of states, {n_states}")
     generator = np.random.Generator(np.random.Philox(map_seed))
     arrival = np.zeros(n_states)
