@@ -4,9 +4,13 @@ Values come from Python, from a yaml file or from a command line. Those that rai
 and raise SettingError, which names the setting, the value and what is admissible.
 """
 
+import dataclasses
+import functools
 import math
 import os
 from collections.abc import Callable, Sequence
+from decimal import Decimal
+from fractions import Fraction
 from numbers import Integral, Real
 from typing import Any
 
@@ -15,14 +19,70 @@ import numpy as np
 from mqlearn.errors import SettingError, nearest
 
 # YAML files read on and off as truth values, Hydra's command line as texts.
+_WHOLE = (int, int | None, "int", "int | None")  # annotations of whole numbers
 TRUTH = {"on": True, "off": False, "yes": True, "no": False, "true": True, "false": False}
 
 
-def finite_number(value: object) -> float | None:
-    """The value as a float, or None when it is not a finite real number (a truth value is none)."""
-    if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value):
+def plain_number(value: Any) -> int | float | None:
+    """A real number as Python's own int or float, None for all else (a truth value and a text are none).
+
+    It may be one of NumPy's or of another library's, an array without axes, a fraction or a decimal.
+    """
+    if getattr(value, "ndim", None) == 0 and hasattr(value, "item"):
+        value = value.item()
+    if isinstance(value, bool | np.bool_) or not isinstance(value, Real | Decimal):
         return None
-    return float(value)
+    try:
+        if isinstance(value, Integral) or (isinstance(value, Fraction | Decimal) and value == int(value)):
+            return int(value)
+        return float(value)
+    except (ValueError, OverflowError):  # a decimal that is none, or beyond all floats
+        return None
+
+
+def finite_number(value: object) -> float | None:
+    """The value as a float, or None when it is not a finite real number, see `plain_number`."""
+    number = plain_number(value)
+    try:
+        return float(number) if number is not None and math.isfinite(number) else None
+    except OverflowError:
+        return None
+
+
+class PlainNumbers:
+    """Base of objects with settings, which are dataclasses: numbers of any kind are kept as Python's own, 1e3 as an int
+    where a whole number is due.
+
+    So nothing that is computed, printed or recorded later meets another kind.
+    """
+
+    def __init_subclass__(cls, **named: Any) -> None:
+        super().__init_subclass__(**named)
+        if "__post_init__" in cls.__dict__:
+            cls.__post_init__ = _with_plain_numbers(cls.__dict__["__post_init__"])
+
+    def __post_init__(self) -> None:
+        _make_plain(self)
+
+
+def _with_plain_numbers(check: Callable[..., None]) -> Callable[..., None]:
+    @functools.wraps(check)
+    def plain_then_checked(self: Any, *given: Any, **named: Any) -> None:
+        _make_plain(self)
+        check(self, *given, **named)
+
+    return plain_then_checked
+
+
+def _make_plain(settings: Any) -> None:
+    for field in dataclasses.fields(settings) if dataclasses.is_dataclass(settings) else ():
+        number = plain_number(value := getattr(settings, field.name, None))
+        if number is None:
+            continue
+        if field.type in _WHOLE and math.isfinite(number) and number == int(number):
+            number = int(number)
+        if type(value) is not type(number):
+            object.__setattr__(settings, field.name, number)
 
 
 def within(name: str, value: object, low: float, high: float = math.inf, *, ends: str = "()") -> None:
@@ -61,15 +121,15 @@ def whole(
     null: str | None = None,
     written: bool = False,
 ) -> Any:
-    """The value as an int from `low` to `high`, both included. Raises SettingError.
+    """The value as an int from `low` to `high`, both included; 1e3 is whole too. Raises SettingError.
 
     of: what is counted.   why: said after the bounds.   null: None is admissible too, and stands for this.
-    written: the value comes from a file or a command line, where 1e3 is a whole number.
+    written: the value comes from a file or a command line, where texts are numbers too.
     """
     if null is not None and value is None:
         return None
-    number = _written(value) if written else value
-    if isinstance(number, Integral) and not isinstance(number, bool):
+    number = plain_number(_written(value) if written else value)
+    if number is not None and math.isfinite(number) and number == int(number):
         number = int(number)
         if number >= low and (high is None or number <= high):
             return number
@@ -123,11 +183,10 @@ def are_distributions(probabilities: Any, allowed: Any = True, rounding: float =
 
 
 def _written(value: Any) -> Any:
-    """A number as it was written, as an int if it is whole: 1e3, '1000'."""
+    """The number that a text is, '1e3' or '1000'; all else as it is."""
     if isinstance(value, str):
         try:
-            value = float(value) if not value.strip().isdigit() else int(value)
+            return float(value) if not value.strip().isdigit() else int(value)
         except ValueError:
             return value
-    number = finite_number(value)
-    return int(number) if number is not None and number == int(number) and not isinstance(value, Integral) else value
+    return value

@@ -12,13 +12,13 @@ def test_no_finite_number(value):
     assert finite_number(value) is None
 
 
-@pytest.mark.parametrize(("value", "number"), [(3, 3), (np.int32(3), 3), (0, 0)])
+@pytest.mark.parametrize(("value", "number"), [(3, 3), (np.int32(3), 3), (0, 0), (2.0, 2), (np.float32(2), 2)])
 def test_a_whole_number(value, number):
     found = whole("n", value, 0, 3)
     assert found == number and type(found) is int
 
 
-@pytest.mark.parametrize("value", [-1, 4, 2.0, True, "2", None, np.nan])
+@pytest.mark.parametrize("value", [-1, 4, 2.5, True, "2", None, np.nan])
 def test_no_whole_number(value):
     with pytest.raises(SettingError, match=r"^n=.*: must be a whole number of moves, from 0 to 3$"):
         whole("n", value, 0, 3, of="moves")

@@ -66,6 +66,9 @@ class MomentumQ(Rule):
         """Whether the step size is evaluated at k + m."""
         return self.order > 10 if self.shift == "auto" else self.shift in ("on", True)
 
+    def effective(self, discount: float) -> dict[str, Any]:
+        return {"m": self.order, "shift": "on" if self.shifted else "off"}
+
     def warnings(self, discount: float) -> list[str]:
         if self.order < 1 / discount:
             return [f"m={self.order:g} is below 1/discount={1 / discount:.4g}: outside the theorem"]

@@ -8,6 +8,11 @@ from mqlearn.algorithms.step_sizes import RescaledLinear
 from mqlearn.checks import within
 
 
+def _momentum(discount: float) -> float:
+    """b, by the source."""
+    return (1 - math.sqrt(1 - discount * discount)) / discount
+
+
 @dataclass(frozen=True)
 class Nesterov(Stateful):
     """H = Q_k + b (Q_k - Q_{k-1}), then Q_{k+1} = H + a alpha_k (T_k H - H), with b = (1 - sqrt(1 - g^2))/g.
@@ -31,10 +36,11 @@ class Nesterov(Stateful):
     def init(self, q0):
         return {"q": q0, "previous": q0.copy(), "h": q0.copy()}
 
+    def effective(self, discount):
+        return {"a": 1 - _momentum(discount) if self.a is None else self.a}
+
     def numbers(self, k):
-        g = self.discount
-        b = (1 - math.sqrt(1 - g * g)) / g
-        return {"share": (1 - b if self.a is None else self.a) * self.alpha(k), "b": b}
+        return {"share": self.effective(self.discount)["a"] * self.alpha(k), "b": _momentum(self.discount)}
 
     def step(self, z, s, c):
         z.h[:] = z.q + c.b * (z.q - z.previous)

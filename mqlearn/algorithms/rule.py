@@ -16,6 +16,7 @@ import numpy as np
 
 from mqlearn import source_text
 from mqlearn.algorithms.step_sizes import Harmonic, StepSize
+from mqlearn.checks import PlainNumbers
 from mqlearn.errors import SettingError, user_code
 
 _LARGEST = 1e100  # weight: squares of larger ones are no numbers
@@ -29,7 +30,7 @@ def changed(rule: Any, **attributes: Any) -> Any:
     return rule
 
 
-class Rule:
+class Rule(PlainNumbers):
     """Base of the rules of four numbers. A new one defines `update`, and uses ``self.step_size(k)`` for alpha_k.
 
     A run raises SettingError for an update that is not linear, or under which Q* is no fixed point: the weights of the
@@ -63,6 +64,10 @@ class Rule:
     def warnings(self, discount: float) -> list[str]:
         """Reasons why this rule lies outside its theory at this discount; shown and recorded, never fatal."""
         return []
+
+    def effective(self, discount: float) -> dict[str, Any]:
+        """What is used where a parameter is null or auto: name -> value; it is recorded beside the settings."""
+        return {}
 
     def with_step_size(self, step_size: StepSize) -> "Rule":
         """The same rule with another step size."""

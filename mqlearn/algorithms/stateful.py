@@ -49,12 +49,13 @@ import numpy as np
 from mqlearn import source_text
 from mqlearn.algorithms.rule import changed
 from mqlearn.algorithms.step_sizes import Harmonic, StepSize
+from mqlearn.checks import PlainNumbers
 
 MODES = ("synchronous", "asynchronous", "linear")
 NEEDS = ("consecutive",)
 
 
-class Stateful:
+class Stateful(PlainNumbers):
     """Base of rules with state of their own. A new one defines `init` and `step`; see the module's text.
 
     step_size: alpha_k, what `numbers` hands on by default.   draws_own: whether `step` reads `s.uniform`.
@@ -126,6 +127,10 @@ class Stateful:
     def warnings(self, discount: float) -> list[str]:
         """Reasons why this rule lies outside its theory, or does not converge; shown and recorded, never fatal."""
         return []
+
+    def effective(self, discount: float) -> dict[str, Any]:
+        """What is used where a parameter is null or auto: name -> value; it is recorded beside the settings."""
+        return {}
 
     def alpha(self, k: np.ndarray) -> np.ndarray:
         """alpha_k of the step size in use."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mqlearn.checks import within
+from mqlearn.checks import PlainNumbers, within
 from mqlearn.errors import SettingError, user_code
 
 _SUMMED = 100_000  # terms
@@ -32,7 +32,7 @@ def total(step_size: StepSize, iterations: int) -> float:
 
 
 @dataclass(frozen=True)
-class Harmonic:
+class Harmonic(PlainNumbers):
     """alpha_k = 1/(k + 1 + offset), offset >= 0 (the paper's Algorithm 1 with offset 0).
 
     Takes k and returns alpha_k, of one shape. Raises SettingError for an offset below 0.
@@ -51,7 +51,7 @@ class Harmonic:
 
 
 @dataclass(frozen=True)
-class Polynomial:
+class Polynomial(PlainNumbers):
     """alpha_k = scale/(k + 1 + offset)^exponent, scale > 0, exponent >= 0 (Even-Dar and Mansour 2003).
 
     Takes k and returns alpha_k, of one shape. Raises SettingError for values that are not admissible.
@@ -74,7 +74,7 @@ class Polynomial:
 
 
 @dataclass(frozen=True)
-class RescaledLinear:
+class RescaledLinear(PlainNumbers):
     """alpha_k = 1/(1 + (1 - discount)(k + 1)) (Wainwright 2019, the strong baseline that the paper leaves out).
 
     discount: in (0, 1). Takes k and returns alpha_k, of one shape. Raises SettingError for values that are not
@@ -94,7 +94,7 @@ class RescaledLinear:
 
 
 @dataclass(frozen=True)
-class Constant:
+class Constant(PlainNumbers):
     """alpha_k = alpha > 0 (Theorem 1 of the paper).
 
     Takes k and returns alpha_k, of one shape. Raises SettingError for values that are not admissible.
@@ -113,7 +113,7 @@ class Constant:
 
 
 @dataclass(frozen=True)
-class InverseSqrt:
+class InverseSqrt(PlainNumbers):
     """alpha_k = alpha sqrt(h/(k + h)); h = 1 is alpha/sqrt(k + 1) (Theorem 2, whose alpha/sqrt(k) is infinite at 0).
 
     Takes k and returns alpha_k, of one shape. Raises SettingError for values that are not admissible.
@@ -134,7 +134,7 @@ class InverseSqrt:
 
 
 @dataclass(frozen=True)
-class Matched:
+class Matched(PlainNumbers):
     """alpha_k = base_k/(1 - beta lam^k): the vanilla schedule that moves as far as momentum beta lam^k with base_k.
 
     With one-hot or aggregated features one gradient of MomentumQ finally moves theta by a_k/(1 - beta_k) for slowly

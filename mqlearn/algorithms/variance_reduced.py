@@ -32,6 +32,9 @@ class VarianceReduced(Stateful):
     def own_step_size(self, discount):
         return RescaledLinear(discount)
 
+    def effective(self, discount):
+        return {"steps": self.length(discount)}
+
     def init(self, q0):
         return {"anchor": q0, "q": q0.copy(), "mean": np.zeros_like(q0)}
 

@@ -80,12 +80,12 @@ _known: WeakKeyDictionary[Run, int] = WeakKeyDictionary()
 
 def _from_settings(run: Run) -> int:
     """Samples an iteration of a record that does not tell them."""
-    from mqlearn.experiments.settings.cell import rebuild
+    from mqlearn.experiments.settings.cell import rebuild_for_reading
     from mqlearn.learning.setup import samples_an_iteration
 
     if run not in _known:
         try:
-            cell = rebuild({**run.settings, "n_workers": None, "tracking": {"name": "none"}})
+            cell = rebuild_for_reading(run.settings)
         except SettingError as error:
             expected = f"cannot be had of {run.name}, whose record does not tell them: {error}"
             raise SettingError("axis", "samples", expected) from None

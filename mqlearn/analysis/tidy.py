@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from mqlearn.analysis import axis
-from mqlearn.analysis.comparison.selection import SILENT, value_of
+from mqlearn.analysis.comparison.selection import SILENT, used, value_of
 from mqlearn.errors import SettingError
 from mqlearn.experiments.settings.recipes import flat, varied
 from mqlearn.storage.runs import AXES, Run
@@ -78,7 +78,7 @@ def _facts(some: Sequence[Run]) -> list[dict[str, Any]]:
 
 
 def _settings(run: Run) -> dict[str, Any]:
-    kept = {key: value for key, value in run.settings.items() if key not in _NO_SETTINGS}
+    kept = {key: value for key, value in used(run).items() if key not in _NO_SETTINGS}
     return {key: value for key, value in flat(kept).items() if not key.endswith("_target_")}
 
 

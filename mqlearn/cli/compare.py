@@ -35,10 +35,8 @@ class Request:
 
 def compare(arguments: Sequence[str]) -> int:
     """`mqlearn compare`: 0, or 1 if calibration finds that the tests are wrong too often."""
-    from mqlearn.analysis.comparison import comparison, exports, run_tables, selection, tables
+    from mqlearn.analysis.comparison import selection
     from mqlearn.analysis.comparison.columns import terminal_width
-    from mqlearn.analysis.comparison.labels import entries, planned
-    from mqlearn.analysis.comparison.pairing import answers, on_axis, pairs
     from mqlearn.storage import addresses
 
     request, width = read(arguments), terminal_width()
@@ -48,13 +46,24 @@ def compare(arguments: Sequence[str]) -> int:
     found = selection.find(outputs, request.names or None, store)
     if not found.runs:
         raise selection.nothing(found, arguments, outputs, store)
+    with selection.naming_those_left_out(found):
+        return _answered(request, question, found, width)
+
+
+def _answered(request: "Request", question: Any, found: Any, width: int | None) -> int:
+    from mqlearn.analysis.comparison import comparison, exports, run_tables, selection, tables
+    from mqlearn.analysis.comparison.labels import entries, planned
+    from mqlearn.analysis.comparison.pairing import answers, on_axis, pairs
+    from mqlearn.storage import addresses
+
     chosen = selection.select(found.runs, request.overrides, (*_OWN, "experiment.name"))
     curves = planned(request.names[0], request.config_dir) if len(request.names) == 1 else {}
     notes, lead = list(found.notes), ""
     if request.own.get("tuned"):
         from mqlearn.analysis.comparison import tuned
 
-        everything = selection.find(outputs, None, store).runs
+        outputs = outputs_folder()
+        everything = selection.find(outputs, None, addresses.named(request.tracking, outputs)).runs
         if "axis" not in request.own:
             question, lead = on_axis(question, chosen)
         answer = tuned.tuned(chosen, everything, question, request.own, request.config_dir, width)

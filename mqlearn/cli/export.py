@@ -33,7 +33,8 @@ def export(arguments: Sequence[str]) -> int:
     found = selection.find(outputs, names or None, store)
     if not found.runs:
         raise selection.nothing(found, options.overrides, outputs, store)
-    chosen = selection.select(found.runs, overrides, ("experiment.name",))
+    with selection.naming_those_left_out(found):
+        chosen = selection.select(found.runs, overrides, ("experiment.name",))
     for note in found.notes:
         sys.stderr.write(f"note: {note}\n")
     if deliver({"--output": output}, {"--output": lambda: tidy.written(tidy.Table(chosen), form)}):

@@ -53,7 +53,8 @@ def report(arguments: Sequence[str]) -> int:
     if not found.runs:
         problem = "\n".join(["has no finished run", *found.notes])
         raise SettingError("experiment.name", name, problem)
-    chosen = selection.select(found.runs, chosen_by, ("experiment.name", "tracking.uri"))
+    with selection.naming_those_left_out(found):
+        chosen = selection.select(found.runs, chosen_by, ("experiment.name", "tracking.uri"))
     if answers is not None:
         _refuse_of_others(answers, {run.digest for run in chosen}, files["--verdicts"])
     plan_runs = selection.of_the_plan(chosen, compare.plain([name], chosen_by, config_dir))

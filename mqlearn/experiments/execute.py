@@ -201,7 +201,7 @@ def perform_together(
                 digest=cell.digest,
                 name=cell.name,
                 result=result,
-                extra=_circumstances(result, known or {}) | {"made_of": cell.made_of},
+                extra=_circumstances(result, known or {}) | {"made_of": cell.made_of, "effective": cell.effective},
                 digest_of=identity.digest_of,
             )
             for (cell, folder), result in zip(some, results, strict=True)

@@ -88,7 +88,7 @@ def without_effect(
             not behaves,
             not_greedy,
         ),
-        ("sampling.clock", getattr(sampling, "clock", "global"), "global", linear_too, no_table),
+        ("sampling.clock", getattr(sampling, "clock", "auto"), "auto", linear_too, no_table),
         ("sampling.update", getattr(sampling, "update", "pair"), "pair", linear_too, no_table),
         ("linear.previous_gradient", linear.previous_gradient, "stored", tabular, no_features),
         ("linear.first_gradient", linear.first_gradient, "same", tabular, no_features),

@@ -70,7 +70,7 @@ def assembled(setup: Setup, rules: Sequence[AnyRule]) -> Assembly:
             list(
                 dict.fromkeys(
                     [
-                        *foreseen(setup.mdp, rule, setup.sampling, setup.iterations, setup.operator),
+                        *foreseen(setup.mdp, rule, setup.sampling_of(rule), setup.iterations, setup.operator),
                         *idle_step_size(rule, setup.step_size),
                         *warnings,
                     ]

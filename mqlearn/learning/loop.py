@@ -13,6 +13,7 @@ from mqlearn.learning.assembly import Assembly, assembled
 from mqlearn.learning.findings import horizon, seen
 from mqlearn.learning.lockstep import advance, learners_of
 from mqlearn.learning.record import Result
+from mqlearn.learning.sampling import Synchronous
 from mqlearn.learning.setup import (
     AnyRule,
     Environment,
@@ -111,12 +112,15 @@ def _result(setup: Setup, made: Assembly, number: int, rule: AnyRule) -> Result:
     """What a rule leaves, with what is known of it after the run."""
     course, left = made.courses[number], learners_of(made.parts, number)
     recorder, warnings = course.recorder, course.warnings
-    facts = made.facts | seen(setup.mdp, left, recorder.ended, setup.iterations, setup.sampling, warnings)
+    sampling = setup.sampling_of(rule)
+    facts = made.facts | seen(setup.mdp, left, recorder.ended, setup.iterations, sampling, warnings)
+    if setup.features is None and not isinstance(sampling, Synchronous):
+        facts["clock"] = sampling.clock
     if isinstance(rule, Rule) and isinstance(setup.mdp, FiniteMDP) and setup.features is None:
-        facts |= horizon(rule, setup.mdp, setup.sampling, setup.iterations, warnings)
+        facts |= horizon(rule, setup.mdp, sampling, setup.iterations, warnings)
     if isinstance(rule, Stateful) and not uses_step_size(rule):
         facts |= {"step_size_used": False}
     if "q_error" in recorder.curves:
         warnings += grown(recorder.curves["q_error"])
-    each = samples_an_iteration(rule, setup.mdp, setup.sampling)
+    each = samples_an_iteration(rule, setup.mdp, sampling)
     return recorder.result(each, left, course.seconds, facts, tuple(warnings), setup.reward)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mqlearn.checks import choice, whole
+from mqlearn.checks import PlainNumbers, choice, whole
 from mqlearn.errors import SettingError, user_code
 from mqlearn.learning.chains import stream_at
 from mqlearn.learning.draw_tables import alias_table, transition_model
@@ -28,7 +28,7 @@ _LARGE = 4096  # states: beyond, that return takes a tenth of a second, and is m
 
 
 @dataclass(frozen=True)
-class Evaluation:
+class Evaluation(PlainNumbers):
     """Greedy episodes at every checkpoint, with random numbers of their own: learning never notices them.
 
     episodes: None is 150 for one sample an iteration, 0 for synchronous tables.   start: "uniform" over non-terminal

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from mqlearn.checks import choice, whole
+from mqlearn.checks import PlainNumbers, choice, whole
 from mqlearn.errors import SettingError
 from mqlearn.learning.sample_numbers import pack, unpack
 from mqlearn.learning.transitions import read
@@ -23,12 +23,13 @@ from mqlearn.problems.mdp import FiniteMDP
 if TYPE_CHECKING:
     from mqlearn.learning import kernels
 
+CLOCKS = ("auto", "global", "local")
 _WORD = 2**32
 _BLOCK = 2**16  # iterations whose samples are counted at a time
 
 
 @dataclass(frozen=True, eq=False)
-class Recorded:
+class Recorded(PlainNumbers):
     """Recorded transitions of the model, replayed in their order: iteration k learns from transition k.
 
     >>> import numpy as np
@@ -44,7 +45,8 @@ class Recorded:
     content: SHA-256 of the arrays, as a run records it, so that a rerun refuses transitions that have changed.
     passes: how often the N transitions are learned from: `iterations` is at most passes * N.
     resample: "none", or "bootstrap": each seed learns from N transitions of its own, drawn with replacement.
-    clock: the k of a table's step size, "global" iterations or "local" visits of the pair.
+    clock: the k of a table's step size, "global" iterations or "local" visits of the pair; "auto" is local for rules
+        of four numbers, else global.
 
     Raises SettingError for a file that cannot be read and for arrays of other shapes or kinds.
     """
@@ -55,12 +57,12 @@ class Recorded:
     update: ClassVar[str] = "pair"
     path: Any
     content: str | None = None
-    clock: str = "global"
+    clock: str = "auto"
     passes: int = 1
     resample: str = "none"
 
     def __post_init__(self) -> None:
-        choice("sampling.clock", self.clock, ("global", "local"))
+        choice("sampling.clock", self.clock, CLOCKS)
         choice("sampling.resample", self.resample, ("none", "bootstrap"))
         whole("sampling.passes", self.passes, 1)
         if self.content is not None and self.content != self.digest():

@@ -7,9 +7,9 @@ from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
-from mqlearn.checks import are_distributions, choice, finite_number, whole
+from mqlearn.checks import PlainNumbers, are_distributions, choice, finite_number, whole
 from mqlearn.errors import SettingError, user_code
-from mqlearn.learning.recorded import Recorded
+from mqlearn.learning.recorded import CLOCKS, Recorded
 from mqlearn.problems.mdp import FiniteMDP
 
 Policy = np.ndarray | Callable[[FiniteMDP], np.ndarray]
@@ -40,7 +40,8 @@ _PARAMETERS = """
     restart_probability: of ending an episode after any step, in [0, 1).
     time_limit: moves of an episode, None for no limit. Neither it nor a restart is a terminal state: the target
         bootstraps.
-    clock: the k of a table's step size, "global" iterations or "local" visits of the pair.
+    clock: the k of a table's step size, "global" iterations or "local" visits of the pair; "auto" is local for rules
+        of four numbers where the visited pair moves, else global.
     update: of a table, "pair", the visited pair moves at once, or "rounds", all pairs move when each was visited
         (Azar et al. 2011).
 
@@ -55,7 +56,7 @@ def _explained(kind: type[_Kind]) -> type[_Kind]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Chain:
+class _Chain(PlainNumbers):
     """The sampling chain: episodes under a behaviour policy, with restarts. Abstract; `_PARAMETERS` explains it."""
 
     behaviour: str | Policy = "uniform"
@@ -63,7 +64,7 @@ class _Chain:
     start: str = "start"
     restart_probability: float = 0.0
     time_limit: int | None = None
-    clock: str = "global"
+    clock: str = "auto"
     update: str = "pair"
 
     def __post_init__(self) -> None:
@@ -71,7 +72,7 @@ class _Chain:
             more = ", or a policy (S, A) of one of your plugins"
             choice("sampling.behaviour", self.behaviour, ("uniform", "epsilon_greedy"), more)
         choice("sampling.start", self.start, ("start", "uniform"))
-        choice("sampling.clock", self.clock, ("global", "local"))
+        choice("sampling.clock", self.clock, CLOCKS)
         choice("sampling.update", self.update, ("pair", "rounds"))
         probability = finite_number(self.restart_probability)
         if probability is None or not 0 <= probability < 1:
@@ -85,12 +86,14 @@ class _Chain:
     @property
     def exploration(self) -> tuple[float, float, float]:
         """(first, last, iterations) of the exploration rate."""
-        if isinstance(self.epsilon, int | float):
-            return float(self.epsilon), float(self.epsilon), 1.0
-        values = tuple(self.epsilon)
-        if len(values) != 3 or not all(isinstance(value, int | float) for value in values):
-            return math.nan, math.nan, math.nan
-        return float(values[0]), float(values[1]), float(values[2])
+        alone = finite_number(self.epsilon)
+        if alone is not None:
+            return alone, alone, 1.0
+        given: Any = self.epsilon
+        several = isinstance(given, list | tuple) or (isinstance(given, np.ndarray) and given.ndim == 1)
+        values = [math.nan if (number := finite_number(one)) is None else number for one in (given if several else ())]
+        first, last, span = values if len(values) == 3 else [math.nan] * 3
+        return first, last, span
 
     @property
     def adaptive(self) -> bool:

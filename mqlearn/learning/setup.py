@@ -15,11 +15,11 @@ from mqlearn.algorithms.operators import Bellman, Operator
 from mqlearn.algorithms.rule import Rule
 from mqlearn.algorithms.stateful import Stateful
 from mqlearn.algorithms.step_sizes import StepSize
-from mqlearn.checks import choice, finite_number, whole
+from mqlearn.checks import choice, finite_number, plain_number, whole
 from mqlearn.errors import SettingError
 from mqlearn.learning.bar import Bar
 from mqlearn.learning.initial import Initial
-from mqlearn.learning.learners import Linear, with_state
+from mqlearn.learning.learners import Linear, on_clock, with_state
 from mqlearn.learning.metrics import Evaluation, Metric
 from mqlearn.learning.operators import OnModel, on_problem
 from mqlearn.learning.recorded import Recorded
@@ -88,6 +88,10 @@ class Setup:
         """Q_0 of tables, theta_0 with features."""
         return self.q0 if self.features is None else self.theta0
 
+    def sampling_of(self, rule: AnyRule) -> Sampling:
+        """The sampling with the clock of this rule's step size."""
+        return on_clock(self.sampling, rule, self.features)
+
     def ready(self, rule: AnyRule) -> AnyRule:
         """The rule with its step size, at the discount of the problem. Raises SettingError if it cannot be run here."""
         rule = rule if self.step_size is None else rule.with_step_size(self.step_size)
@@ -95,7 +99,7 @@ class Setup:
         check(rule, self.mdp.discount)
         own = with_state(rule, self.features, self.linear)
         check_operator(own, self.sampling, self.features, self.operator.operator)
-        check_on(self.mdp, own, self.sampling, self.features, self.linear, self.n_seeds)
+        check_on(self.mdp, own, self.sampling_of(rule), self.features, self.linear, self.n_seeds)
         return rule
 
 
@@ -135,13 +139,11 @@ def validated(
         if not fits:
             raise SettingError(name, given, f"must be {expected}")
     q0, theta0 = checked_initial("q0", q0), checked_initial("theta0", theta0)
-    whole("iterations", iterations, 0)
     if n_seeds is SEEDS:
         n_seeds = 1 if isinstance(sampling, Recorded) and sampling.resample == "none" else int(SEEDS)
-    whole("n_seeds", n_seeds, 1)
-    whole("seed", seed, 0, 2**32 - 1)
-    whole("n_checkpoints", n_checkpoints, 1)
-    whole("n_workers", n_workers, 1, null="one thread a core")
+    iterations, n_seeds = whole("iterations", iterations, 0), whole("n_seeds", n_seeds, 1)
+    seed, n_checkpoints = whole("seed", seed, 0, 2**32 - 1), whole("n_checkpoints", n_checkpoints, 1)
+    n_workers = whole("n_workers", n_workers, 1, null="one thread a core")
     sampling = Synchronous() if sampling is None else sampling
     synchronous = isinstance(sampling, Synchronous)
     reward = resolve_reward(reward, synchronous)
@@ -199,11 +201,17 @@ def checked_rules(rules: Any) -> list[AnyRule]:
 
 def checked_initial(name: str, value: Any) -> Initial:
     """A number, or a range of numbers (low, high). Raises SettingError for anything else."""
-    ends = [finite_number(end) for end in (value if isinstance(value, list | tuple) else [value])]
-    low, high = (ends[0], ends[-1]) if 1 <= len(ends) <= 2 else (None, None)
-    if low is None or high is None or low > high:
-        raise SettingError(name, value, "must be a number, or [low, high] for uniform initial values")
-    return tuple(value) if isinstance(value, list | tuple) else value
+    several = isinstance(value, list | tuple) or (isinstance(value, np.ndarray) and value.ndim > 0)
+    ends = [number for one in (value if several else [value]) if (number := plain_number(one)) is not None]
+    if len(ends) != (len(value) if several else 1) or len(ends) not in (1, 2) or not _rising(ends):
+        shown = f"array of shape {value.shape}" if isinstance(value, np.ndarray) else value
+        raise SettingError(name, shown, "must be a number, or [low, high] for uniform initial values")
+    return (ends[0], ends[-1]) if several else ends[0]
+
+
+def _rising(ends: list[int | float]) -> bool:
+    low, high = finite_number(ends[0]), finite_number(ends[-1])
+    return low is not None and high is not None and low <= high
 
 
 def check_together(

@@ -36,7 +36,7 @@ def check(
     for name, value, plain in (
         ("sampling.start", sampling.start, "start"),
         ("sampling.restart_probability", sampling.restart_probability, 0),
-        ("sampling.clock", sampling.clock, "global"),
+        ("sampling.clock", "global" if sampling.clock == "auto" else sampling.clock, "global"),
         ("sampling.update", sampling.update, "pair"),
         ("sampling.warm_up", getattr(sampling, "warm_up", 0), 0),
         ("reward", reward, "sampled"),

@@ -10,6 +10,7 @@ from mqlearn.errors import SettingError
 from mqlearn.paths import outputs_folder
 from mqlearn.storage import content, locks, moved, runs
 from mqlearn.storage.connection import TrackingError, connect, failures, load_mlflow, shown, sqlite_path
+from mqlearn.storage.effective import effective_settings
 from mqlearn.storage.sql import is_known
 from mqlearn.storage.store import experiment_id, finished, running
 
@@ -75,7 +76,7 @@ def log(
         run_id = created.info.run_id
         try:
             run = runs.update_summary(run, mlflow_run_id=run_id)
-            content.log_parameters(client, run_id, run.settings)
+            content.log_parameters(client, run_id, effective_settings(run))
             content.log_metrics(client, uri, run_id, values, ended)
             if shown_as.model is not None:
                 content.log_model(client, run_id, *shown_as.model)

@@ -110,7 +110,9 @@ def test_runs_of_one_name_that_differ_in_source_model_or_numerics_are_told_apart
         assert f"2 runs of the same settings differ in {what}" in note and "select one by digest=" in note
         assert f"old, made {old.summary['ended'][:10]}" in note
         assert selection.select([old, new], ["digest=ol"]) == [old]
-        assert len({entry.label for entry in entries([old, new])}) == 2
+        made = entries([old, new])  # rules of one block, or blocks of their own where the records have other models
+        assert len({(entry.label, entry.block) for entry in made}) == 2
+        assert len({entry.block for entry in made}) == (1 if what in ("source", "source or model") else 2)
 
 
 def test_a_rule_edited_between_two_runs_of_different_length_is_told_apart(mqlearn, outputs, work):

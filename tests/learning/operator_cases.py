@@ -16,11 +16,11 @@ from mqlearn.problems.features import from_matrix
 N, LANES = 60, np.array([0, 5], np.uint32)
 OPERATORS = list(by_hand.TABLE)
 PLACES: dict[str, Any] = {
-    "markovian": mq.Markovian(restart_probability=0.1),
+    "markovian": mq.Markovian(restart_probability=0.1, clock="global"),
     "local clock": mq.Markovian(restart_probability=0.1, clock="local"),
-    "epsilon-greedy": mq.Markovian(behaviour="epsilon_greedy", epsilon=0.4, restart_probability=0.1),
-    "replay": mq.Replay(warm_up=20, draws=2, capacity=15, restart_probability=0.1),
-    "iid": mq.IID(restart_probability=0.1),
+    "epsilon-greedy": mq.Markovian(behaviour="epsilon_greedy", epsilon=0.4, restart_probability=0.1, clock="global"),
+    "replay": mq.Replay(warm_up=20, draws=2, capacity=15, restart_probability=0.1, clock="global"),
+    "iid": mq.IID(restart_probability=0.1, clock="global"),
 }
 
 

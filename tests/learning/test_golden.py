@@ -40,11 +40,11 @@ RUNS: dict[str, dict[str, Any]] = {
     "epsilon-greedy": {
         "mdp": LAKE,
         "rule": QLearning().with_step_size(InverseSqrt(0.5, 100)),
-        "sampling": Markovian(behaviour="epsilon_greedy", epsilon=(1.0, 0.25, 400), time_limit=50),
+        "sampling": Markovian(behaviour="epsilon_greedy", epsilon=(1.0, 0.25, 400), time_limit=50, clock="global"),
     },
     "rounds": {"mdp": LAKE, "rule": SpeedyQ(), "sampling": Markovian(update="rounds", start="uniform")},
-    "replay": {"mdp": LAKE, "rule": QLearning(), "sampling": Replay(capacity=64, warm_up=20, draws=2)},
-    "iid": {"mdp": LAKE, "rule": QLearning().with_step_size(Harmonic(9)), "sampling": IID()},
+    "replay": {"mdp": LAKE, "rule": QLearning(), "sampling": Replay(capacity=64, warm_up=20, draws=2, clock="global")},
+    "iid": {"mdp": LAKE, "rule": QLearning().with_step_size(Harmonic(9)), "sampling": IID(clock="global")},
     "linear": {
         "mdp": BLOCKS,
         "rule": Momentum().with_step_size(Constant(0.125)),

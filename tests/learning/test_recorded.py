@@ -25,7 +25,7 @@ def learned(rule, sampling, **more):
 
 @pytest.fixture(scope="module")
 def replayed():
-    return learned(mq.QLearning(), mq.Recorded(FILE), step_size=SQRT)
+    return learned(mq.QLearning(), mq.Recorded(FILE, clock="global"), step_size=SQRT)
 
 
 def test_the_table_of_pymdptoolbox_from_its_own_transitions(replayed):
@@ -56,7 +56,7 @@ def test_speedy_q_follows_a_literal_loop(clock):
 def test_rules_beside_each_other_and_with_state_learn_from_the_same(replayed):
     both = mq.run_together(
         SMALL, [mq.QLearning(), mq.minibatch(mq.QLearning(), 1)], iterations=10_000, n_seeds=1, step_size=SQRT,
-        sampling=mq.Recorded(SEEN), evaluation=mq.Evaluation(episodes=0),
+        sampling=mq.Recorded(SEEN, clock="global"), evaluation=mq.Evaluation(episodes=0),
     )  # fmt: skip
     for one in both:
         np.testing.assert_array_equal(np.asarray(one.q), replayed.q)

@@ -16,10 +16,10 @@ BLOCKS = mq.aggregation(LAKE, tile=2)
 MODES = {
     "synchronous": {},
     "synchronous, sampled reward": {"reward": "sampled"},
-    "markovian": {"sampling": mq.Markovian()},
-    "epsilon-greedy": {"sampling": mq.Markovian(behaviour="epsilon_greedy", epsilon=0.3)},
-    "replay": {"sampling": mq.Replay(warm_up=20, draws=2, capacity=50)},
-    "iid": {"sampling": mq.IID()},
+    "markovian": {"sampling": mq.Markovian(clock="global")},
+    "epsilon-greedy": {"sampling": mq.Markovian(behaviour="epsilon_greedy", epsilon=0.3, clock="global")},
+    "replay": {"sampling": mq.Replay(warm_up=20, draws=2, capacity=50, clock="global")},
+    "iid": {"sampling": mq.IID(clock="global")},
     "linear": {"sampling": mq.Markovian(start="uniform"), "features": BLOCKS},
     "linear, epsilon-greedy": {"sampling": mq.Markovian(behaviour="epsilon_greedy"), "features": BLOCKS},
 }

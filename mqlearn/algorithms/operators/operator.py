@@ -5,6 +5,8 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
+from mqlearn.checks import PlainNumbers
+
 
 class Numbers(NamedTuple):
     """Factors of r, V(y), V(x), Q(x, u) and s."""
@@ -17,7 +19,7 @@ class Numbers(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Operator:
+class Operator(PlainNumbers):
     """Base of the operators.
 
     functional: V of a state, "max", "clipped" (the max, within -parameter and parameter), "mellowmax" (log mean exp

@@ -9,7 +9,7 @@ from mqlearn.storage.runs import Run
 def pairing(a: Run, b: Run) -> tuple[bool, str]:
     """Whether seed i of both runs met the same random numbers, and why, by their records."""
     seeds, counts = [run.settings["seed"] for run in (a, b)], [run.settings["n_seeds"] for run in (a, b)]
-    if _streams(a) != _streams(b):
+    if not _equal_streams(a, b):
         if _same_chain(a, b):
             text = f"common random numbers (seed={seeds[0]}): the chain of a seed is the same in both"
             what = "; replay draws from it" if "Replay" in (_target(a), _target(b)) else ""
@@ -41,17 +41,25 @@ def _same_chain(a: Run, b: Run) -> bool:
         own_pace = sampling.get("warm_up", 0) == 0 and sampling.get("draws", 1) == 1
         if _target(run) not in ("Markovian", "Replay") or sampling.get("behaviour") == "epsilon_greedy" or not own_pace:
             return False
-    return _streams(a, chain_only=True) == _streams(b, chain_only=True)
+    return _equal_streams(a, b, chain_only=True)
 
 
-def _streams(run: Run, *, chain_only: bool = False) -> str:
-    """What decides the random numbers of a seed, as a text; the sampling as its chain alone, if so asked."""
-    settings = run.settings
-    if chain_only:
-        own = settings["sampling"]
-        chain = {name: own[name] for name in identity.CHAIN if name in own}
-        settings = {**settings, "sampling": {"_target_": "mqlearn.Markovian", **chain}}
-    return identity.streams_key(settings, run.summary.get("numerics_version"))
+def _equal_streams(a: Run, b: Run, *, chain_only: bool = False) -> bool:
+    """Whether the random numbers of a seed are the same; of the sampling its chain alone counts, if so asked.
+
+    Models of one discount are compared as they were recorded.
+    """
+    recorded = a.settings["discount"] == b.settings["discount"]
+    keys = set()
+    for run in (a, b):
+        settings = run.settings
+        if chain_only:
+            own = settings["sampling"]
+            chain = {name: own[name] for name in identity.CHAIN if name in own}
+            settings = {**settings, "sampling": {"_target_": "mqlearn.Markovian", **chain}}
+        model = identity.model_key(settings, run.summary.get("made_of")) if recorded else None
+        keys.add(identity.streams_key(settings, run.summary.get("numerics_version"), model))
+    return len(keys) == 1
 
 
 def _target(run: Run) -> str:

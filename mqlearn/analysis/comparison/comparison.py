@@ -285,6 +285,9 @@ def _notes(question: Question, metric: str, at: int, own: Sequence[int], *sides:
     versions = [entry.run.summary.get("numerics_version") for entry in (a, b)]
     if versions[0] != versions[1]:
         notes.append(f"numerics versions {versions[0]} and {versions[1]}")
+    clocks = [entry.run.settings["sampling"].get("clock") for entry in (a, b)]
+    if clocks[0] != clocks[1] and None not in clocks:
+        notes.append(f"the k of step sizes: {a.label} has the {clocks[0]} clock, {b.label} the {clocks[1]} one")
     if a.block != b.block:
         notes.append(f"mixed, across blocks: a is from [{a.block}], b from [{b.block}]")
     return notes

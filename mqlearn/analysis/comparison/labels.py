@@ -16,6 +16,7 @@ from mqlearn.experiments.settings.recipes import flat, operator_text, text_of, v
 from mqlearn.paths import CONF
 from mqlearn.storage.runs import Run
 
+_CLOCK = "sampling.clock"  # the one setting of the sampling that is of the rule
 _OF_BLOCK = ("env", "operator", "features", "sampling", "evaluation")
 
 
@@ -51,7 +52,7 @@ def entries(found: Iterable[Run], summary: str = "error", curves: Mapping[str, C
     curves = curves or {}
     order = {signature: number for number, signature in enumerate(curves)}
     runs_found = sorted(found, key=lambda run: (order.get(identity.rule_key(run.settings), len(order)), run.name))
-    keys = [identity.problem_key(run.settings, summary) for run in runs_found]
+    keys = [identity.problem_of(run, summary) for run in runs_found]
     texts = _block_texts(runs_found, keys)
     blocks: dict[str, list[Run]] = {}
     for run, key in zip(runs_found, keys, strict=True):
@@ -155,8 +156,10 @@ def differences(run: Run, rivals: Sequence[Run], hidden: Sequence[str] = SILENT)
         head = key.split(".")[0]
         among = alike if head == "step_size" else rivals
         varied = len({_resolved(other).get(key, "null") for other in among}) > 1
-        if varied and head not in (*hidden, *_OF_BLOCK) and "_target_" not in key:
-            words.append(f"{key.removeprefix('algorithm.').removeprefix('step_size.')}={shown(json.loads(text))}")
+        of_rule = head not in (*hidden, *_OF_BLOCK) or key == _CLOCK
+        if varied and of_rule and "_target_" not in key:
+            name = key if head not in ("algorithm", "step_size", "sampling") else key.partition(".")[2]
+            words.append(f"{name}={shown(json.loads(text))}")
     return words
 
 
@@ -187,6 +190,9 @@ def _block_texts(found: Sequence[Run], keys: Sequence[str]) -> dict[str, str]:
         differing = varied(flats.values())
         for key in alike:
             texts[key] += "".join(f", {name}={shown_of(name, flats[key].get(name))}" for name in differing)
+    for text in {text for text, count in Counter(texts.values()).items() if count > 1}:  # the code has changed
+        for key in [key for key in texts if texts[key] == text]:
+            texts[key] += f", model {json.loads(key)['model'][:8]}"
     return texts
 
 

@@ -11,9 +11,9 @@ from mqlearn.storage.runs import Run
 def told_apart(members: Sequence[Run], extents: Sequence[Any]) -> list[list[Run]]:
     """Runs of equal settings, but for their extent (seeds, length, checkpoints), by what they were made of.
 
-    That is the numerics version, and the model and the source text of the user's modules as far as a record has them;
-    a record without them goes with the others if these agree. Two digests of one extent were made of different things
-    whatever is recorded.
+    That is the numerics version, and the model and the source text of the user's modules in use as far as a record has
+    them; a record without them goes with the others if these agree. Two digests of one extent were made of different
+    things whatever is recorded, unless a module that was not in use entered one of them.
     """
     known = {_made_of(run) for run in members if "made_of" in run.summary}
     common = next(iter(known)) if len(known) == 1 else ""
@@ -25,8 +25,9 @@ def told_apart(members: Sequence[Run], extents: Sequence[Any]) -> list[list[Run]
     for part in parts.values():
         of_extent: dict[Any, set[str]] = {}
         for run, extent in part:
-            of_extent.setdefault(extent, set()).add(identity.digest_of(run))
-        if max(map(len, of_extent.values())) == 1:
+            if not _with_idle_modules(run):
+                of_extent.setdefault(extent, set()).add(identity.digest_of(run))
+        if max(map(len, of_extent.values()), default=1) == 1:
             groups.append([run for run, _ in part])
         else:
             groups += [[run] for run, _ in part]
@@ -50,11 +51,16 @@ def note_on(groups: Sequence[Sequence[Run]]) -> str:
 
 
 def _made_of(run: Run) -> str:
-    return json.dumps(run.summary["made_of"], sort_keys=True)
+    return json.dumps(identity.made_of(run), sort_keys=True)
+
+
+def _with_idle_modules(run: Run) -> bool:
+    """Whether a module entered the digest of a run that its record knows to be of no use to it."""
+    return identity.made_of(run) not in (None, run.summary.get("made_of"))
 
 
 def _part(run: Run, name: str) -> Any:
-    return (run.summary.get("made_of") or {}).get(name)
+    return (identity.made_of(run) or {}).get(name)
 
 
 def _when(run: Run) -> str:

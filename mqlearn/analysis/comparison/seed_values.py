@@ -115,18 +115,27 @@ def horizon(question: Question, metric: str, *compared: Run) -> int:
         expected = f"must be at most {end}, the last of the {question.axis} of {shortest.name}"
         raise SettingError("at", question.at, expected)
     at = end if question.at is None else question.at
-    if question.summary == "time":
-        return at
-    if question.axis == "samples":
+    if question.summary == "time" or question.axis == "samples":
         for run in compared:
-            checkpoint(question, metric, at, run)
+            _last_measured(question, metric, at, run)
         return at
-    common = set.intersection(*({*measured_at(run, metric, question.axis).tolist()} for run in compared))
+    measured = [measured_at(run, metric, question.axis).tolist() for run in compared]
+    common = set.intersection(*map(set, measured))
     below = [k for k in common if k <= at]
+    if not common:
+        first = dict(zip((run.name for run in compared), measured, strict=True))
+        ks = "; ".join(f"{name} at {_few(own)}" for name, own in [*first.items()][:3])
+        expected = f"there is no checkpoint that the runs have in common: {metric} was measured in {ks}"
+        raise SettingError("at", at, f"{expected}; runs have the same ones with equal iterations and checkpoints")
     if not below:
-        expected = f"is before the first checkpoint that the runs have in common, {min(common, default='none')}"
-        raise SettingError("at", at, expected)
+        raise SettingError("at", at, f"is before the first checkpoint that the runs have in common, {min(common)}")
     return max(below)
+
+
+def _few(iterations: list[int]) -> str:
+    """k = 0, 5, ..., 100"""
+    shown = iterations if len(iterations) < 5 else [*iterations[:2], "...", iterations[-1]]
+    return f"k = {', '.join(map(str, shown))}"
 
 
 def checkpoint(question: Question, metric: str, at: int, run: Run) -> int:
@@ -134,8 +143,11 @@ def checkpoint(question: Question, metric: str, at: int, run: Run) -> int:
 
     Raises SettingError if there is none.
     """
-    if question.summary == "time":
-        return at
+    last = _last_measured(question, metric, at, run)
+    return at if question.summary == "time" else last
+
+
+def _last_measured(question: Question, metric: str, at: int, run: Run) -> int:
     measured = measured_at(run, metric, question.axis)
     if not (measured <= at).any():
         expected = f"is before the first checkpoint of {run.name}, {axes.words(question.axis, measured[0])}"

@@ -4,13 +4,13 @@ import contextlib
 import json
 import re
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from mqlearn.analysis.comparison.making import note_on, told_apart
-from mqlearn.errors import SettingError, nearest
+from mqlearn.errors import SettingError, SettingErrors, nearest
 from mqlearn.experiments.settings import identity
 from mqlearn.experiments.settings.identity import canonical
 from mqlearn.experiments.settings.recipes import flat, text_of
@@ -19,6 +19,7 @@ from mqlearn.paths import expanded
 from mqlearn.problems.environments.frozen_lake import map_name, map_rows
 from mqlearn.storage import lookup, runs
 from mqlearn.storage.connection import shown as shown_store
+from mqlearn.storage.effective import effective_settings, filled
 from mqlearn.storage.runs import Run
 
 _GROUPS = ("env", "algorithm", "operator", "step_size", "sampling", "features", "evaluation")
@@ -27,6 +28,7 @@ EXTENT = ("n_seeds", "iterations", "n_checkpoints", "checkpoints")
 # What a variant of a figure may change of its problem, beside what the figure's panels and curves set.
 PROBLEM = ("discount", "reward", "q0", "theta0")
 SILENT = identity.UNSCIENTIFIC
+_LEFT_OUT = ("not counted", "damaged")  # how a note on a run begins that does not count
 
 
 @dataclass(frozen=True)
@@ -67,8 +69,8 @@ def find(outputs: Path, names: Sequence[str] | None = None, store: str | None = 
         for digest, run in latest.items()
         if repeated[digest] > 1
     ]
-    notes += [f"not counted: {text}" for digest, text in broken.items() if digest not in latest]
-    notes += [f"damaged, not counted unless the store has a copy: {text}" for text in damaged]
+    notes += [f"{_LEFT_OUT[0]}: {text}" for digest, text in broken.items() if digest not in latest]
+    notes += [f"{_LEFT_OUT[1]}, not counted unless the store has a copy: {text}" for text in damaged]
     return _readable(Found(tuple(latest.values()), tuple(notes)))
 
 
@@ -87,7 +89,7 @@ def _readable(found: Found) -> Found:
             runs.check_readable(run)
             kept.append(run)
         except SettingError as error:
-            notes.append(f"not counted: {run.folder}: {error.admissible}")
+            notes.append(f"{_LEFT_OUT[0]}: {run.folder}: {error.admissible}")
     return Found(tuple(kept), tuple(notes))
 
 
@@ -128,6 +130,7 @@ def select(found: Sequence[Run], overrides: Sequence[str], others: Sequence[str]
     matched = [(sum(_matches(run, *want) for want in wanted), run) for run in found]
     chosen = [run for count, run in matched if count == len(wanted)]
     if chosen or not found:
+        _refuse_values_of_none(found, wanted)
         return chosen
     best = max(count for count, _ in matched)
     close: Counter[str] = Counter()
@@ -148,6 +151,29 @@ def select(found: Sequence[Run], overrides: Sequence[str], others: Sequence[str]
     raise SettingError("selection", text, "\n".join(["no run matches; the nearest that exist:", *listed, *more]))
 
 
+def _refuse_values_of_none(found: Sequence[Run], wanted: Sequence[tuple[str, Sequence[Any]]]) -> None:
+    """Raise SettingError for one of several alternatives that no run has: a comparison would miss it unsaid."""
+    for key, values in wanted:
+        for value in values if len(values) > 1 else ():
+            if not any(_matches(run, key, [value]) for run in found):
+                settings = [used(run) | {"digest": run.digest[:16]} for run in found]
+                known = list(dict.fromkeys(shown_of(key, value_of(one, key)) for one in settings))
+                listed = f"{', '.join(known[:12])}{', ...' * (len(known) > 12)}{nearest(str(value), known)}"
+                raise SettingError(key, shown_of(key, value), f"no run has it; there are {listed}")
+
+
+@contextlib.contextmanager
+def naming_those_left_out(found: Found) -> Iterator[None]:
+    """Around a question about runs: a refusal also says which runs do not count, since they may be what is missing."""
+    try:
+        yield
+    except SettingError as error:
+        left = [note for note in found.notes if note.startswith(_LEFT_OUT)]
+        if not left or isinstance(error, SettingErrors):
+            raise
+        raise SettingError(error.setting, error.value, "\n".join([error.admissible, *left])) from None
+
+
 def of_the_plan(found: Sequence[Run], plain: Mapping[str, Any], summary: str = "error") -> Found:
     """The runs without the variants of an experiment yaml, which make another question.
 
@@ -157,7 +183,7 @@ def of_the_plan(found: Sequence[Run], plain: Mapping[str, Any], summary: str = "
     usual = {key: value for key, value in plain.items() if key in PROBLEM}
     length = {key: value for key, value in plain.items() if key not in PROBLEM}
     kept = [run for run in found if _has(run, usual)] or list(found)
-    problems = {run: identity.problem_key(run.settings, summary) for run in kept}
+    problems = {run: identity.problem_of(run, summary) for run in kept}
     with_plain = {problems[run] for run in kept if _has(run, length)}
     kept = [run for run in kept if _has(run, length) or problems[run] not in with_plain]
     left = len(found) - len(kept)
@@ -177,7 +203,7 @@ def by_problem(found: Sequence[Run], summary: str = "error") -> list[list[Run]]:
     """The runs in groups of those that may be compared."""
     groups: dict[str, list[Run]] = {}
     for run in found:
-        groups.setdefault(identity.problem_key(run.settings, summary), []).append(run)
+        groups.setdefault(identity.problem_of(run, summary), []).append(run)
     return list(groups.values())
 
 
@@ -187,13 +213,12 @@ def standing(found: Sequence[Run], summary: str = "error") -> Found:
     Runs that differ in source, model or numerics stay apart (see `making`). It is the one whose extent most of its
     block has, so that checkpoints coincide; then the one with most seeds, then the longest.
     """
-    problems = {run: identity.problem_key(run.settings, summary) for run in found}
+    problems = {run: identity.problem_of(run, summary) for run in found}
     extents = Counter((problems[run], extent(run)) for run in found)
     alike: dict[str, list[Run]] = {}
     for run in found:
         rest = {key: value for key, value in identity.resolved(run.settings).items() if key not in EXTENT}
-        key = [problems[run], rest]
-        alike.setdefault(json.dumps(key, sort_keys=True), []).append(run)
+        alike.setdefault(json.dumps(rest, sort_keys=True), []).append(run)
 
     def rank(run: Run) -> tuple:
         return extents[problems[run], extent(run)], *extent(run), run.summary.get("ended") or ""
@@ -243,9 +268,16 @@ def _matches(run: Run, key: str, values: Collection[Any]) -> bool:
     """Whether a setting has one of these values, as it was written or as it was meant (m=null is m=2)."""
     if key == "digest":
         return any(run.digest.startswith(str(value)) for value in values)
-    both = identity.complete(run.settings), identity.resolved(run.settings)
+    both = identity.complete(run.settings), identity.resolved(run.settings), used(run)
     told = {text_of(value_of(settings, key)) for settings in both}
     return not told.isdisjoint(map(text_of, values))
+
+
+def used(run: Run) -> dict[str, Any]:
+    """The settings of a run as they took effect; of a record that does not tell, as far as the settings alone do."""
+    settings = effective_settings(run)
+    rule = identity.resolved_node("algorithm", settings["algorithm"])
+    return filled(settings, {f"algorithm.{key}": value for key, value in rule.items()})
 
 
 def _distance(value: Any, wanted: Collection[Any]) -> float:

@@ -82,9 +82,9 @@ def tuned(
         found, notes = tune(members, question, config_dir)
         answer.notes += notes
         answer.heads[block] = _text(found, question, seed, width)
-        key = identity.problem_key(members[0].settings, question.summary)
+        key = identity.problem_of(members[0], question.summary)
         others = [run for run in everything if run.settings["seed"] != seed]
-        candidates = [run for run in others if identity.problem_key(run.settings, question.summary) == key]
+        candidates = [run for run in others if identity.problem_of(run, question.summary) == key]
         reporting_seed = _reporting_seed(candidates, found, seed)
         for one in found:
             reports = _report(one, [run for run in candidates if run.settings["seed"] == reporting_seed])

@@ -151,8 +151,8 @@ def _drawn(metric: str, members: Sequence[Subject], axis: str) -> tuple[Any, dic
 
 
 def _cell(one: Subject) -> Cell:
-    assert one.cell is not None  # `_chosen` asked for a model
-    return one.cell
+    assert one.problem is not None  # `_chosen` asked for a model
+    return one.problem
 
 
 def _curve(one: Subject, metric: str, axis: str) -> Curve:

@@ -71,7 +71,7 @@ def visits(some: Sequence[Subject]) -> Markup:
 def _by_model(some: Sequence[Subject]) -> list[list[Subject]]:
     groups: dict[Any, list[Subject]] = {}
     for one in some:
-        mdp = one.cell.mdp if one.cell is not None else None
+        mdp = one.problem.mdp if one.problem is not None else None
         key = (mdp.name, mdp.digest()) if mdp is not None else json.dumps([one.run.settings["env"], one.why])
         groups.setdefault(key, []).append(one)
     return list(groups.values())

@@ -31,10 +31,10 @@ def of(some: Sequence[Subject]) -> Markup:
 def acting_tables(one: Subject) -> np.ndarray | None:
     """(n_seeds, S, A): the last tables of which greedy actions are taken; None where they cannot be drawn."""
     mdp, tables = one.mdp, one.run.tables
-    if mdp is None or mdp.n_states > grid.LARGE or not grid.directions(mdp) or one.cell is None:
+    if mdp is None or mdp.n_states > grid.LARGE or not grid.directions(mdp) or one.problem is None:
         return None
     if "theta" in tables:
-        return one.cell.run_arguments["features"].table(mdp, tables.get("theta_acting", tables["theta"]))
+        return one.problem.run_arguments["features"].table(mdp, tables.get("theta_acting", tables["theta"]))
     return tables.get("acting", tables.get("q"))
 
 

@@ -8,7 +8,8 @@ from mqlearn.analysis.comparison.labels import Entry
 from mqlearn.analysis.comparison.selection import SILENT, flat, shown, text_of
 from mqlearn.errors import SettingError
 from mqlearn.experiments.settings import identity
-from mqlearn.experiments.settings.cell import Cell, rebuild
+from mqlearn.experiments.settings.cell import Cell, rebuild_for_reading, rebuild_without_rule
+from mqlearn.learning.loop import NUMERICS_VERSION
 from mqlearn.problems.mdp import FiniteMDP
 from mqlearn.storage.runs import Run
 
@@ -18,7 +19,8 @@ class Subject:
     """A run with its label, its block of comparable runs and the block's short title.
 
     cell: its settings built again, None where they cannot be (`why`: a module of the user's that is not here).
-    same_code: whether the cell has the digest that the run has today.
+    problem: the cell, or one with another rule where the rule alone cannot be built; None if neither can.
+    same_code: whether the cell is made of what the run was made of.
     """
 
     run: Run
@@ -26,16 +28,20 @@ class Subject:
     block: str
     panel: str
     cell: Cell | None
+    problem: Cell | None = None
     why: str = ""
 
     @property
     def same_code(self) -> bool:
-        return self.cell is not None and self.cell.digest == identity.digest_of(self.run)
+        if self.cell is None:
+            return False
+        known = self.run.summary.get("numerics_version") == NUMERICS_VERSION and identity.made_of(self.run)
+        return self.cell.made_of == known or self.cell.digest == identity.digest_of(self.run)
 
     @property
     def mdp(self) -> FiniteMDP | None:
         """The exact model, where there is one."""
-        return self.cell.mdp if self.cell is not None and isinstance(self.cell.mdp, FiniteMDP) else None
+        return self.problem.mdp if self.problem is not None and isinstance(self.problem.mdp, FiniteMDP) else None
 
 
 def subjects(entries: Sequence[Entry]) -> list[Subject]:
@@ -50,11 +56,16 @@ def subjects(entries: Sequence[Entry]) -> list[Subject]:
     return [Subject(e.run, e.label, e.block, titles[e.block], *_built(e.run)) for e in entries]
 
 
-def _built(run: Run) -> tuple[Cell | None, str]:
+def _built(run: Run) -> tuple[Cell | None, Cell | None, str]:
     try:
-        return rebuild({**run.settings, "n_workers": None, "tracking": {"name": "none"}}), ""
+        cell = rebuild_for_reading(run.settings)
+        return cell, cell, ""
     except SettingError as error:
-        return None, str(error)
+        why = str(error)
+    try:
+        return None, rebuild_without_rule(run.settings), why
+    except SettingError:
+        return None, None, why
 
 
 def by_panel(some: Sequence[Subject]) -> dict[str, list[Subject]]:

@@ -10,7 +10,8 @@ def describe(run_done: Any) -> str:
 
     summary = run_done.summary
     outcome = f", {summary['outcome']}" if "outcome" in summary else ""
-    lines = [f"{run_done.name}: {run_done.status}{outcome}, {summary['seconds']:.2f} s of learning"]
+    clock = f", {summary['clock']} clock" if "clock" in summary else ""
+    lines = [f"{run_done.name}{clock}: {run_done.status}{outcome}, {summary['seconds']:.2f} s of learning"]
     n_seeds = run_done.settings["n_seeds"]
     for metric, final in summary["final"].items():
         if final["mean"] is None:

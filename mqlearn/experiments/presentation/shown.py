@@ -7,7 +7,7 @@ from typing import Any
 
 from mqlearn.errors import SettingError
 from mqlearn.experiments.presentation import names, note, picture
-from mqlearn.experiments.settings import instantiate
+from mqlearn.experiments.settings import instantiate, records
 from mqlearn.experiments.settings import plugins as user_modules
 from mqlearn.learning.metric_kinds import kind_of
 from mqlearn.storage import runs
@@ -39,7 +39,7 @@ def _shown(run: runs.Run, tags: Mapping[str, Any], *, store: Mapping[str, str]) 
 def _kind(settings: Mapping[str, Any]) -> type | None:
     """The class of a rule; None if it lies in a module that the user has not named."""
     with contextlib.suppress(SettingError, KeyError):
-        modules = user_modules.known(settings.get("plugins") or [])
+        modules = user_modules.known(records.in_use(settings, ["algorithm"]))
         found = instantiate.locate("algorithm._target_", settings["algorithm"]["_target_"], modules)
         return found if isinstance(found, type) else None
     return None

@@ -20,6 +20,7 @@ from mqlearn.errors import SettingError, SettingErrors, nearest
 from mqlearn.experiments.settings import identity, instantiate, own_step_size, records
 from mqlearn.experiments.settings import plugins as user_modules
 from mqlearn.rounding import Rounding
+from mqlearn.storage.effective import OPEN
 
 _LONGEST_NAME = 250  # as long as a folder's may be
 _GROUPS = ("env", "algorithm", "operator", "step_size", "sampling", "features", "evaluation")
@@ -57,6 +58,32 @@ class Cell:
         modules = user_modules.load(self.settings["plugins"])
         sources = {name: user_modules.source_digest(module) for name, module in sorted(modules.items())}
         return {"model": self.mdp.digest(), "sources": sources}
+
+    @property
+    def effective(self) -> dict[str, Any]:
+        """What its null and auto settings stand for, by dotted name, for its record; what is null or auto still is out.
+
+        Beside the rule's own: the operator's parameter, what episodes are played, the bounds of a Box observation.
+        """
+        from mqlearn.learning.setup import default_episodes, resolve_evaluation
+        from mqlearn.problems.mdp import FiniteMDP
+
+        given, mdp = self.run_arguments, self.mdp
+        evaluation = resolve_evaluation(given["evaluation"], default_episodes(mdp, given["sampling"]))
+        limit = evaluation.limit(mdp) if isinstance(mdp, FiniteMDP) else evaluation.time_limit
+        bounds = {end: getattr(given["features"], end, None) for end in ("low", "high")}
+        told = {
+            "algorithm": given["rule"].effective(self.settings["discount"]),
+            "operator": {key: getattr(self.operator.operator, key, None) for key in self.settings["operator"]},
+            "evaluation": {"episodes": evaluation.episodes, "time_limit": limit},
+            "features": {end: None if bound is None else bound.tolist() for end, bound in bounds.items()},
+        }
+        return {
+            f"{group}.{key}": identity.canonical(value)
+            for group, values in told.items()
+            for key, value in values.items()
+            if self.settings[group].get(key) in OPEN and value not in OPEN
+        }
 
     @property
     def subfolder(self) -> Path:
@@ -99,7 +126,23 @@ def rebuild(recorded: Mapping[str, Any], *, pinned: bool = False) -> Cell:
     """
     user_modules.known(recorded.get("plugins") or [])
     records.check(recorded, pinned=pinned)
-    return _build(json.dumps(dict(recorded), sort_keys=True), source_text.imports(), recorded=True)
+    return _build(json.dumps(identity.of_record(recorded), sort_keys=True), source_text.imports(), recorded=True)
+
+
+def rebuild_for_reading(recorded: Mapping[str, Any]) -> Cell:
+    """`rebuild` of a run that is read, and not repeated: without modules that its settings list and do not name.
+
+    Where it is one of these that is not here, the digest is that of a cell without it.
+    """
+    left = {"n_workers": None, "tracking": {"name": "none"}, "plugins": records.in_use(recorded)}
+    return rebuild({**recorded, **left})
+
+
+def rebuild_without_rule(recorded: Mapping[str, Any]) -> Cell:
+    """`rebuild_for_reading` with Q-learning in the place of a rule: problem, features and sampling are the run's."""
+    label = recorded["algorithm"].get("name")
+    plain = {"algorithm": {"_target_": "mqlearn.QLearning", "name": label}, "metrics": {}}
+    return rebuild_for_reading({**recorded, **plain, "step_size": {"_target_": "mqlearn.Harmonic"}})
 
 
 # Cells on equal models share one, and with it what was solved for it.
@@ -111,6 +154,7 @@ def _build(text: str, imports: int, *, recorded: bool) -> Cell:
     settings = identity.complete(json.loads(text))
     for plan in ("figure", "tuning"):  # of an experiment, not settings of its cells
         settings.pop(plan, None)
+    from mqlearn.learning.learners import on_clock
     from mqlearn.learning.sampling import Synchronous
     from mqlearn.learning.setup import resolve_reward
     from mqlearn.learning.stateful.check import check as check_rule
@@ -162,6 +206,9 @@ def _build(text: str, imports: int, *, recorded: bool) -> Cell:
     layout = getattr(mdp, "layout", None)
     if layout is not None and "map" in settings["env"]:
         settings["env"]["map"] = list(layout)  # a file is not needed again
+    sampling = on_clock(sampling, rule, features)
+    if not isinstance(sampling, Synchronous):
+        settings["sampling"]["clock"] = sampling.clock
     settings["reward"] = resolve_reward(settings["reward"], isinstance(sampling, Synchronous))
     initial = {name: tuple(value) if isinstance(value := settings[name], list) else value for name in ("q0", "theta0")}
     arguments = {

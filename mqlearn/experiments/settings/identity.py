@@ -73,13 +73,25 @@ def _from_file(node: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in node.items() if key != "path" or node.get("content") is None}
 
 
+def before_auto(node: Mapping[str, Any]) -> dict[str, Any]:
+    """Sampling of a record: one without a clock was made when iterations were counted."""
+    return {**node, "clock": "global"} if node.get("clock", "auto") == "auto" else dict(node)
+
+
+def _recorded(node: Mapping[str, Any]) -> dict[str, Any]:
+    return _from_file(before_auto(node))
+
+
 # Public name -> what says a node of this object, as any version wrote it and with its defaults, in the one way that
 # counts; settings that it does not know, it must hand on. Objects that took the place of others: `old_names.successor`.
 EQUAL: dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
     "mqlearn.MomentumQ": _momentum_q,
     "mqlearn.frozen_lake": _frozen_lake,
     "mqlearn.from_file": _from_file,
-    "mqlearn.Recorded": _from_file,
+    "mqlearn.Recorded": _recorded,
+    "mqlearn.Markovian": before_auto,
+    "mqlearn.Replay": before_auto,
+    "mqlearn.IID": before_auto,
 }
 
 
@@ -116,6 +128,14 @@ def _episodes(normal: Mapping[str, Any]) -> bool:
 def complete(settings: Mapping[str, Any]) -> dict[str, Any]:
     """The settings of a record of any version with all groups of today."""
     return {**_LATER, **settings}
+
+
+def of_record(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of a record, with what was meant by a setting that it lacks where the default is another today."""
+    sampling = settings.get("sampling")
+    if not isinstance(sampling, Mapping) or EQUAL.get(public_name(str(sampling.get("_target_")))) is None:
+        return dict(settings)
+    return {**settings, "sampling": before_auto(sampling)}
 
 
 def resolved_node(group: str, node: Mapping[str, Any], plugins: Mapping[str, ModuleType] | None = None) -> Any:
@@ -200,7 +220,8 @@ def present_digest(recorded: str, settings: Mapping[str, Any], numerics: int | N
     """
     try:
         plugins = user_modules.known(settings.get("plugins") or [])
-        model = model_digest(settings, settings["discount"])
+        records.check(settings)
+        model = model_digest(settings)
     except (SettingError, KeyError):
         return recorded
     written = {key: canonical(value) for key, value in settings.items() if key not in UNSCIENTIFIC}
@@ -209,19 +230,23 @@ def present_digest(recorded: str, settings: Mapping[str, Any], numerics: int | N
     return _digest(resolved(settings, plugins), model, plugins, numerics)
 
 
-def model_digest(settings: Mapping[str, Any], discount: float) -> str:
-    """Digest of the arrays of a record's model at a discount. Raises SettingError if it cannot be built here, or not
-    without importing or reading what only the record names."""
-    modules = settings.get("plugins") or []
-    user_modules.known(modules)
-    records.check(settings)
-    return _model_digest(json.dumps([settings["env"], modules, discount], sort_keys=True), source_text.imports())
+def model_digest(settings: Mapping[str, Any], discount: float | None = None) -> str:
+    """Digest of the arrays of a record's model, at its own discount or with another one in its place. Raises
+    SettingError if it cannot be built here, or not without importing or reading what only the record names.
+
+    Of the user's modules only those count that the environment comes from.
+    """
+    modules = records.in_use(settings, ["env"])
+    records.check({"env": settings["env"], "plugins": modules})
+    text = json.dumps([settings["env"], modules, settings["discount"], discount], sort_keys=True)
+    return _model_digest(text, source_text.imports())
 
 
 @functools.lru_cache(maxsize=256)
 def _model_digest(text: str, imports: int) -> str:
-    env, modules, discount = json.loads(text)
-    mdp = instantiate.make("env", env, user_modules.known(modules), {"discount": discount})
+    env, modules, own, wanted = json.loads(text)
+    mdp = instantiate.make("env", env, user_modules.known(modules), {"discount": own})
+    discount = own if wanted is None else wanted
     return (mdp if mdp.discount == discount else mdp.with_discount(discount)).digest()
 
 
@@ -242,22 +267,37 @@ def _digest(
 # --- which runs are comparable, and which are paired --------------------------------------------------------------
 
 
-def problem_key(settings: Mapping[str, Any], summary: str = "error") -> str:
-    """What runs must share to be compared, as a text: the model itself, not the name of its environment."""
+def problem_key(settings: Mapping[str, Any], summary: str = "error", made_of: Any = None) -> str:
+    """What runs must share to be compared, as a text: the model itself, not the name of its environment.
+
+    made_of: what the record says of that (`Cell.made_of`); without it the model is built again.
+    """
     normal = resolved(settings)
-    shared = {key: normal[key] for key in ("discount", "reward", "features", "sampling")}
+    shared = {key: normal[key] for key in ("discount", "reward", "features")} | {"sampling": _samples(normal)}
     shared |= {"operator": normal["operator"]} if "operator" in normal else {}
     shared["initial"] = normal["q0" if is_tabular(settings) else "theta0"]
     shared["evaluation"] = normal["evaluation"] if summary == "return" else None
-    return _text({"model": _model(settings), **shared})
+    return _text({"model": model_key(settings, made_of), **shared})
 
 
-def streams_key(settings: Mapping[str, Any], numerics: int | None) -> str:
-    """What decides the random numbers of a seed, as a text: the model without its discount, sampling and `seed`."""
+def problem_of(run: runs.Run, summary: str = "error") -> str:
+    """`problem_key` of a recorded run."""
+    return problem_key(run.settings, summary, run.summary.get("made_of"))
+
+
+def streams_key(settings: Mapping[str, Any], numerics: int | None, model: str | None = None) -> str:
+    """What decides the random numbers of a seed, as a text: the model without its discount, sampling and `seed`.
+
+    model: the `model_key` of runs of one discount, to be taken instead.
+    """
     normal = resolved(settings)
-    return _text(
-        {"model": _model(settings), "numerics": numerics, **{key: normal[key] for key in ("seed", "sampling")}}
-    )
+    model = model_key(settings, discount=0.5) if model is None else model
+    return _text({"model": model, "numerics": numerics, "seed": normal["seed"], "sampling": _samples(normal)})
+
+
+def _samples(normal: Mapping[str, Any]) -> dict[str, Any]:
+    """The sampling without its clock, which is one of the rule's step size: no sample depends on it."""
+    return {key: value for key, value in normal["sampling"].items() if key != "clock"}
 
 
 def samples_key(settings: Mapping[str, Any], mdp: Any) -> str:
@@ -267,10 +307,11 @@ def samples_key(settings: Mapping[str, Any], mdp: Any) -> str:
 
 
 def rule_key(settings: Mapping[str, Any]) -> str:
-    """Algorithm, step size and the handling of linear features, as a text; a discount within them is the model's."""
+    """Algorithm, step size with its clock and the handling of linear features, as a text; a discount within them is the
+    model's."""
     normal = resolved(settings)
     step_size = {key: value for key, value in normal["step_size"].items() if key != "discount"}
-    return _text([normal["algorithm"], step_size, normal["linear"]])
+    return _text([normal["algorithm"], step_size, normal["sampling"].get("clock"), normal["linear"]])
 
 
 def is_tabular(settings: Mapping[str, Any]) -> bool:
@@ -278,12 +319,27 @@ def is_tabular(settings: Mapping[str, Any]) -> bool:
     return public_name(settings["features"]["_target_"]) == "mqlearn.tabular"
 
 
-def _model(settings: Mapping[str, Any]) -> str:
-    """The model at one discount by its digest; by its settings where it cannot be built again."""
+def model_key(settings: Mapping[str, Any], made_of: Any = None, discount: float | None = None) -> str:
+    """The model as the record holds it (`made_of`), else built again, if need be with another discount in place of its
+    own; by its settings where it cannot be built."""
+    recorded = made_of.get("model") if isinstance(made_of, Mapping) else None
+    if isinstance(recorded, str):
+        return recorded
     try:
-        return model_digest(settings, 0.5)
+        return model_digest(settings, discount)
     except SettingError:  # a module of the user's that is not here
-        return _text([resolved_node("env", settings["env"]), settings.get("plugins") or []])
+        return _text([resolved_node("env", settings["env"]), records.in_use(settings, ["env"])])
+
+
+def made_of(run: runs.Run) -> dict[str, Any] | None:
+    """Model and sources of a run by its record, without the modules that its settings list and do not name."""
+    told = run.summary.get("made_of")
+    if not isinstance(told, Mapping):
+        return None
+    idle = {*(run.settings.get("plugins") or [])} - {*records.in_use(run.settings)}
+    sources = told.get("sources")
+    kept = {key: value for key, value in sources.items() if key not in idle} if isinstance(sources, Mapping) else {}
+    return {**told, "sources": kept}
 
 
 def _text(value: Any) -> str:

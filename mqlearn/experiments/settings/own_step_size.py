@@ -18,11 +18,23 @@ def asked(node: Any) -> bool:
 
 
 def settled(settings: dict[str, Any]) -> dict[str, Any]:
-    """Composed settings with what `step_size=own` stands for. Raises SettingError if the rule cannot be made."""
-    if not asked(settings.get("step_size")):
+    """Composed settings with what `step_size=own` and `sampling.clock=auto` stand for.
+
+    Raises SettingError if the rule cannot be made.
+    """
+    from mqlearn.learning.learners import usual_clock
+
+    own, sampling = asked(settings.get("step_size")), settings["sampling"]
+    if not own and sampling.get("clock") != "auto":
         return settings
     rule = instantiate.make("algorithm", settings["algorithm"], user_modules.load(settings.get("plugins") or []))
-    return {**settings, "step_size": resolved(settings["step_size"], rule, settings["discount"])}
+    if own:
+        settings = {**settings, "step_size": resolved(settings["step_size"], rule, settings["discount"])}
+    if sampling.get("clock") == "auto":
+        tabular = settings["features"]["_target_"].rpartition(".")[2] == "tabular"
+        clock = usual_clock(rule, tabular, sampling.get("update", "pair"))
+        settings = {**settings, "sampling": {**sampling, "clock": clock}}
+    return settings
 
 
 def resolved(node: dict[str, Any], rule: Rule | Stateful, discount: float) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from mqlearn.errors import SettingError
-from mqlearn.experiments.settings import compose, identity
+from mqlearn.experiments.settings import compose, identity, records
 from mqlearn.experiments.settings.cell import rebuild
 from mqlearn.experiments.settings.identity import canonical
 from mqlearn.paths import CONF, expanded
@@ -50,7 +50,7 @@ def overrides_of(settings: Mapping[str, Any], config_dir: str | None = None) -> 
     default = compose.compose(choices, config_dir) | named
     choices += [f"{key}={written(value)}" for key, value in named.items()]
     with contextlib.suppress(SettingError):  # choices that do not go together without what is changed below
-        default = rebuild(default).settings
+        default = rebuild(default | {"plugins": records.in_use(default)}).settings
     default = _leaves(default)
     changed = [
         f"{'' if key in default else '++'}{key}={written(value)}"

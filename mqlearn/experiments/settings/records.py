@@ -5,7 +5,7 @@ and imports no module: an environment by id is one of Gymnasium's own, a path is
 that a module which the user has named defines itself.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from mqlearn.errors import SettingError
@@ -34,6 +34,24 @@ def check(settings: Mapping[str, Any], *, pinned: bool = False) -> None:
         _check_definition(f"metrics.{name}", str(value), modules)
 
 
+def in_use(settings: Mapping[str, Any], groups: Sequence[str] | None = None) -> list[str]:
+    """Of the user's modules that settings list, those that are named by them, or by some groups of them.
+
+    No other has a part in a number. An environment by an id that is none of Gymnasium's own may be registered by any.
+    """
+    modules = settings.get("plugins") or []
+    if not modules:
+        return []
+    content = {key: value for key, value in settings.items() if (key in groups if groups else key not in _FREE)}
+    texts = [*_texts("", content)]
+    if groups is None:
+        texts += [("metrics", str(path)) for path in (settings.get("metrics") or {}).values()]
+    if any(name == "env.id" and not _is_gymnasiums(text) for name, text in texts):
+        return list(modules)
+    named = [text.rpartition(".")[0] for _, text in texts]
+    return [module for module in modules if any(user_modules.is_own(name, [module]) for name in named)]
+
+
 def _texts(above: str, value: Any) -> Iterator[tuple[str, str]]:
     """The texts within settings by their dotted names, labels left out."""
     if isinstance(value, Mapping):
@@ -58,11 +76,15 @@ def _check_definition(setting: str, path: str, modules: Mapping[str, Any]) -> No
         raise SettingError(setting, path, f"is not defined by the module {module}")
 
 
-def _check_id(id: str) -> None:
+def _is_gymnasiums(id: str) -> bool:
     import gymnasium
 
     spec = gymnasium.registry.get(id)
-    if spec is None or not str(spec.entry_point).startswith("gymnasium.envs."):
+    return spec is not None and str(spec.entry_point).startswith("gymnasium.envs.")
+
+
+def _check_id(id: str) -> None:
+    if not _is_gymnasiums(id):
         raise SettingError(
             "env.id", id, "is no environment of Gymnasium's own, and what a record names is not imported"
         )

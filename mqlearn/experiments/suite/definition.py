@@ -155,10 +155,16 @@ def made(name: str, content: Any, config_dir: str | None = None) -> Suite:
     return Suite(
         name,
         tuple(
-            Problem(label, (*base, *given), settings, budget, metric, seeds, config_dir)
+            Problem(label, (*base, *given), _on_one_clock(settings), budget, metric, seeds, config_dir)
             for (label, given), settings in parts
         ),
     )
+
+
+def _on_one_clock(settings: dict[str, Any]) -> dict[str, Any]:
+    """Settings in which `sampling.clock=auto` is global: the rules of a board have one clock, which all of them can."""
+    sampling = settings["sampling"]
+    return {**settings, "sampling": {**sampling, "clock": "global"}} if sampling.get("clock") == "auto" else settings
 
 
 def _mapping(place: str, content: Any, keys: tuple[str, ...]) -> dict[str, Any]:

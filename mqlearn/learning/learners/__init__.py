@@ -14,7 +14,7 @@ with state of their own have their learners in `mqlearn.learning.stateful`, simu
 from mqlearn.learning.learners.asynchronous import AsynchronousTable, RoundsTable, SharedTable
 from mqlearn.learning.learners.learner import Learner
 from mqlearn.learning.learners.linear import Linear, LinearLearner, OwnChainLinearLearner
-from mqlearn.learning.learners.starting import can_share, shared_samples, start, with_state
+from mqlearn.learning.learners.starting import can_share, on_clock, shared_samples, start, usual_clock, with_state
 from mqlearn.learning.learners.synchronous import SynchronousTable
 
 __all__ = [
@@ -27,7 +27,9 @@ __all__ = [
     "SharedTable",
     "SynchronousTable",
     "can_share",
+    "on_clock",
     "shared_samples",
     "start",
+    "usual_clock",
     "with_state",
 ]

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from mqlearn.checks import choice
+from mqlearn.checks import PlainNumbers, choice, finite_number
 from mqlearn.errors import SettingError
 from mqlearn.learning.chains import Chain, Samples
 from mqlearn.learning.initial import Initial, initial_values
@@ -15,7 +15,7 @@ from mqlearn.learning.sources import FromSamples, OnChain
 
 
 @dataclass(frozen=True)
-class Linear:
+class Linear(PlainNumbers):
     """How rules act on linear features (Algorithm 2 of the paper).
 
     previous_gradient: "stored", g_{k-1} of the old sample and parameter, as printed, or "same_sample", g at
@@ -33,7 +33,8 @@ class Linear:
     def __post_init__(self) -> None:
         choice("linear.previous_gradient", self.previous_gradient, ("stored", "same_sample"))
         choice("linear.first_gradient", self.first_gradient, ("same", "zero"))
-        if self.projection is not None and not self.projection > 0:
+        radius = finite_number(self.projection)
+        if self.projection is not None and not (radius is not None and radius > 0):
             raise SettingError("linear.projection", self.projection, "must be a positive radius, or null for none")
 
 

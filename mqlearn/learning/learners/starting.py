@@ -38,10 +38,10 @@ def start(
     """A fresh learner for the seed indices `lanes` (L,) uint32: Q_0 or theta_0 is `initial`.
 
     samples: of these very lanes and this sampling, if the learner is to share them: `shared_samples`.   rule: that it
-    is to follow; one of four numbers needs not be named, its numbers are all that a learner has to know.
-    operator: of its targets.
+    is to follow; one of four numbers needs not be named, its numbers are all that a learner has to know, if the
+    sampling says its clock.   operator: of its targets.
     """
-    rule = with_state(rule, features, linear)
+    sampling, rule = on_clock(sampling, rule, features), with_state(rule, features, linear)
     if isinstance(sampling, Synchronous):
         if isinstance(rule, Stateful):
             return SynchronousStateful(rule, mdp, lanes, seed, initial, mean_reward, operator)
@@ -65,12 +65,28 @@ def start(
     return AsynchronousTable(chain, initial, sampling.clock == "local", operator)
 
 
-def with_state(rule: Any, features: Any, linear: Linear) -> Any:
+def on_clock(sampling: Any, rule: Any, features: Any) -> Any:
+    """The sampling with what `clock="auto"` comes to with a rule."""
+    if getattr(sampling, "clock", "global") != "auto":
+        return sampling
+    return changed(sampling, clock=usual_clock(rule, features is None, sampling.update))
+
+
+def usual_clock(rule: Any, tabular: bool, update: str = "pair") -> str:
+    """By what the step size of a rule counts unless it is said: by the visits of the pair, where the rule can.
+
+    Rules with state of their own, minibatches and means cannot, features have no pairs, and rounds move all of them.
+    """
+    can = tabular and update == "pair" and isinstance(with_state(rule, None, None), Rule)
+    return "local" if can else "global"
+
+
+def with_state(rule: Any, features: Any, linear: Linear | None) -> Any:
     """The rule that is run: one of four numbers as one with state, where a minibatch or an average asks for that."""
     if not isinstance(rule, Rule) or (rule.batch == 1 and not (rule.averaged and features is None)):
         return rule
     made = FourNumbers(rule)
-    if features is not None:
+    if features is not None and linear is not None:
         same_sample, zero_first = linear.previous_gradient == "same_sample", linear.first_gradient == "zero"
         made = FourNumbersLinear(rule, same_sample, zero_first)
     return changed(made, batch=rule.batch, averaged=rule.averaged)

@@ -45,7 +45,8 @@ def lower_bound(*, discount: float = 0.9) -> FiniteMDP:
     is an overestimate and nothing else.
     Raises SettingError for a discount that is not in (1/4, 1).
     """
-    if check_discount(discount) <= 0.25:
+    discount = check_discount(discount)
+    if discount <= 0.25:
         raise SettingError("discount", discount, "must be above 1/4 for lower_bound: p = (4g - 1) / (3g) is positive")
     p = (4 * discount - 1) / (3 * discount)
 

@@ -41,7 +41,8 @@ def garnet(
     dialect = choice("env.dialect", dialect, _DIALECTS)
     n_states, n_actions, b = _sizes(n_states, n_actions, n_successors)
     map_seed = whole("env.map_seed", map_seed, 0)
-    if dialect == "uniform" and whole("env.n_rewarding", n_rewarding, 0) > n_states:
+    n_rewarding = whole("env.n_rewarding", n_rewarding, 0)
+    if dialect == "uniform" and n_rewarding > n_states:
         raise SettingError("env.n_rewarding", n_rewarding, f"must be at most the number of states, {n_states}")
     generator = np.random.Generator(np.random.Philox(map_seed))
     arrival = np.zeros(n_states)

@@ -73,7 +73,7 @@ def frozen_lake_random(
     none of them can be crossed.
     """
     rows = random_map(size, frozen, map_seed, max_tries=max_tries)
-    label = f"random {size}x{size} frozen={frozen:g} map_seed={map_seed}"
+    label = f"random {size}x{size} frozen={float(frozen):g} map_seed={map_seed}"
     return _lake(rows, label, discount, slippery, success_rate, rewards)
 
 
@@ -108,7 +108,7 @@ def random_map(size: int, frozen: float, map_seed: int, *, max_tries: int = 10_0
 
     size = whole("env.size", size, 2, _LARGEST)
     map_seed = whole("env.map_seed", map_seed, 0)
-    frozen = share("env.frozen", frozen)
+    frozen, max_tries = share("env.frozen", frozen), whole("env.max_tries", max_tries, 1)
     generator = np.random.default_rng(map_seed)
     regions = np.empty((size, size), np.int32)
     began, tries = time.monotonic(), 0

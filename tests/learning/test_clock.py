@@ -1,0 +1,167 @@
+"""What the step size of a table counts by: `sampling.clock=auto` is what a rule can, and said and recorded as such."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import mqlearn as mq
+from mqlearn.analysis.comparison.common_numbers import pairing
+from mqlearn.analysis.comparison.labels import entries
+from mqlearn.experiments.plan import expand
+from mqlearn.experiments.settings import compose, identity
+from mqlearn.experiments.settings.cell import build, rebuild
+from mqlearn.experiments.suite import definition
+from mqlearn.learning.learners import on_clock
+from mqlearn.paths import CONF
+from mqlearn.storage import runs
+
+LAKE = mq.frozen_lake("4x4", discount=0.9)
+CHAINS = {"markovian": mq.Markovian, "replay": mq.Replay, "iid": mq.IID}
+RESTARTS = {"restart_probability": 0.05, "start": "uniform"}
+FAST = {"iterations": 400, "n_seeds": 3, "evaluation": mq.Evaluation(episodes=0)}
+
+
+def learned(rule, sampling, **more) -> mq.Result:
+    return mq.run(LAKE, rule, sampling=sampling, **{**FAST, **more})
+
+
+@pytest.mark.parametrize("kind", CHAINS)
+@pytest.mark.parametrize(
+    ("rule", "clock"),
+    [
+        (mq.QLearning(), "local"),
+        (mq.MomentumQ(m=3), "local"),
+        (mq.DoubleQ(), "global"),
+        (mq.minibatch(mq.QLearning(), 2), "global"),
+        (mq.averaged(mq.QLearning()), "global"),
+    ],
+    ids=repr,
+)
+def test_the_usual_clock_is_that_of_the_rule(kind, rule, clock):
+    usual, named = (learned(rule, CHAINS[kind](**RESTARTS, **one)) for one in ({}, {"clock": clock}))
+    assert usual.facts["clock"] == clock
+    np.testing.assert_array_equal(usual.curves["q_error"], named.curves["q_error"])
+    if clock == "local":
+        other = learned(rule, CHAINS[kind](**RESTARTS, clock="global"))
+        assert other.facts["clock"] == "global" and not np.array_equal(other.q, usual.q)
+
+
+def test_recorded_transitions_are_counted_by_the_pair():
+    model = mq.two_state()
+    seen = {"x": np.zeros(9, int), "u": np.zeros(9, int), "r": np.full(9, 5.0), "y": np.zeros(9, int)}
+    found = {
+        clock: mq.run(model, mq.QLearning(), iterations=9, n_seeds=1, sampling=mq.Recorded(seen, **clock_of))
+        for clock, clock_of in (("auto", {}), ("local", {"clock": "local"}), ("global", {"clock": "global"}))
+    }
+    assert found["auto"].facts["clock"] == "local"
+    np.testing.assert_array_equal(found["auto"].q, found["local"].q)
+
+
+def test_where_no_pair_is_counted_the_clock_is_global():
+    assert on_clock(mq.Markovian(update="rounds"), mq.QLearning(), None).clock == "global"
+    assert on_clock(mq.Markovian(), mq.QLearning(), mq.one_hot(LAKE)).clock == "global"
+    assert on_clock(mq.Synchronous(), mq.QLearning(), None) == mq.Synchronous()
+    assert "clock" not in learned(mq.QLearning(), mq.Synchronous()).facts
+    linear = learned(mq.QLearning(), mq.Markovian(**RESTARTS), features=mq.one_hot(LAKE))
+    assert "clock" not in linear.facts and not any("clock" in text for text in linear.warnings)
+
+
+def test_rules_of_both_kinds_run_together_as_each_alone():
+    rules, sampling = [mq.QLearning(), mq.DoubleQ()], mq.Markovian(**RESTARTS)
+    for result, rule in zip(mq.run_together(LAKE, rules, sampling=sampling, **FAST), rules, strict=True):
+        alone = learned(rule, sampling)
+        np.testing.assert_array_equal(result.q, alone.q)
+        assert result.facts["clock"] == alone.facts["clock"]
+
+
+def test_by_default_a_chain_teaches_something():
+    """1/(k+1) by iterations ends its steps before the pairs have been seen."""
+    model = mq.river_swim(discount=0.9)
+    settings = {"iterations": 100_000, "n_seeds": 4, "evaluation": mq.Evaluation(episodes=0)}
+    usual, by_iterations = (
+        mq.run(model, mq.QLearning(), sampling=mq.Markovian(**clock), **settings).curves["q_error"].mean(axis=0)
+        for clock in ({}, {"clock": "global"})
+    )
+    assert by_iterations[-1] > 0.9 * by_iterations[0] and usual[-1] < 0.5 * usual[0]
+
+
+# --- on the command line and in records ---------------------------------------------------------------------------
+
+SMALL = ("sampling=markovian", "iterations=60", "n_seeds=6", "n_checkpoints=6", "evaluation.episodes=0")
+
+
+def cell_of(*words: str):
+    return build(compose.compose([*SMALL, "tracking=none", *words]))
+
+
+@pytest.mark.parametrize(
+    ("words", "clock"),
+    [
+        ((), "local"),
+        (("algorithm=double_q",), "global"),
+        (("algorithm.averaged=true",), "global"),
+        (("features=one_hot", "step_size=constant"), "global"),
+        (("sampling.update=rounds",), "global"),
+    ],
+)
+def test_a_record_holds_what_the_clock_came_to(words, clock):
+    cell = cell_of(*words)
+    assert cell.settings["sampling"]["clock"] == cell.run_arguments["sampling"].clock == clock
+    assert cell.digest == cell_of(*words, f"sampling.clock={clock}").digest
+    assert cell.name == cell_of(*words, f"sampling.clock={clock}").name
+
+
+def test_a_record_without_a_clock_counted_iterations():
+    named = cell_of("sampling.clock=global").settings
+    older = {**named, "sampling": {key: value for key, value in named["sampling"].items() if key != "clock"}}
+    assert identity.resolved(older) == identity.resolved(named) != identity.resolved(cell_of().settings)
+    assert rebuild(older).digest == cell_of("sampling.clock=global").digest != cell_of().digest
+
+
+def test_the_answer_names_the_clock(mqlearn, outputs):
+    for words, clock in (((), "local"), (("algorithm=double_q",), "global")):
+        done = mqlearn("run", *SMALL, "tracking=none", "experiment.name=clocks", *words)
+        assert done.code == 0, done.err
+        (line,) = [line for line in done.out.splitlines() if ": finished" in line]
+        assert line.split(":")[0].endswith(f", {clock} clock")
+    done = mqlearn("run", "iterations=20", "n_seeds=2", "tracking=none")
+    assert "clock" not in done.out
+    found = [runs.load(folder) for folder in (outputs / "runs" / "clocks").iterdir()]
+    assert {run.summary["clock"] for run in found} == {"local", "global"}
+    made = entries(found)
+    assert len({entry.block for entry in made}) == 1 and pairing(*found)[0]
+    done = mqlearn("compare", "experiment.name=clocks")
+    assert "the k of step sizes: double_q has the global clock, q_learning the local one" in done.out
+
+
+def test_one_rule_with_both_clocks_is_two_rules_on_the_same_samples(mqlearn, outputs):
+    for clock in ("local", "global"):
+        assert mqlearn("run", *SMALL, f"sampling.clock={clock}", "tracking=none", "experiment.name=c").code == 0
+    found = [runs.load(folder) for folder in (outputs / "runs" / "c").iterdir()]
+    assert {entry.label for entry in entries(found)} == {"q_learning, clock=local", "q_learning, clock=global"}
+    assert pairing(*found)[0]
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in (CONF / "experiment").glob("*.yaml")))
+def test_experiments_count_iterations(name):
+    """Their numbers are of the global clock, whether they say so or have features."""
+    settings = compose.compose([f"experiment={name}"])
+    spec = settings.get("figure") or {}
+    if not spec.get("curves"):
+        return
+    for _, _, words in expand(spec, [f"experiment={name}"])[::7]:
+        cell = build(compose.compose(words))
+        assert cell.settings["sampling"].get("clock", "global") == "global"
+
+
+def test_all_rules_of_a_board_have_one_clock(work):
+    base = ["sampling=markovian", "evaluation.episodes=0", "discount=0.9"]
+    seeds = {"tuning": 2, "tuning_seed": 1, "reporting": 2, "reporting_seed": 2}
+    content = SimpleNamespace(base=base, problems={"river": ["env=river_swim"]}, budget=1000, metric="q_error")
+    suite = definition.made("mine", {**vars(content), "seeds": seeds})
+    assert suite.problems[0].cell.settings["sampling"]["clock"] == "global"
+    named = definition.made("mine", {**vars(content), "base": [*base, "sampling.clock=global"], "seeds": seeds})
+    assert named.problems[0].digest == suite.problems[0].digest
+    named = definition.made("mine", {**vars(content), "base": [*base, "sampling.clock=local"], "seeds": seeds})
+    assert named.problems[0].cell.settings["sampling"]["clock"] == "local"
