@@ -1,4 +1,4 @@
-"""Whole commands: the figures, and sweeps."""
+"""Whole commands: their CPU time, and that of sweeps."""
 
 import contextlib
 import ctypes
@@ -9,7 +9,6 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,32 +19,12 @@ from .measuring import Row, fastest
 from .yardstick import Yardstick
 
 
-def figure1(_: Yardstick) -> Iterator[Row]:
-    yield from _figure("figure1", {"": 30, "_redrawn": 6})
-
-
-def figure2(_: Yardstick) -> Iterator[Row]:
-    yield from _figure("figure2", {"": 240})
-    used = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024**2
-    yield Row("figure2_memory", used, "GB", "wanted 1 GB", used, 1)
-
-
-def _figure(name: str, wanted: dict[str, float]) -> Iterator[Row]:
-    """Wall time of the command in a fresh outputs folder; what it runs has been compiled before."""
-    with tempfile.TemporaryDirectory() as outputs:
-        for suffix, limit in wanted.items():
-            started = time.perf_counter()
-            cpu = _cpu(outputs, "figure", name)
-            seconds = time.perf_counter() - started
-            yield Row(name + suffix, seconds, "s", f"wanted {limit:g} s, with {cpu:.3g} CPU s", seconds / limit, 1)
-
-
 def sweep(_: Yardstick) -> Iterator[Row]:
     """CPU time of the commands with all their workers. What each sweep spends once falls out of a difference."""
     with tempfile.TemporaryDirectory() as outputs:
 
         def cpu(*arguments: str) -> float:
-            return _cpu(outputs, *arguments)
+            return cpu_seconds(outputs, *arguments)
 
         settings = ("n_checkpoints=20", "iterations=30000", "n_workers=1")
 
@@ -70,7 +49,7 @@ def sweep(_: Yardstick) -> Iterator[Row]:
         yield Row("sweep_status", shown, "CPU s", "wanted 2 s for 1,000 runs", shown / 2, 1)
 
 
-def _cpu(outputs: str, *arguments: str) -> float:
+def cpu_seconds(outputs: str, *arguments: str) -> float:
     """CPU seconds of a command line and of all processes that it started, waited for or not."""
     ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER: orphans become ours
     before = resource.getrusage(resource.RUSAGE_CHILDREN)

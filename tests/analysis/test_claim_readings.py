@@ -61,8 +61,10 @@ def another(key: str, value: Any) -> Any:
     if isinstance(value, int | float):
         return value + 0.015625
     known = {
-        "expect": "b_better", "measure": "overshoot" if value == "peak" else "peak", "norm": "rms" if value == "sup" else "sup", "metric": "value_gap",
-        "window": [0.25, 0.75], "exponent": -0.75, "a_in": {"map": "4x4"}, "b_in": {"map": "8x8"}, "quantity": "new",
+        "expect": "a_better" if value == "b_better" else "b_better", "metric": "value_gap",
+        "window": [0.25, 0.75], "exponent": -0.75, "quantity": "new",
+        "measure": "overshoot" if value == "peak" else "peak", "norm": "rms" if value == "sup" else "sup",
+        "a_in": {"map": "4x4"}, "b_in": {"map": "8x8"},
     }  # fmt: skip
     return [*value, value[0]] if key in SHAPES else known[key]
 
