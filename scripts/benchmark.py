@@ -4,9 +4,6 @@
     scripts/benchmark.py [NAME ...] [--json FILE]
     scripts/benchmark.py times [--claims] [--suites]
 
-times                 stands alone: whole commands from nothing, as outputs/paper/times.json and times.md; with the
-                      claims and the suites if asked. The only place where the pages take times of commands from
-
 synchronous           a whole mq.run on FrozenLake 8x8 with 20 seeds, against hand-written AVX-512 C
 scaling               the same by number of seeds, by size, for unequal probabilities, in units of that C at 8x8 with
                       20 seeds; of one sample an iteration, in tables and features, by number of seeds; an
@@ -17,10 +14,14 @@ asynchronous_one_hot  the same with one-hot features, where momentum moves every
 linear_momentum       128x128, 4096 parameters: O(active features) an iteration against the dense update
 box_step              CartPole-v1 with tile coding, epsilon-greedy and uniform, against a bare loop over step()
 stateful              rules with state of their own, against the kernels of four numbers
+figure1               from nothing (11 curves, two maps, tracked), and drawn again from finished runs
+figure2               in full; minutes, so only when named
 sweep                 what a cell of 0.1 s takes beyond its own run, under joblib; 200 finished cells skipped; the
                       status of 1,000 runs
+times                 stands alone: how long the figures take from nothing, and, if asked, the claims and the suites;
+                      makes outputs/paper/times.json and times.md, where all pages take such times from
 
-The contenders take turns, and the fastest of several turns counts; ratios are measured in CPU time,
+The contenders take turns, and the fastest of several turns counts; all but the figures are measured in CPU time,
 because machines are shared. The C of scripts/yardstick.c must give the kernels' results, bit for bit.
 """
 
@@ -30,7 +31,7 @@ from pathlib import Path
 
 from benchmarks import times
 from benchmarks.all_pairs import synchronous, synchronous_numpy
-from benchmarks.commands import sweep
+from benchmarks.commands import figure1, figure2, sweep
 from benchmarks.one_sample import asynchronous_one_hot, asynchronous_table, box_step, linear_momentum
 from benchmarks.scaling import scaling
 from benchmarks.with_state import stateful
@@ -47,6 +48,8 @@ BENCHMARKS = {
         linear_momentum,
         box_step,
         stateful,
+        figure1,
+        figure2,
         sweep,
     )
 }
@@ -54,7 +57,7 @@ BENCHMARKS = {
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("names", nargs="*", metavar="NAME", help="all but times by default")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="all but figure2 and times by default")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the measurements as a list of objects")
     parser.add_argument("--claims", action="store_true", help="with times: all claims too")
     parser.add_argument("--suites", action="store_true", help="with times: all suites too")
@@ -65,7 +68,7 @@ def main() -> None:
     unknown = set(arguments.names) - set(BENCHMARKS)
     if unknown:
         parser.error(f"no benchmark is named {', '.join(sorted(unknown))}; there are {', '.join(BENCHMARKS)}")
-    names = arguments.names or list(BENCHMARKS)
+    names = arguments.names or [name for name in BENCHMARKS if name != "figure2"]
     c, rows = Yardstick(), []
     for name in names:
         for row in BENCHMARKS[name](c):

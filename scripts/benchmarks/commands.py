@@ -1,4 +1,4 @@
-"""Whole commands: their CPU time, and that of sweeps."""
+"""Whole commands: the figures, and sweeps."""
 
 import contextlib
 import ctypes
@@ -9,6 +9,7 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,12 +20,34 @@ from .measuring import Row, fastest
 from .yardstick import Yardstick
 
 
+# Seconds that are wanted of a figure: from nothing, and drawn again.
+FIGURES: dict[str, dict[str, float]] = {"figure1": {"": 30, "_redrawn": 6}, "figure2": {"": 240}}
+
+
+def figure1(_: Yardstick) -> Iterator[Row]:
+    yield from _figure("figure1")
+
+
+def figure2(_: Yardstick) -> Iterator[Row]:
+    yield from _figure("figure2")
+    used = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024**2
+    yield Row("figure2_memory", used, "GB", "wanted 1 GB", used, 1)
+
+
+def _figure(name: str) -> Iterator[Row]:
+    """Wall time of the command in a fresh outputs folder; what it runs has been compiled before."""
+    with tempfile.TemporaryDirectory() as outputs:
+        for suffix, limit in FIGURES[name].items():
+            seconds, cpu = timed(outputs, "figure", name)
+            yield Row(name + suffix, seconds, "s", f"wanted {limit:g} s, with {cpu:.3g} CPU s", seconds / limit, 1)
+
+
 def sweep(_: Yardstick) -> Iterator[Row]:
     """CPU time of the commands with all their workers. What each sweep spends once falls out of a difference."""
     with tempfile.TemporaryDirectory() as outputs:
 
         def cpu(*arguments: str) -> float:
-            return cpu_seconds(outputs, *arguments)
+            return _cpu(outputs, *arguments)
 
         settings = ("n_checkpoints=20", "iterations=30000", "n_workers=1")
 
@@ -49,7 +72,14 @@ def sweep(_: Yardstick) -> Iterator[Row]:
         yield Row("sweep_status", shown, "CPU s", "wanted 2 s for 1,000 runs", shown / 2, 1)
 
 
-def cpu_seconds(outputs: str, *arguments: str) -> float:
+def timed(outputs: str, *arguments: str) -> tuple[float, float]:
+    """Seconds that a command line takes, and CPU seconds."""
+    started = time.perf_counter()
+    cpu = _cpu(outputs, *arguments)
+    return time.perf_counter() - started, cpu
+
+
+def _cpu(outputs: str, *arguments: str) -> float:
     """CPU seconds of a command line and of all processes that it started, waited for or not."""
     ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER: orphans become ours
     before = resource.getrusage(resource.RUSAGE_CHILDREN)

@@ -9,14 +9,13 @@ import json
 import os
 import platform
 import tempfile
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from mqlearn.experiments.circumstances import git_commit
 
-from .commands import cpu_seconds
+from .commands import FIGURES, timed
 
 PAPER = Path(__file__).resolve().parents[2] / "outputs" / "paper"
 SUITES = ("classic", "paper", "discount", "markovian", "linear")
@@ -27,13 +26,12 @@ def measure(*, claims: bool = False, suites: bool = False) -> dict[str, Any]:
     """The table: circumstances, and for each command the seconds that passed and those of CPU, the target if any."""
     _compile()
     started, busy = _now(), os.getloadavg()[0]
-    rows = [
-        *_rows([("mqlearn figure figure1", 30), ("mqlearn figure figure1", 6)], ["from nothing", "drawn again"]),
-        *_rows([("mqlearn figure figure2", 240)], ["from nothing"]),
-        *(_rows([("mqlearn claims", None)], ["from nothing"]) if claims else []),
-    ]
-    for suite in SUITES if suites else ():
-        rows += _rows([(f"mqlearn bench {suite} --store", None)], ["from nothing"])
+    commands: dict[str, Sequence[float | None]] = {
+        **{f"mqlearn figure {name}": list(wanted.values()) for name, wanted in FIGURES.items()},
+        **({"mqlearn claims": [None]} if claims else {}),
+        **({f"mqlearn bench {suite} --store": [None] for suite in SUITES} if suites else {}),
+    }
+    rows = [row for command, targets in commands.items() for row in _rows(command, targets)]
     return {
         "machine": _processor(), "cores": len(os.sched_getaffinity(0)), "system": platform.system(),
         "python": platform.python_version(), "date": started, "commit": git_commit(), "load_before": round(busy, 2),
@@ -71,14 +69,12 @@ def store(table: dict[str, Any], folder: Path = PAPER) -> None:
     (folder / "times.md").write_text(written(table), encoding="utf-8")
 
 
-def _rows(commands: Sequence[tuple[str, float | None]], starts: Sequence[str]) -> list[dict[str, Any]]:
-    """Commands one after the other in a fresh outputs folder."""
+def _rows(command: str, targets: Sequence[float | None]) -> list[dict[str, Any]]:
+    """A command as often as it has targets, in an outputs folder that is empty at first."""
     rows = []
     with tempfile.TemporaryDirectory() as outputs:
-        for (command, target), start in zip(commands, starts, strict=True):
-            began = time.perf_counter()
-            cpu = cpu_seconds(outputs, *command.split()[1:])
-            seconds = time.perf_counter() - began
+        for target, start in zip(targets, ("from nothing", "again"), strict=False):
+            seconds, cpu = timed(outputs, *command.split()[1:])
             rows.append({"command": command, "start": start, "seconds": seconds, "cpu_seconds": cpu, "target": target})
             print(f"{command}, {start}: {seconds:.0f} s, {cpu:.0f} CPU s", flush=True)
     return rows
@@ -87,13 +83,14 @@ def _rows(commands: Sequence[tuple[str, float | None]], starts: Sequence[str]) -
 def _compile() -> None:
     with tempfile.TemporaryDirectory() as outputs:
         for figure in ("figure1", "figure2_smoke"):
-            cpu_seconds(outputs, "figure", figure, *_SMALL)
+            timed(outputs, "figure", figure, *_SMALL)
 
 
 def _line(row: dict[str, Any]) -> str:
     target = row["target"]
     ends = ("-", "-") if target is None else (f"at most {target:g} s", "yes" if row["seconds"] <= target else "no")
-    return f"| `{row['command']}` | {row['start']} | {_words(row['seconds'])} | {row['cpu_seconds']:.0f} | {' | '.join(ends)} |"
+    taken = f"{_words(row['seconds'])} | {row['cpu_seconds']:.0f}"
+    return f"| `{row['command']}` | {row['start']} | {taken} | {' | '.join(ends)} |"
 
 
 def _words(seconds: float) -> str:
