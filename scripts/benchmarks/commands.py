@@ -19,7 +19,6 @@ from mqlearn.experiments.settings.cell import build, run_cells
 from .measuring import Row, fastest
 from .yardstick import Yardstick
 
-
 # Seconds that are wanted of a figure: from nothing, and drawn again.
 FIGURES: dict[str, dict[str, float]] = {"figure1": {"": 30, "_redrawn": 6}, "figure2": {"": 240}}
 
