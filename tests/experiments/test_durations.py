@@ -4,8 +4,8 @@ import os
 
 import pytest
 
-from mqlearn.experiments.jobs import _announced
 from mqlearn.experiments import progress
+from mqlearn.experiments.jobs import _announced
 from mqlearn.experiments.progress import Progress, duration
 from mqlearn.experiments.settings.cell import build
 from mqlearn.experiments.settings.compose import compose
