@@ -59,7 +59,8 @@ class Stateful:
     compiled: False runs `step` as Python, for what Numba does not know; the same bits, or to 1e-12 where a step has
     powers, exp, sums and the like.   modes: the sampling modes that it has.
     acts: whether an epsilon-greedy behaviour may follow `acting`.   discount: of the problem, as a run has set it, for
-    `init` and `numbers`.   batch, averaged: see `mqlearn.minibatch` and `mqlearn.averaged`.
+    `init` and `numbers`.   rounds_ties: whether the rounding of a step decides which of two tied actions is greedy; a
+    run from a Q_0 that ties says so.   batch, averaged: see `mqlearn.minibatch` and `mqlearn.averaged`.
 
     A run raises SettingError for a rule that does not keep to its contract.
 
@@ -80,6 +81,7 @@ class Stateful:
     compiled: ClassVar[bool] = True
     modes: ClassVar[tuple[str, ...]] = MODES
     acts: ClassVar[bool] = True
+    rounds_ties: ClassVar[bool] = False
     batch: ClassVar[int] = 1
     averaged: ClassVar[bool] = False
 

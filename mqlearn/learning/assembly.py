@@ -64,7 +64,7 @@ def assembled(setup: Setup, rules: Sequence[AnyRule]) -> Assembly:
         Course(
             with_state(rule, setup.features, setup.linear),
             Recorder(setup.mdp, optimal_q, setup.iteration, setup.n_seeds),
-            foreseen(setup.mdp, rule, setup.sampling, setup.iterations, setup.operator) + warnings,
+            foreseen(setup.mdp, rule, setup.sampling, setup.iterations, setup.operator, setup.initial) + warnings,
         )
         for rule in rules
     ]
