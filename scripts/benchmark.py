@@ -2,6 +2,7 @@
 """How fast mqlearn is, as ratios to other ways of doing the same work, all taken in one run.
 
     scripts/benchmark.py [NAME ...] [--json FILE]
+    scripts/benchmark.py times [--claims] [--suites]
 
 synchronous           a whole mq.run on FrozenLake 8x8 with 20 seeds, against hand-written AVX-512 C
 scaling               the same by number of seeds, by size, for unequal probabilities, in units of that C at 8x8 with
@@ -17,6 +18,8 @@ figure1               from nothing (11 curves, two maps, tracked), and drawn aga
 figure2               in full; minutes, so only when named
 sweep                 what a cell of 0.1 s takes beyond its own run, under joblib; 200 finished cells skipped; the
                       status of 1,000 runs
+times                 stands alone: how long the figures take from nothing, and, if asked, the claims and the suites;
+                      makes outputs/paper/times.json and times.md, where all pages take such times from
 
 The contenders take turns, and the fastest of several turns counts; all but the figures are measured in CPU time,
 because machines are shared. The C of scripts/yardstick.c must give the kernels' results, bit for bit.
@@ -26,6 +29,7 @@ import argparse
 import json
 from pathlib import Path
 
+from benchmarks import times
 from benchmarks.all_pairs import synchronous, synchronous_numpy
 from benchmarks.commands import figure1, figure2, sweep
 from benchmarks.one_sample import asynchronous_one_hot, asynchronous_table, box_step, linear_momentum
@@ -53,9 +57,14 @@ BENCHMARKS = {
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("names", nargs="*", metavar="NAME", help="all but figure2 by default")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="all but figure2 and times by default")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the measurements as a list of objects")
+    parser.add_argument("--claims", action="store_true", help="with times: all claims too")
+    parser.add_argument("--suites", action="store_true", help="with times: all suites too")
     arguments = parser.parse_args()
+    if arguments.names == ["times"]:
+        times.store(times.measure(claims=arguments.claims, suites=arguments.suites))
+        return
     unknown = set(arguments.names) - set(BENCHMARKS)
     if unknown:
         parser.error(f"no benchmark is named {', '.join(sorted(unknown))}; there are {', '.join(BENCHMARKS)}")

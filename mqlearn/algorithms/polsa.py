@@ -16,7 +16,7 @@ class PolSA(Stateful):
     A += gamma_k (A_k - A), A_0 = -I, gamma_k = (k + 1)^-rho; A_k and psi d as in Zap Q-learning, whose covariance this
     has in the limit without a solve: a step is one product, O(n^2). NeSA is this rule with A_k D in place of A D. It
     overshoots as NeSA does, shorter with a larger zeta; zeta = 1 is admissible with synchronous sampling, where I + A
-    has a radius of at most the discount.
+    has a radius of at most the discount. With zeta = 1 rounding decides which of tied actions is greedy, as in Zap.
 
     Raises SettingError for values that are not admissible.
     """
@@ -28,6 +28,10 @@ class PolSA(Stateful):
     def __post_init__(self) -> None:
         within("algorithm.zeta", self.zeta, 0.0)
         within("algorithm.rho", self.rho, 0.0, 1.0, ends="[]")
+
+    @property
+    def rounds_ties(self):  # with zeta = 1 the step is that of Newton's method, with its cancellations
+        return self.zeta == 1
 
     def init(self, q0):
         return {"q": q0, "change": np.zeros_like(q0), "delta": np.zeros_like(q0), "gain": -np.eye(len(q0))}

@@ -63,7 +63,8 @@ class Stateful(PlainNumbers):
     powers, exp, sums and the like.   modes: the sampling modes that it has.
     needs: ("consecutive",) for a rule whose traces follow a chain, each sample from the state where the last one led.
     acts: whether an epsilon-greedy behaviour may follow `acting`.   discount: of the problem, as a run has set it, for
-    `init` and `numbers`.   batch, averaged: see `mqlearn.minibatch` and `mqlearn.averaged`.
+    `init` and `numbers`.   rounds_ties: whether the rounding of a step decides which of two tied actions is greedy; a
+    run from a Q_0 that ties says so.   batch, averaged: see `mqlearn.minibatch` and `mqlearn.averaged`.
 
     A run raises SettingError for a rule that does not keep to its contract.
 
@@ -85,6 +86,7 @@ class Stateful(PlainNumbers):
     modes: ClassVar[tuple[str, ...]] = MODES
     needs: ClassVar[tuple[str, ...]] = ()
     acts: ClassVar[bool] = True
+    rounds_ties: ClassVar[bool] = False
     batch: ClassVar[int] = 1
     averaged: ClassVar[bool] = False
 

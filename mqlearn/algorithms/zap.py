@@ -21,6 +21,10 @@ class Zap(Stateful):
     start = shift = 1 will do and A is never singular. With linear features nothing guarantees that A can be inverted:
     `ridge` moves each A_k by -ridge I. The state has n^2 numbers, and a step is a linear solve.
 
+    From a Q_0 that ties, such as 0, values that are equal in exact arithmetic differ by the rounding of the solve. That
+    decides which action is greedy, and so A_k: another right program may go another way from there, and part from this
+    one by as much as the error itself. From random starts, q0=[low,high], the two agree.
+
     Raises SettingError for values that are not admissible.
     """
 
@@ -28,6 +32,7 @@ class Zap(Stateful):
     start: float = 10.0
     shift: float = 2.0
     ridge: float = 0.0
+    rounds_ties = True
 
     def __post_init__(self) -> None:
         within("algorithm.rho", self.rho, 0.0, 1.0, ends="[]")

@@ -167,7 +167,9 @@ def _asymptotic(cell: Cell, rule: Rule | Stateful, run: Run | None) -> dict[str,
 
 
 def _interval(cell: Cell, rule: Rule | Stateful, run: Run | None) -> dict[str, Any] | None:
-    """Of each entry of Q* at 95 %, from the first seed of a finished run alone; `reason` where there is none."""
+    """Of each entry of Q* at 95 %, from the first seed of a finished run alone, and how often such intervals cover,
+    measured; `reason` where there is none."""
+    from mqlearn.analysis.coverage import measured_coverage
     from mqlearn.theory.interval import from_checkpoints
     from mqlearn.theory.limits import slow_limit_of
 
@@ -179,6 +181,9 @@ def _interval(cell: Cell, rule: Rule | Stateful, run: Run | None) -> dict[str, A
         if run is None or "mean_path" not in run.tables:
             return {"reason": "no finished run of this digest has the path of its mean"}
         low, high = from_checkpoints(run.curves["iteration"], run.tables["mean_path"], LEVEL)
+        given = {"seed": cell.settings["seed"], "q0": cell.run_arguments["q0"]}
+        mean_reward = cell.settings["reward"] == "mean"
+        coverage = measured_coverage(cell.mdp, rule, run.curves["iteration"], LEVEL, mean_reward=mean_reward, **given)
     except SettingError as error:
         return {"reason": str(error)}
     star, counted = optimal(cell.mdp).q, cell.mdp.counted
@@ -186,7 +191,8 @@ def _interval(cell: Cell, rule: Rule | Stateful, run: Run | None) -> dict[str, A
     return {
         "level": LEVEL, "iteration": int(run.curves["iteration"][-1]), "seeds": 1, "pairs": pairs.tolist(),
         "low": low[counted].tolist(), "high": high[counted].tolist(), "q_star": star[counted].tolist(),
-        "covered": float(((low <= star) & (star <= high))[counted].mean()), "reason": None,
+        "covered": float(((low <= star) & (star <= high))[counted].mean()), "coverage": coverage.mean,
+        "coverage_least": coverage.least, "coverage_seeds": coverage.n_seeds, "reason": None,
     }  # fmt: skip
 
 

@@ -1,24 +1,25 @@
 """`mqlearn claims`: the claims of the paper. What is missing of the runs they need is run, then they are tested."""
 
 import itertools
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from mqlearn.analysis.claims.claim import Claim, ClaimAnswer, known, load, path_of
+from mqlearn.analysis.claims.claim import Claim, ClaimAnswer, known, load, n_pairs_at_most, path_of, places, runs_of
 from mqlearn.checks import switch
 from mqlearn.errors import SettingError, nearest
 from mqlearn.experiments.settings import identity
 from mqlearn.paths import outputs_folder
 
 _FILES = ("--json", "--table")
+_STORED = "--stored"
 _FREE = ("seed", "n_seeds", "n_workers", "tracking", "plugins")
 
 
 def claims(arguments: Sequence[str]) -> int:
     """`mqlearn claims`: 0 whatever the verdicts are."""
+    from mqlearn.analysis.claims.answers import Stored, stored
     from mqlearn.analysis.claims.tables import json_text, row, table, terminal
     from mqlearn.analysis.comparison.columns import terminal_width
     from mqlearn.cli.arguments import deliver
@@ -26,15 +27,22 @@ def claims(arguments: Sequence[str]) -> int:
     from mqlearn.experiments.settings.recipes import command
 
     names, overrides, smoke, files, config_dir = read(arguments)
-    chosen = [load(name, config_dir) for name in names or known(config_dir)]
-    answers = answer(chosen, overrides, smoke=smoke, config_dir=config_dir)
-    made_by = command("claims", [*names, *(["smoke=true"] if smoke else []), *overrides], config_dir)
+    if _STORED in files:
+        if overrides or smoke:
+            text = "smoke" if smoke else overrides[0]
+            raise SettingError("override", text, f"has no effect beside {_STORED} FILE, whose claims have been tested")
+        found = stored(files.pop(_STORED), names, config_dir)
+    else:
+        chosen = [load(name, config_dir) for name in names or known(config_dir)]
+        made_by = command("claims", [*names, *(["smoke=true"] if smoke else []), *overrides], config_dir)
+        answers = answer(chosen, overrides, smoke=smoke, config_dir=config_dir)
+        found = [Stored(one, made_by, versions(), smoke) for one in answers]
     texts = {
-        "--json": lambda: json_text([row(one, made_by, versions(), smoke=smoke) for one in answers]),
-        "--table": lambda: table(answers, made_by, smoke=smoke),
+        "--json": lambda: json_text([row(one) for one in found]),
+        "--table": lambda: table(found),
     }
     if deliver(files, texts):
-        print(terminal(answers, smoke=smoke, width=terminal_width()))
+        print(terminal(found, width=terminal_width()))
     return 0
 
 
@@ -42,7 +50,7 @@ def read(arguments: Sequence[str]) -> tuple[list[str], list[str], bool, dict[str
     """Names, overrides, whether in small, files by flag, config_dir. Raises SettingError."""
     from mqlearn.cli.arguments import CONFIG_DIR, parse
 
-    options = parse(arguments, values=CONFIG_DIR, written=_FILES)
+    options = parse(arguments, values=CONFIG_DIR, written=_FILES, read=(_STORED,))
     names, overrides, smoke = [], [], False
     for text in options.overrides:
         key, equals, value = text.partition("=")
@@ -78,14 +86,13 @@ def needs(claim: Claim, overrides: Sequence[str] = (), *, smoke: bool = False, c
     from mqlearn.analysis.comparison.labels import plain_label
     from mqlearn.experiments.settings import compose
 
-    small = claim.spec.get("smoke", {}) if smoke else {}
-    spec = {**claim.spec["runs"], **small, "base": [*claim.spec["runs"].get("base", []), *small.get("base", [])]}
+    spec = runs_of(claim, smoke=smoke)
     experiment = spec.get("experiment")
     start = [f"experiment={experiment}"] if experiment else []
     figure = (compose.compose(start, config_dir).get("figure") or {}) if experiment else {}
     own = {plain_label(label): curve for label, curve in (figure.get("curves") or {}).items()} | spec.get("curves", {})
     factors = {str(name): levels for name, levels in spec["conditions"].items()}
-    places = tuple(dict(zip(factors, map(str, levels), strict=True)) for levels in itertools.product(*factors.values()))
+    combined = places(spec)
 
     def of_place(place: Mapping[str, str], label: str) -> list[str]:
         if label not in own:
@@ -108,13 +115,13 @@ def needs(claim: Claim, overrides: Sequence[str] = (), *, smoke: bool = False, c
         for rival in (*check.get("a", ()), *check.get("b", ())):
             labels += rival.get("best_of", []) if isinstance(rival, dict) else [] if rival == "itself" else [rival]
         for side in ("a_in", "b_in"):
-            for name, level in (check.get(side) or {}).items():
+            for name, level in check.get(side, {}).items():
                 if name not in factors or str(level) not in map(str, factors[name]):
                     raise SettingError(side, f"{name}: {level}", f"is no condition of claim {claim.name}")
-        for place, label in itertools.product(places, labels):
+        for place, label in itertools.product(combined, labels):
             cell = [*start, *spec["base"], *of_place(place, label), *overrides]
             wanted[tuple(place.values()), label] = cell
-    return Needs(places, wanted)
+    return Needs(combined, wanted)
 
 
 def answer(
@@ -148,19 +155,16 @@ def answer(
             by_experiment.setdefault(one.experiment, []).append(shown)
     for name, members in by_experiment.items():
         done |= finished(Plan(name, members[0].settings, {}, tuple(members), ()))
-    return [_test(claim, one, cells, done) for claim, one in zip(chosen, wanted, strict=True)]
+    return [_test(claim, one, cells, done, smoke=smoke) for claim, one in zip(chosen, wanted, strict=True)]
 
 
 def _enough_seeds(claim: Claim, need: Needs, n_seeds: int) -> None:
     """Raise SettingError if no outcome could be significant, before anything is run."""
     from mqlearn.analysis.claims.checks import LEVEL
-    from mqlearn.analysis.claims.pairs import n_pairs
     from mqlearn.analysis.statistics.significance import smallest_p
 
     specs = [spec for spec in claim.spec["checks"] if spec["test"] == "pairs"]
-    family = sum(n_pairs(spec, need.places) for spec in specs)
-    orders = [len(spec["of"]) for spec in claim.spec["checks"] if spec["test"] == "order"]
-    family += sum(math.comb(n, 2) * len(need.places) for n in orders)  # at most: theory leaves out some
+    family = n_pairs_at_most(claim.spec["checks"], need.places)
     halved = any(isinstance(rival, dict) and "best_of" in rival for spec in specs for rival in spec["b"])
     used = n_seeds // 2 if halved else n_seeds
     if family and family * smallest_p(used, paired=True) > LEVEL:
@@ -169,12 +173,15 @@ def _enough_seeds(claim: Claim, need: Needs, n_seeds: int) -> None:
         raise SettingError("n_seeds", n_seeds, expected)
 
 
-def _test(claim: Claim, need: Needs, cells: Mapping[tuple[str, ...], Any], done: Mapping[str, Any]) -> ClaimAnswer:
+def _test(
+    claim: Claim, need: Needs, cells: Mapping[tuple[str, ...], Any], done: Mapping[str, Any], *, smoke: bool
+) -> ClaimAnswer:
     import numpy as np
 
     from mqlearn.analysis.claims import checks as claim_checks
     from mqlearn.analysis.claims import pairs as claim_pairs
     from mqlearn.analysis.claims import predicted, single_runs
+    from mqlearn.analysis.claims.answers import answered
     from mqlearn.analysis.figures.reference import digest
 
     used: dict[str, np.ndarray] = {}
@@ -199,11 +206,11 @@ def _test(claim: Claim, need: Needs, cells: Mapping[tuple[str, ...], Any], done:
         elif spec["test"] == "order":
             pairs += predicted.wanted_orders(spec, need.places, look)
         else:
-            checks += tests[spec["test"]](spec, need.places, look)
+            found = tests[spec["test"]](spec, need.places, look)
+            checks += [replace(check, aside=bool(spec["aside"])) for check in found]
     checks = [*claim_pairs.decide(pairs), *checks]
     recorded = {run.digest: run for run in done.values()}
     for check in checks:
         for name in check.evidence["digests"]:
             used[name] = recorded[name].curves[check.evidence["metric"]]
-    where = claim_checks.conditions(checks, claim.spec.get("by", ()))
-    return ClaimAnswer(claim, tuple(checks), claim_checks.verdict(checks), where, digest(used))
+    return answered(claim, checks, digest(used), smoke=smoke)

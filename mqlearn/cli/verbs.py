@@ -127,12 +127,13 @@ cell counts as not uploaded. Exit code 1 if a cell has failed.""",
     ),
     "claims": Verb(
         "which claims of the paper hold: runs what is missing, then tests them",
-        """mqlearn claims [NAME ...] [smoke=true] [overrides] [--json FILE] [--table FILE.md]
+        """mqlearn claims [NAME ...] [smoke=true] [overrides] [--json FILE] [--table FILE.md] [--stored FILE]
 
   mqlearn claims                               every claim; runs what is missing first (with linear features: long)
   mqlearn claims momentum_vs_speedy_q          one claim
   mqlearn claims smoke=true                    all of them in small, in seconds: a trial of the tests, not of the paper
   mqlearn claims theorem_3 seed=1              the same question on other seeds
+  mqlearn claims --stored outputs/paper/claims.json     what a --json FILE says; nothing is run
 
 Verdicts: reproduced, not_reproduced, or conditional: it holds under the conditions that are listed.
 Overrides: seed, n_seeds, n_workers, tracking, plugins; --config-dir DIR adds your own claims, DIR/claim/NAME.yaml.

@@ -236,8 +236,9 @@ def foreseen(cell: Cell) -> list[str]:
 
     arguments = cell.run_arguments
     rule = arguments["rule"].with_step_size(arguments["step_size"])
+    initial = arguments["q0" if arguments["features"] is None else "theta0"]
     warned = source_text.changed(plugins.load(cell.settings["plugins"]).values())
-    warned += advice.foreseen(cell.mdp, rule, arguments["sampling"], arguments["iterations"], cell.operator)
+    warned += advice.foreseen(cell.mdp, rule, arguments["sampling"], arguments["iterations"], cell.operator, initial)
     tracking = cell.settings["tracking"]
     if tracking["name"] == "none":
         plain = {"uri": None, "per_seed": False}

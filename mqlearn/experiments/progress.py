@@ -27,20 +27,22 @@ def duration(seconds: float) -> str:
 class Progress:
     """Called now and then with the iteration and the current error; use as a context manager.
 
-    On a terminal it also says when something is compiled, unless it is quiet.
+    The rate is of iterations alone: its clock starts after the first of them, and anew when something was compiled. On
+    a terminal compiling is said, unless it is quiet.
     """
 
     def __init__(self, label: str, iterations: int, *, quiet: bool = False) -> None:
         self.label = label
         self.iterations = iterations
+        self.quiet = quiet
         self.live = sys.stderr.isatty() and not quiet
         self.told = contextlib.ExitStack()
-        self.started: float | None = None
-        self.first = 0
+        self.started: float | None = None  # at iteration `first`
+        self.first: int | None = None
         self.shown = -math.inf
 
     def __enter__(self) -> "Progress":
-        if self.live:
+        if not self.quiet:
             from mqlearn.learning.kernels import telling
 
             self.told.enter_context(telling(self.compiling))
@@ -53,15 +55,22 @@ class Progress:
             sys.stderr.flush()
 
     def compiling(self) -> None:
-        """Say that something is compiled, in place of the last line."""
+        """Stop the clock until the next iterations are done, and say why in place of the last line."""
+        self.started = None
+        if not self.live:
+            return
         self.shown = time.monotonic()
         sys.stderr.write(f"\r\033[K{self.label[: max(8, shutil.get_terminal_size().columns - 64)]}: {_COMPILES}")
         sys.stderr.flush()
 
     def __call__(self, k: int, error: float) -> None:
         now = time.monotonic()
-        if self.started is None:  # mostly at iteration 0, when everything has been compiled
-            self.started, self.first = now, k
+        if self.first is None:
+            self.first = k
+        if self.started is None:
+            if k > self.first:  # before the first iterations are done, what they call may have to be compiled
+                self.started, self.first = now, k
+            return
         elapsed = now - self.started
         if k == self.first or elapsed < _QUIET or now - self.shown < (_LIVE if self.live else _PLAIN):
             return

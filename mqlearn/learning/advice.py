@@ -8,6 +8,7 @@ import numpy as np
 from mqlearn.algorithms.rule import Rule
 from mqlearn.algorithms.stateful import Stateful
 from mqlearn.errors import user_code
+from mqlearn.learning.initial import Initial
 from mqlearn.learning.learners import Linear
 from mqlearn.learning.metrics import Evaluation
 from mqlearn.learning.operators import BELLMAN, OnModel
@@ -20,10 +21,18 @@ _GROWN = 10.0  # times its start: an error that ends there has not come down
 
 
 def foreseen(
-    mdp: FiniteMDP | Simulator, rule: Rule | Stateful, sampling: Any, iterations: int, operator: OnModel = BELLMAN
+    mdp: FiniteMDP | Simulator,
+    rule: Rule | Stateful,
+    sampling: Any,
+    iterations: int,
+    operator: OnModel = BELLMAN,
+    initial: Initial | None = None,
 ) -> list[str]:
-    """Warnings of a rule with its step size, known before the run: outside its theorem, or unstable."""
-    known = [*rule.warnings(mdp.discount), *operator.warnings(), *idle_step_size(rule)]
+    """Warnings of a rule with its step size, known before the run: outside its theorem, from a Q_0 that ties, unstable.
+
+    initial: Q_0 or theta_0, if known.
+    """
+    known = [*rule.warnings(mdp.discount), *tied_start(rule, initial), *operator.warnings(), *idle_step_size(rule)]
     if isinstance(rule, Stateful) or not operator.plain:  # `unstable` is of Bellman's operator
         return known
     local = getattr(sampling, "clock", "global") == "local" or getattr(sampling, "update", "pair") == "rounds"
@@ -37,6 +46,16 @@ def idle_step_size(rule: Rule | Stateful, given: Any = None) -> list[str]:
         return []
     chosen = rule.step_size if given is None and rule.step_size != rule.own_step_size(rule.discount) else given
     return [] if chosen is None else [f"step_size={chosen} has no effect: {type(rule).__name__} does not use it"]
+
+
+def tied_start(rule: Rule | Stateful, initial: Initial | None) -> list[str]:
+    """A warning if all actions tie at the start and the rule leaves it to rounding which of them is greedy."""
+    if initial is None or isinstance(initial, tuple) or not getattr(rule, "rounds_ties", False):
+        return []
+    return [
+        f"all actions tie in Q_0 = {initial:g}: which of them is greedy is decided by rounding, so that another right "
+        "program may part from these numbers; q0=[low,high] starts at random"
+    ]
 
 
 def unstable(rule: Rule, discount: float, iterations: int) -> list[str]:

@@ -67,19 +67,17 @@ def assembled(setup: Setup, rules: Sequence[AnyRule]) -> Assembly:
         Course(
             with_state(rule, setup.features, setup.linear),
             Recorder(setup.mdp, optimal_q, setup.iteration, setup.n_seeds),
-            list(
-                dict.fromkeys(
-                    [
-                        *foreseen(setup.mdp, rule, setup.sampling_of(rule), setup.iterations, setup.operator),
-                        *idle_step_size(rule, setup.step_size),
-                        *warnings,
-                    ]
-                )
-            ),
+            _foreseen(setup, rule, warnings),
         )
         for rule in rules
     ]
     return Assembly(parts, courses, measure, facts, min(workers, len(parts)), _longest_block(setup))
+
+
+def _foreseen(setup: Setup, rule: AnyRule, warnings: Sequence[str]) -> list[str]:
+    """What is known of a rule before it runs, and the warnings of the run, each once."""
+    of_rule = foreseen(setup.mdp, rule, setup.sampling_of(rule), setup.iterations, setup.operator, setup.initial)
+    return list(dict.fromkeys([*of_rule, *idle_step_size(rule, setup.step_size), *warnings]))
 
 
 def _exact_measure(setup: Setup, facts: dict[str, Any], warnings: list[str]) -> Measure:

@@ -91,7 +91,8 @@ def recorded(
     names += [f"{name}_average" for name in names if name != "expected_return"] if averaged else []
     names += [] if features is None else ["theta_error", "theta_error_average"]
     if evaluation.episodes:
-        names += [*(f"return_{start}" for start in starts), "success_probability", "success_uniform"]
+        names += [f"return_{start}" for start in starts]
+        names += ["success_probability", "success_uniform"] if mdp.goal.any() else []
     return [*names, *(more or {})]
 
 
@@ -108,8 +109,9 @@ class Measure:
     a `FixedPoint`; theta_error_average: of the mean of theta_1, ..., theta_k. q_error_average and so on: of the mean of
     Q_1, ..., Q_k, for rules that are averaged. return_uniform, return_start: total
     return of the greedy episodes. success_probability, success_uniform: exact probability of a goal within the step
-    limit, from the start and from uniform non-terminal states. On more than 128 states bellman_error and the exact
-    values are measured at the columns `exact` only, and these probabilities there in any case. More metrics:
+    limit, from the start and from uniform non-terminal states; absent where there is no goal. On more than 128 states
+    bellman_error and the exact values are measured at the columns `exact` only, and these probabilities there in any
+    case. More metrics:
     functions of (tables (n, S, A), mdp) that return (n,).
     """
 
@@ -167,7 +169,7 @@ class Measure:
                 measured[name] = np.sqrt((difference**2).sum(axis=1) / ((star**2).sum() or 1.0))
         if self.evaluation is not None:
             measured |= self.returns(acting, learner.lanes, self.evaluation.place(self.iteration[column]))
-            if column in self.exact:
+            if column in self.exact and self.mdp.goal.any():
                 measured |= self.success(acting)
         for name, metric in self.more.items():
             with user_code(f"metrics.{name}", getattr(metric, "__name__", name)):

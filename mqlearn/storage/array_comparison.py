@@ -94,6 +94,8 @@ def of_run(run: "Run", n_seeds: int | None = None) -> dict[str, np.ndarray]:
         curves = {name: curve if name in AXES else curve[:n_seeds] for name, curve in run.curves.items()}
         tables = {name: run.tables[name][:n_seeds] for name in _OF_SEEDS if name in run.tables}
     curves.pop("samples", None)  # follows from the iterations and the settings; older runs have none
+    if (run.summary.get("optimum") or {}).get("success_probability", 0) is None:  # no goal: older runs have zeros
+        curves = {name: curve for name, curve in curves.items() if not name.startswith("success_")}
     named = {f"curve {name}": array for name, array in curves.items()}
     return named | {f"table {name}": array for name, array in tables.items()}
 

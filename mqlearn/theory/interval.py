@@ -7,8 +7,10 @@ a variance that nobody knows. Divided by the spread of its own path,
 
 whose quantiles are known (Abadir and Paruolo 1997): no variance is estimated, and no second run is needed.
 The sum is an integral over the path, for which the means at some tens of checkpoints suffice (`from_checkpoints`).
-It is a statement for large T. On a garnet of three states (g = .6, w = .6, T = 4000) intervals of 95 % covered 91 % of
-the time from a start at Q*, 95 % from 0, whose transient widens them.
+It is a statement for large T, and T is large late: near Q* an error is forgotten within T^w/(1 - g) iterations, so
+that only about (1 - g) T^(1 - w) stretches of the path are independent. Where these are few, the path spreads too
+little, and intervals are too narrow; a transient from a far start widens them. So none is told without its coverage,
+which is measured on the model, the rule and the start themselves (`analysis.coverage`).
 """
 
 import numpy as np
@@ -52,7 +54,7 @@ class RandomScaling:
 
 
 def from_checkpoints(iteration: np.ndarray, means: np.ndarray, level: float = 0.95) -> tuple[np.ndarray, np.ndarray]:
-    """Lower and upper ends (S, A), from the running means (C, S, A) of one seed after these numbers of iterates (C,).
+    """Lower and upper ends (..., S, A), from the running means (C, ..., S, A) after these numbers of iterates (C,).
 
     V_T by the trapezoidal rule: between checkpoints s (m_s - m_T) moves little. Raises SettingError for a level
     without a quantile, and for fewer than 20 checkpoints with k > 0.
@@ -63,6 +65,6 @@ def from_checkpoints(iteration: np.ndarray, means: np.ndarray, level: float = 0.
     if (k > 0).sum() < _FEWEST:
         raise SettingError("n_checkpoints", len(k), f"an interval needs at least {_FEWEST} checkpoints after the start")
     t, centre = k[-1], path[-1]
-    squares = (k[:, None, None] * (path - centre)) ** 2
+    squares = (k.reshape(-1, *[1] * centre.ndim) * (path - centre)) ** 2
     half = QUANTILES[level] * np.sqrt(np.trapezoid(squares, k, axis=0) / t**3)
     return centre - half, centre + half

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 import mqlearn as mq
+from mqlearn.analysis.claims import criteria, single_runs
 from mqlearn.analysis.claims import pairs as claim_pairs
-from mqlearn.analysis.claims import single_runs
 from mqlearn.analysis.claims.checks import FAILS, HOLDS, OPEN, ClaimCheck, Seen
+from mqlearn.analysis.claims.claim import filled
 from mqlearn.analysis.claims.pairs import measured
 from mqlearn.analysis.statistics import significance
 from mqlearn.cli import claims
@@ -32,7 +33,8 @@ def test_a_floor_is_held_against_errors_of_a_known_covariance(scale, expected):
     norms = scale * np.linalg.norm(errors, axis=1, keepdims=True)
     run: Any = SimpleNamespace(curves={"q_error_l2": norms}, digest="d")
     cell: Any = SimpleNamespace(mdp=mdp, settings={"reward": "mean", "iterations": end})
-    (check,) = single_runs.floors({"of": ["rule"], "within": 1.1}, [{}], lambda place, label: Seen(run, cell, label))
+    spec = filled({"test": "floor", "of": ["rule"], "within": 1.1})
+    (check,) = single_runs.floors(spec, [{}], lambda place, label: Seen(run, cell, label))
     assert check.outcome == expected
     assert check.evidence["ratio_to_floor"] == pytest.approx(scale, rel=0.05)
     assert check.evidence["low"] < check.evidence["ratio_to_floor"] < check.evidence["high"]
@@ -85,7 +87,7 @@ def test_the_test_of_spreads_errs_rarely_and_finds_a_threefold_spread():
     ],
 )
 def test_a_rate_holds_if_it_is_that_of_the_theorem_or_faster(low, high, expected):
-    assert single_runs.rate_outcome(low, high, -0.5, 0.5) == expected
+    assert criteria.rate_outcome(low, high, -0.5, 0.5) == expected
 
 
 def test_the_bound_of_theorem_3_in_a_case_worked_by_hand():
@@ -136,7 +138,7 @@ def shape_check(law) -> ClaimCheck:
     run.curves["iteration"] = iteration
     run.summary["digest"] = "0" * 64
     seen = Seen(run, SimpleNamespace(settings={"iterations": int(iteration[-1])}), "rule")
-    spec = {"of": ["rule"], "power": 2, "window": "transient", "metric": "q_error"}
+    spec = filled({"test": "shape", "of": ["rule"], "power": 2, "window": "transient", "metric": "q_error"})
     (check,) = single_runs.shapes(spec, [{}], lambda *_: seen)
     return check
 

@@ -10,6 +10,7 @@ from mqlearn.analysis.claims import checks as claim_checks
 from mqlearn.analysis.claims import pairs as claim_pairs
 from mqlearn.analysis.claims import tables as claim_tables
 from mqlearn.analysis.claims.checks import FAILS, HOLDS, OPEN, ClaimCheck, Seen
+from mqlearn.analysis.claims.claim import filled
 from mqlearn.analysis.comparison import selection
 from mqlearn.errors import SettingError
 
@@ -50,7 +51,8 @@ def pair(made):
             return Seen(run, SimpleNamespace(settings=real.settings), label)
 
         places = [{"map": name} for name in fast]
-        wanted = claim_pairs.wanted_pairs({"a": ["fast"], "b": ["slow"], **spec}, places, look)
+        check = filled({"test": "pairs", "a": ["fast"], "b": ["slow"], **spec})
+        wanted = claim_pairs.wanted_pairs(check, places, look)
         return claim_pairs.decide(wanted)
 
     return call

@@ -129,7 +129,8 @@ def test_an_interval_from_one_run(mqlearn, work):
     np.testing.assert_allclose(found["q_star"], star.ravel(), rtol=1e-12)
     inside = [low <= q <= high for low, q, high in zip(found["low"], found["q_star"], found["high"], strict=True)]
     assert found["covered"] == np.mean(inside) > 0.8
-    assert "Interval of 95% from one seed" in told
+    assert "Interval of 95% from one seed" in told and "Measured coverage" in told
+    assert 0 < found["coverage_least"] <= found["coverage"] <= 1 and found["coverage_seeds"] == 400
     other, _ = facts_of(mqlearn, work, *GARNET, "algorithm=speedy_q")
     assert "algorithm.averaged" in other["interval"]["reason"]
 

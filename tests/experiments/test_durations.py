@@ -4,8 +4,9 @@ import os
 
 import pytest
 
+from mqlearn.experiments import progress
 from mqlearn.experiments.jobs import _announced
-from mqlearn.experiments.progress import duration
+from mqlearn.experiments.progress import Progress, duration
 from mqlearn.experiments.settings.cell import build
 from mqlearn.experiments.settings.compose import compose
 
@@ -33,3 +34,59 @@ def test_more_workers_than_cores_do_not_shorten_it(capsys):
         _announced(build(compose(["iterations=1e12", f"n_workers={workers}"])))
     first, second = capsys.readouterr().err.splitlines()
     assert first == second
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """The time of progress lines, moved by hand."""
+
+    class Clock:
+        now = 0.0
+
+        def monotonic(self) -> float:
+            return self.now
+
+    moved = Clock()
+    monkeypatch.setattr(progress, "time", moved)
+    return moved
+
+
+def told(clock, capsys, calls, compiles=()) -> list[str]:
+    """The lines of a run of 1,000,000 iterations, called at these (seconds, k); compiling begins after some calls."""
+    with Progress("run", 1_000_000) as shown:
+        for number, (seconds, k) in enumerate(calls):
+            clock.now = seconds
+            shown(k, 0.5)
+            if number in compiles:
+                shown.compiling()
+    return capsys.readouterr().err.splitlines()
+
+
+def test_what_compiles_before_the_first_iterations_is_not_in_the_rate(clock, capsys):
+    """20 s until the first 10 iterations are done, then 100,000 a second."""
+    calls = [(0, 0), (20, 10), (22, 200_010), (24, 400_010)]
+    (line,) = told(clock, capsys, calls)
+    assert "100,000/s, 8 s left" in line
+
+
+def test_what_compiles_in_between_is_not_in_the_rate(clock, capsys):
+    calls = [(0, 0), (0.1, 10), (0.2, 20), (30.2, 30), (32.2, 200_030)]
+    assert "100,000/s, 8 s left" in told(clock, capsys, calls, compiles=(2,))[0]
+
+
+def test_nothing_is_said_of_a_run_that_has_not_begun(clock, capsys):
+    assert told(clock, capsys, [(0, 0), (60, 0), (120, 0)]) == []
+
+
+def test_a_function_that_compiles_while_learning_stops_the_clock(clock, capsys):
+    """The word of it comes from the cache of compiled code."""
+    from mqlearn import jit
+
+    with Progress("run", 1000) as shown:
+        shown(0, 0.5)
+        shown(1, 0.5)
+        assert shown.started is not None and shown.compiling in jit._told
+        for tell in jit._told:
+            tell()
+        assert shown.started is None
+    assert capsys.readouterr().err == ""

@@ -126,3 +126,40 @@ def test_the_equation_is_the_text_of_the_rule():
 
     assert source.equation(mq.QLearning)[0].startswith("def update(")
     assert source.equation(mq.DoubleQ)
+
+
+def test_two_models_from_files_have_the_names_of_their_files(mqlearn, work):
+    for seed, name in enumerate(("shop", "plant")):
+        rng = np.random.default_rng(seed)
+        probabilities = rng.random((3, 2, 3))
+        np.savez(f"{name}.npz", P=probabilities / probabilities.sum(2, keepdims=True), R=rng.random((3, 2)))
+        done = mqlearn("run", "env=file", f"env.path={name}.npz", "iterations=50", "n_seeds=2", "tracking=none")
+        assert re.search(rf"^q_learning, harmonic offset=0, {name}, discount=0.9: finished", done.out, re.MULTILINE)
+        assert "success" not in done.out
+        more = ("algorithm=speedy_q", "iterations=50", "n_seeds=2", "tracking=none")
+        assert mqlearn("run", "env=file", f"env.path={name}.npz", *more).code == 0
+    done = mqlearn("compare", "tracking=none")
+    assert "[shop, " in done.out and "[plant, " in done.out
+    assert names.of_problem({"name": "file", "path": "/somewhere/shop.v2.npz"}) == "shop.v2"
+    assert names.of_problem({"name": "file"}) == "file" and names.of_problem({"name": "lake"}) == "lake"
+
+
+def test_seeds_without_a_spread_have_no_interval_of_length_0(mqlearn, work):
+    """A problem without chance: all seeds have one value, and both tables say so."""
+    run = ("run", "env=file", "env.path=sure.npz", "iterations=50", "n_seeds=3", "tracking=none")
+    np.savez("sure.npz", P=np.eye(3)[[[1, 2], [2, 0], [0, 1]]], R=np.arange(6.0).reshape(3, 2))
+    done = mqlearn(*run)
+    assert re.search(r"q_error +[\d.]+  no spread: the same in all 3 seeds", done.out)
+    assert mqlearn(*run, "algorithm=speedy_q").code == 0
+    told = mqlearn("compare", "tracking=none").out
+    assert re.search(r"q_learning +[\d.]+ no spread: all seeds alike", told) and not re.search(
+        r"\[([\d.]+), \1\]", told
+    )
+    assert re.search(r"q_error +[\d.]+  \[", mqlearn("run", "iterations=50", "n_seeds=3", "tracking=none").out)
+
+
+def test_a_return_that_is_estimated_is_said_to_be(mqlearn, work):
+    cell = ("run", "env=gymnasium", "env.id=CartPole-v1", "sampling=markovian", "features=tile_coding", "iterations=30")
+    done = mqlearn(*cell, "n_seeds=2", "evaluation.episodes=10", "tracking=none")
+    assert "expected_return: the mean of 10 greedy episodes of each seed, as there is no model" in done.out, done.err
+    assert "as there is no model" not in mqlearn("run", "iterations=30", "n_seeds=2", "tracking=none").out

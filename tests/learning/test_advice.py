@@ -145,3 +145,25 @@ def test_the_step_of_a_local_clock_is_that_of_the_visits():
     rule = mq.QLearning().with_step_size(mq.InverseSqrt(3.0))
     assert foreseen(LAKE, rule, mq.Markovian(clock="local"), 44 * 3)
     assert not foreseen(LAKE, rule, mq.Markovian(), 44 * 3)
+
+
+@pytest.mark.parametrize(
+    ("rule", "settings", "said"),
+    [
+        (mq.Zap(), {}, True),
+        (mq.Zap(), {"q0": 2.0}, True),
+        (mq.Zap(), {"q0": (-1.0, 1.0)}, False),
+        (mq.PolSA(zeta=1), {}, True),
+        (mq.PolSA(zeta=0.1), {}, False),
+        (mq.QLearning(), {}, False),
+    ],
+)
+def test_a_start_whose_ties_are_broken_by_rounding_is_said(rule, settings, said):
+    text = "all actions tie in Q_0"
+    assert (text in warned(rule, iterations=5, n_seeds=2, **settings)) == said
+
+
+def test_ties_of_the_start_are_said_once_and_before_the_run(mqlearn, work):
+    done = mqlearn("run", "algorithm=zap", "iterations=5", "n_seeds=2", "tracking=none")
+    assert done.err.count("all actions tie in Q_0 = 0") == 1
+    assert mqlearn("run", "algorithm=zap", "iterations=5", "q0=[-1,1]", "tracking=none").err == ""

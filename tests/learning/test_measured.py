@@ -1,6 +1,7 @@
 """What a run measures: errors, averages, returns, and metrics of one's own."""
 
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,16 +10,19 @@ from loop_cases import COSTLY, LAKE, learn
 from random_mdps import random_mdp
 from twins import run, success_within
 
+import mqlearn as mq
 from mqlearn.algorithms import MomentumQLinear, QLearning
 from mqlearn.algorithms.step_sizes import Constant
 from mqlearn.errors import SettingError
-from mqlearn.learning.metrics import Evaluation, Measure, greedy_policies
+from mqlearn.learning.metrics import Evaluation, Measure, greedy_policies, recorded
 from mqlearn.learning.sampling import Markovian, stationary
 from mqlearn.problems.environments import frozen_lake, frozen_lake_blocks
 from mqlearn.problems.features import aggregation, one_hot
 from mqlearn.problems.fixed_points import theta_star
 from mqlearn.problems.mdp import FiniteMDP, bellman
 from mqlearn.problems.solvers import optimal, policy_value
+from mqlearn.storage.array_comparison import of_run
+from mqlearn.storage.runs import Run
 
 
 @pytest.mark.parametrize("kind", ["synchronous", "markovian", "linear, markovian"])
@@ -136,3 +140,27 @@ def test_returns_add_all_rewards_of_an_episode():
     returns = measure.returns(optimal(mdp).q[None], np.arange(1, dtype=np.uint32))
     assert returns.keys() == {"return_start"}
     assert returns["return_start"][0] == 10 * (1 - 5 * 0.25)
+
+
+def test_there_is_no_probability_of_success_without_a_goal():
+    """What is recorded and what is named as recorded go together."""
+    for mdp, has_goal in ((mq.frozen_lake("4x4"), True), (mq.garnet_fixed(5, 2, 2), False)):
+        ten = mq.Evaluation(episodes=10)
+        result = mq.run(mdp, mq.QLearning(), iterations=20, n_seeds=2, evaluation=ten)
+        assert ("success_probability" in result.curves) == ("success_uniform" in result.curves) == has_goal
+        assert {*result.curves} == {*recorded(mdp, None, ten)}
+
+
+def test_a_run_of_old_with_zeros_for_success_without_a_goal_is_repeated():
+    """An older run on a problem without a goal has the two curves; a repeat has not, and is no other run."""
+    zeros = {name: np.zeros((2, 3)) for name in ("success_probability", "success_uniform")}
+    curves = {"iteration": np.arange(3), "q_error": np.ones((2, 3))}
+
+    def run_of(curves, success):
+        run = Run(Path(), {"optimum": {"success_probability": success}})
+        run.__dict__.update(curves=curves, tables={})
+        return run
+
+    old, new = run_of(curves | zeros, None), run_of(curves, None)
+    assert of_run(old).keys() == of_run(new).keys()
+    assert "curve success_uniform" in of_run(run_of(curves | zeros, 0.8))

@@ -2,6 +2,8 @@ import numpy as np
 import pytest
 
 import mqlearn as mq
+from mqlearn.analysis.coverage import UPDATES, measured_coverage, n_affordable
+from mqlearn.learning.mean_paths import mean_paths
 from mqlearn.learning.setup import checkpoint_iterations
 from mqlearn.theory.interval import QUANTILES, RandomScaling, from_checkpoints
 
@@ -74,3 +76,71 @@ def test_what_cannot_be_answered_is_refused():
         scaling.interval(0.5)
     with pytest.raises(mq.SettingError, match="at least 20 checkpoints after the start"):
         from_checkpoints(np.arange(20), np.zeros((20, 2, 2)))
+
+
+def shaped() -> mq.FiniteMDP:
+    """Five states, g = .9, with rewards r + g V*(y) - V*(x): V* is 0 then, and a start at 0 is a start near Q*."""
+    plain = mq.garnet_fixed(5, 2, 2, discount=0.9)
+    v = mq.optimal(plain).v
+    p, r = np.zeros((5, 2, 5)), np.zeros((5, 2, 5))
+    for x, u, b in np.ndindex(5, 2, 2):
+        y = plain.successors[x, u, b]
+        p[x, u, y] += plain.probabilities[x, u, b]
+        r[x, u, y] = plain.rewards[x, u, b] + 0.9 * v[y] - v[x]
+    return mq.from_arrays(p, r, discount=0.9)
+
+
+def covered_by_definition(p, r, g, w, last, n_seeds, rng) -> np.ndarray:
+    """(S, A): share of runs whose interval covers Q*, by value iteration; all means are kept, V_T as it is defined."""
+    star = np.zeros(p.shape[:2])
+    for _ in range(1000):
+        star = (p * (r + g * star.max(1))).sum(2)
+    edges = p.cumsum(2)
+    q, total, path = np.zeros((n_seeds, *star.shape)), 0.0, []
+    x, u = np.indices(star.shape)
+    for k in range(1, last + 1):
+        y = (rng.random((n_seeds, *star.shape))[..., None] > edges).sum(3)
+        q = q + k**-w * (r[x, u, y] + g * np.take_along_axis(q.max(2), y.reshape(n_seeds, -1), 1).reshape(y.shape) - q)
+        total = total + q
+        path.append(total / k)
+    v = sum((s + 1) ** 2 * (path[s] - path[-1]) ** 2 for s in range(last)) / last**2
+    return (np.abs(path[-1] - star) <= 6.747 * np.sqrt(v / last)).mean(0)
+
+
+@pytest.mark.parametrize(("start", "low", "high"), [("near", 0.7, 0.92), ("far", 0.98, 1.0)])
+def test_the_coverage_that_is_told_is_that_of_runs_written_from_the_equations(start, low, high):
+    """From a start near Q* intervals of 95 % cover far too seldom, from a far one nearly always."""
+    mdp = shaped() if start == "near" else mq.garnet_fixed(5, 2, 2, discount=0.9)
+    rule = mq.averaged(mq.QLearning()).with_step_size(mq.Polynomial(exponent=0.6))
+    told = measured_coverage(mdp, rule, checkpoint_iterations(2000, "log", 100), 0.95, mean_reward=False)
+    p, r = np.zeros((5, 2, 5)), np.zeros((5, 2, 5))
+    for x, u in np.ndindex(5, 2):
+        for b in range(mdp.successors.shape[2]):
+            p[x, u, mdp.successors[x, u, b]] += mdp.probabilities[x, u, b]
+            r[x, u, mdp.successors[x, u, b]] = mdp.rewards[x, u, b]
+    each = covered_by_definition(p, r, 0.9, 0.6, 2000, 400, np.random.default_rng(3))
+    assert low <= each.mean() <= high
+    assert told.n_seeds == 400 and told.least <= told.mean
+    # 400 seeds each, whose pairs go together, so as for one pair; and .01 for the integral over checkpoints.
+    error = 4 * np.sqrt(2 * each.mean() * (1 - each.mean()) / 400)
+    assert abs(told.mean - each.mean()) <= error + 0.01
+
+
+def test_the_paths_are_those_of_the_runs():
+    mdp = mq.garnet_fixed(3, 2, 2, discount=0.6)
+    rule = mq.averaged(mq.QLearning()).with_step_size(mq.Polynomial(exponent=0.6))
+    few_checkpoints = np.array([0, 1, 7, 5000])
+    settings = {"iterations": 5000, "n_seeds": 3, "seed": 2, "reward": "sampled", "q0": 1.5}
+    result = mq.run(mdp, rule, checkpoints="log", n_checkpoints=30, **settings)
+    paths = mean_paths(mdp, rule, result.iteration, np.arange(3), seed=2, q0=1.5, mean_reward=False)
+    assert result.mean_path is not None and (paths[:, 0] == result.mean_path).all()
+    few = mean_paths(mdp, rule, few_checkpoints, np.array([2]), seed=2, q0=1.5, mean_reward=False)
+    assert (few[-1, 0] == paths[-1, 2]).all()
+
+
+def test_where_coverage_would_take_too_long_there_is_no_interval():
+    mdp = mq.garnet_fixed(5, 2, 2, discount=0.9)
+    most = int(UPDATES / 100 / len(mdp.pairs))
+    assert n_affordable(mdp, most) == 100 and n_affordable(mdp, 1) == 400
+    with pytest.raises(mq.SettingError, match="none is told without its coverage"):
+        n_affordable(mdp, most + 1)

@@ -119,7 +119,7 @@ _PLAIN = ("rule", "map", "quantity")  # factors whose levels speak for themselve
 
 def quantity(spec: Mapping[str, Any]) -> dict[str, str]:
     """What a check looks at, as a condition; empty if its claim looks at one thing."""
-    return {"quantity": spec["quantity"]} if "quantity" in spec else {}
+    return {} if spec["quantity"] is None else {"quantity": spec["quantity"]}
 
 
 def looked_at(

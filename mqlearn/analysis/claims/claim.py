@@ -3,10 +3,12 @@
 A yaml says the claim (`statement`, `place` in the paper, `ours: true` where it is a question of this project about that
 place, `reading`: what the paper leaves open and what was taken), the runs that it needs (`runs`: overrides, conditions,
 labelled curves), its `checks` (see `pairs`, `single_runs`, `predicted`; `aside: true`: told beside the verdict), and by
-which conditions the answer is told (`by`).
+which conditions the answer is told (`by`). What decides a check is said by `criteria`, from its keys, and by no yaml.
 """
 
-from collections.abc import Sequence
+import itertools
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,24 +18,22 @@ from mqlearn.paths import CONF, expanded
 
 _KEYS = ("statement", "place", "ours", "reading", "runs", "smoke", "checks", "by")
 _RUNS = ("experiment", "base", "conditions", "panel", "curves")
-_CHECKS = {
-    "pairs": ("a", "b", "a_in", "b_in", "expect", "quantity", "summary", "metric", "at", "measure", "margin"),
-    "rate": ("of", "quantity", "metric", "power", "window", "exponent", "resolution"),
-    "shape": ("of", "quantity", "metric", "power", "window"),
-    "bound": ("of", "quantity", "delta", "corrected"),
-    "predicted": ("of", "quantity", "norm", "tolerance"),
-    "order": ("of", "quantity", "norm", "apart"),
-    "floor": ("of", "quantity", "within"),
-}
-_NEEDED = {
-    "pairs": ("a", "b"),
-    "rate": ("of", "window", "exponent"),
-    "shape": ("of", "window"),
-    "bound": ("of", "delta"),
-    "predicted": ("of", "tolerance"),
-    "order": ("of", "norm", "apart"),
-    "floor": ("of", "within"),
-}
+_NEEDED = object()  # in place of a default
+_OF = {"of": _NEEDED}
+_CURVE = {**_OF, "metric": None, "power": 1, "window": _NEEDED}
+_CHECKS: dict[str, dict[str, Any]] = {
+    "pairs": {
+        "a": _NEEDED, "b": _NEEDED, "a_in": {}, "b_in": {}, "expect": "a_better", "summary": ["error"], "metric": None,
+        "at": [1], "measure": "error", "margin": 1,
+    },
+    "rate": {**_CURVE, "exponent": _NEEDED, "resolution": 0.5},
+    "shape": _CURVE,
+    "bound": {**_OF, "delta": _NEEDED, "corrected": False},
+    "predicted": {**_OF, "norm": "rms", "tolerance": _NEEDED},
+    "order": {**_OF, "norm": _NEEDED, "apart": _NEEDED},
+    "floor": {**_OF, "within": _NEEDED},
+}  # fmt: skip
+_ALL = {"quantity": None, "aside": False}  # keys of every check
 
 
 @dataclass(frozen=True)
@@ -46,13 +46,14 @@ class Claim:
 
 @dataclass(frozen=True)
 class ClaimAnswer:
-    """A claim with its checks, its verdict, and the digest of the curves that decided it."""
+    """A claim with its checks, its verdict, and the digest of the curves that decided it, and its whole reading."""
 
     claim: Claim
     checks: tuple[Any, ...]
     verdict: str
     conditions: list[str]
     data_digest: str
+    reading: str
 
 
 def known(config_dir: str | None = None) -> list[str]:
@@ -93,8 +94,48 @@ def load(name: str, config_dir: str | None = None) -> Claim:
             raise SettingError(
                 "checks.test", kind, f"must be one of {', '.join(_CHECKS)}, in {path}{nearest(str(kind), _CHECKS)}"
             )
-        _keys(path, "checks", check, ("test", "aside", *_CHECKS[kind]), needed=_NEEDED[kind])
-    return Claim(name, spec)
+        needed = [key for key, default in _CHECKS[kind].items() if default is _NEEDED]
+        _keys(path, "checks", check, ("test", *_ALL, *_CHECKS[kind]), needed=needed)
+    return Claim(name, spec | {"checks": [filled(check) for check in spec["checks"]]})
+
+
+def filled(check: Mapping[str, Any]) -> dict[str, Any]:
+    """A check with the defaults of the keys that it leaves out."""
+    defaults = {key: value for key, value in _CHECKS[check["test"]].items() if value is not _NEEDED}
+    return {**_ALL, **defaults, **{key: value for key, value in check.items() if value is not None}}
+
+
+def places(runs: Mapping[str, Any]) -> tuple[dict[str, str], ...]:
+    """All combinations of levels of the conditions of a claim's `runs`."""
+    factors = {str(name): levels for name, levels in runs["conditions"].items()}
+    return tuple(dict(zip(factors, map(str, levels), strict=True)) for levels in itertools.product(*factors.values()))
+
+
+def runs_of(claim: Claim, *, smoke: bool = False) -> dict[str, Any]:
+    """What a claim runs, in small if asked: `smoke` replaces keys, and is added to `base`."""
+    runs, small = claim.spec["runs"], claim.spec.get("smoke", {}) if smoke else {}
+    return {**runs, **small, "base": [*runs.get("base", []), *small.get("base", [])]}
+
+
+def places_of(check: Mapping[str, Any], places: Sequence[Mapping[str, str]]) -> list[dict[str, str]]:
+    """The conditions of a `pairs` check: without the factors that a_in and b_in fix."""
+    fixed = {*check["a_in"], *check["b_in"]}
+    left = {tuple((name, level) for name, level in place.items() if name not in fixed): None for place in places}
+    return [dict(place) for place in left]
+
+
+def n_pairs(check: Mapping[str, Any], places: Sequence[Mapping[str, str]]) -> int:
+    """How many pairs a `pairs` check tests."""
+    rest = len(check["a"]) * len(check["b"]) * len(check["summary"]) * len(check["at"])
+    return len(places_of(check, places)) * rest
+
+
+def n_pairs_at_most(checks: Sequence[Mapping[str, Any]], places: Sequence[Mapping[str, str]]) -> int:
+    """How many pairs are tested together; of an `order` check theory may leave out some."""
+    orders = [len(check["of"]) for check in checks if check["test"] == "order"]
+    return sum(n_pairs(check, places) for check in checks if check["test"] == "pairs") + sum(
+        math.comb(n, 2) * len(places) for n in orders
+    )
 
 
 def _keys(path: Path, where: str, node: Any, keys: Sequence[str], needed: Sequence[str] = ()) -> dict[str, Any]:

@@ -8,7 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from mqlearn.analysis.claims.checks import FAILS, HOLDS, LEVEL, OPEN, ClaimCheck, Look, Seen, quantity
+from mqlearn.analysis.claims.checks import LEVEL, ClaimCheck, Look, Seen, quantity
+from mqlearn.analysis.claims.claim import places_of
+from mqlearn.analysis.claims.criteria import pair_outcome
 from mqlearn.analysis.comparison import comparison
 from mqlearn.analysis.comparison.labels import Entry
 from mqlearn.analysis.comparison.seed_values import Question, horizon, metric_of
@@ -34,25 +36,12 @@ class Wanted:
     extra: Callable[[comparison.Pair], dict[str, Any]] | None = None
 
 
-def places_of(spec: Mapping[str, Any], places: Sequence[Mapping[str, str]]) -> list[dict[str, str]]:
-    """The conditions of a `pairs` check: without the factors that a_in and b_in fix."""
-    fixed = {*(spec.get("a_in") or {}), *(spec.get("b_in") or {})}
-    left = {tuple((name, level) for name, level in place.items() if name not in fixed): None for place in places}
-    return [dict(place) for place in left]
-
-
-def n_pairs(spec: Mapping[str, Any], places: Sequence[Mapping[str, str]]) -> int:
-    """How many pairs a `pairs` check tests."""
-    rest = len(spec["a"]) * len(spec["b"]) * len(spec.get("summary", ["error"])) * len(spec.get("at", [1]))
-    return len(places_of(spec, places)) * rest
-
-
 def wanted_pairs(spec: Mapping[str, Any], places: Sequence[Mapping[str, str]], look: Look) -> list[Wanted]:
     """The pairs of a `pairs` check, at each of `places` (conditions), each a and b, summary and share of T."""
     made = []
     for here in places_of(spec, places):
         for a_label, rival in itertools.product(spec["a"], spec["b"]):
-            for summary, share in itertools.product(spec.get("summary", ["error"]), spec.get("at", [1])):
+            for summary, share in itertools.product(spec["summary"], spec["at"]):
                 made.append(_wanted(spec, here, str(a_label), rival, str(summary), float(share), look))
     return made
 
@@ -60,10 +49,10 @@ def wanted_pairs(spec: Mapping[str, Any], places: Sequence[Mapping[str, str]], l
 def _wanted(
     spec: Mapping[str, Any], here: dict[str, str], a_label: str, rival: Any, summary: str, share: float, look: Look
 ) -> Wanted:
-    a_in, b_in = (dict(spec.get(f"{side}_in") or {}) for side in "ab")
+    a_in, b_in = (dict(spec[f"{side}_in"]) for side in "ab")
     a = look(here | a_in, a_label)
     at = round(share * a.cell.settings["iterations"])
-    metric = metric_of(Question(summary=summary, metric=spec.get("metric")), a.run)
+    metric = metric_of(Question(summary=summary, metric=spec["metric"]), a.run)
     question = Question(summary=summary, metric=metric, at=at, level=LEVEL)
     first = a.run
     if isinstance(rival, Mapping) and "best_of" in rival:
@@ -74,7 +63,7 @@ def _wanted(
     else:
         b_label = a_label if rival == ITSELF else str(rival)
         second = look(here | b_in, b_label).run
-    measure, margin = spec.get("measure", "error"), float(spec.get("margin", 1))
+    measure, margin = spec["measure"], float(spec["margin"])
     margin = margin if question.less_is_better else 1 / margin
     said = {**here, **quantity(spec), "rule": a_label}
     said |= {} if rival == ITSELF else {"rival": _rival_words(rival)}
@@ -85,9 +74,9 @@ def _wanted(
         Entry(measured(first, metric, measure), a_label, _words(here | a_in)),
         Entry(measured(second, metric, measure, margin), b_label, _words(here | b_in)),
         question,
-        spec.get("expect", "a_better"),
+        spec["expect"],
         margin,
-        bool(spec.get("aside")),
+        bool(spec["aside"]),
         spreads if measure == "spread" else medians,
     )
 
@@ -106,13 +95,12 @@ def decide(wanted: Sequence[Wanted]) -> list[ClaimCheck]:
         if decided.verdict == "impossible":
             n_seeds = one.a.run.settings["n_seeds"]
             raise SettingError("n_seeds", n_seeds, f"are too few to test {len(wanted)} pairs: {decided.reason}")
-        outcome = HOLDS if decided.verdict == one.expect else OPEN if decided.verdict == "no_difference" else FAILS
         evidence = {name: found[name] for name in _KEPT} | (one.extra(decided.tested) if one.extra else {})
         ratio = one.margin * found["value_a"] / found["value_b"] if found["value_b"] else math.nan
         evidence |= {"expected": one.expect, "ratio": ratio, "margin": one.margin}
         evidence |= {"notes": found["notes"]} if found["notes"] else {}
         evidence |= {"digests": list(dict.fromkeys([found["digest_a"], found["digest_b"]]))}
-        checks.append(ClaimCheck(one.conditions, outcome, evidence, one.aside))
+        checks.append(ClaimCheck(one.conditions, pair_outcome(evidence), evidence, one.aside))
     return checks
 
 

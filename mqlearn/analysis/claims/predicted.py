@@ -8,7 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from mqlearn.analysis.claims.checks import FAILS, HOLDS, OPEN, ClaimCheck, Look, Seen, level_of_each, looked_at
+from mqlearn.analysis.claims.checks import OPEN, ClaimCheck, Look, Seen, level_of_each, looked_at
+from mqlearn.analysis.claims.claim import filled
+from mqlearn.analysis.claims.criteria import decide
 from mqlearn.analysis.claims.pairs import Wanted, medians, wanted_pairs
 from mqlearn.analysis.predictions import asymptotic_row, rule_of, uncovered
 
@@ -19,13 +21,13 @@ def predictions(spec: Mapping[str, Any], places: Sequence[Mapping[str, str]], lo
     """The error at the last iteration against the asymptotic one, in root mean square over pairs, or in sup norm.
 
     norm: "rms" (the root of the mean square over seeds and pairs) or "sup" (the mean over seeds).   tolerance: of the
-    ratio of measured to predicted. Holds if it is within; fails if its whole interval is outside; open else, and where
-    nothing is predicted, or only for shared ties. The intervals of one check hold together (Bonferroni).
+    ratio of measured to predicted, see `criteria`. Open where nothing is predicted, or only for shared ties.
+    The intervals of one check hold together (Bonferroni).
     """
     checks = []
     level = level_of_each(spec, places)
     for said, seen in looked_at(spec, places, look):
-        norm, silent = str(spec.get("norm", "rms")), uncovered(seen.cell)
+        norm, silent = str(spec["norm"]), uncovered(seen.cell)
         row = {"reason": silent} if silent else asymptotic_row(seen.cell, rule_of(seen.cell))
         error = _finite_errors(seen, METRICS[norm])
         told = {"metric": METRICS[norm], "norm": norm, "n_finite": len(error), "digests": [seen.run.digest]}
@@ -38,14 +40,12 @@ def predictions(spec: Mapping[str, Any], places: Sequence[Mapping[str, str]], lo
         root, theory = float(np.sqrt(seen.run.curves["iteration"][-1])), float(row[f"{norm}_sqrt_k"])
         within, floor = float(spec["tolerance"]), float(row[f"floor_{norm}_sqrt_k"])
         ratio, ends = value * root / theory, (low * root / theory, high * root / theory)
-        apart = ends[0] > 1 + within or ends[1] < 1 - within
-        outcome = HOLDS if abs(ratio - 1) <= within else FAILS if apart else OPEN
         numbers = {
             "measured_over_predicted": ratio, "low": ends[0], "high": ends[1], "level": level, "tolerance": within,
             "predicted_sqrt_k": theory, "measured_sqrt_k": value * root, "floor_sqrt_k": floor,
             "predicted_efficiency": theory / floor, "measured_efficiency": value * root / floor,
         }  # fmt: skip
-        checks.append(ClaimCheck(said, outcome, {**numbers, **told}, bool(spec.get("aside"))))
+        checks.append(ClaimCheck(said, decide(spec, numbers), {**numbers, **told}))
     return checks
 
 
@@ -57,7 +57,7 @@ def wanted_orders(spec: Mapping[str, Any], places: Sequence[Mapping[str, str]], 
     order of errors is that of efficiencies. Models on which optimal actions tie have no prediction, and so no pair.
     """
     wanted, norm = [], str(spec["norm"])
-    shared = {"metric": METRICS[norm], **{key: spec[key] for key in ("quantity", "aside") if key in spec}}
+    shared = {"test": "pairs", "metric": METRICS[norm], "quantity": spec["quantity"], "aside": spec["aside"]}
     for place in places:
         theory = {str(label): _exact(look(place, str(label)), norm) for label in spec["of"]}
         for pair in itertools.combinations([label for label, value in theory.items() if value is not None], 2):
@@ -65,7 +65,7 @@ def wanted_orders(spec: Mapping[str, Any], places: Sequence[Mapping[str, str]], 
             ratio = (theory[better] or 0.0) / (theory[worse] or 1.0)
             if ratio * (1 + float(spec["apart"])) < 1:
                 told = {"predicted_ratio": ratio}
-                (one,) = wanted_pairs({**shared, "a": [better], "b": [worse]}, [place], look)
+                (one,) = wanted_pairs(filled({**shared, "a": [better], "b": [worse]}), [place], look)
                 wanted.append(replace(one, extra=lambda found, told=told: medians(found) | told))
     return wanted
 

@@ -1,4 +1,4 @@
-"""Checks of one run: the speed and the shape of its curve, the bound of Theorem 3, the floor of all rules."""
+"""Evidence of one run: the speed and the shape of its curve, the bound of Theorem 3, the floor of all rules."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -6,23 +6,21 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mqlearn.analysis.claims.checks import FAILS, HOLDS, OPEN, ClaimCheck, Look, Seen, level_of_each, looked_at
+from mqlearn.analysis.claims.checks import OPEN, ClaimCheck, Look, Seen, level_of_each, looked_at
+from mqlearn.analysis.claims.criteria import ABOVE_FLOOR, FALLEN, FEWEST, SETTLED, decide
 from mqlearn.analysis.comparison.seed_values import Question, metric_of
 from mqlearn.analysis.predictions_features import largest_reward
 from mqlearn.analysis.statistics import survival
 from mqlearn.analysis.statistics.intervals import Estimate, bootstrap_interval
 from mqlearn.errors import SettingError
 
-ABOVE_FLOOR = 10.0  # times the size of the neighbourhood: there the transient ends
-FEWEST = 5  # checkpoints of a transient
-
 
 def rates(spec: Mapping[str, Any], places: Sequence[Mapping[str, str]], look: Look) -> list[ClaimCheck]:
     """Slopes of log mean error^power on log k, or on k if the claim is of a speed, on a window.
 
     window: shares of T, or "transient" (see `transient`).   exponent: the theorem's, on log k; "contraction":
-    log(1 - 2 alpha delta) an iteration, of Theorem 1. Holds if the interval of the slope lies below it (faster), or
-    contains it and is narrower than `resolution` times its size. The intervals of one check hold together (Bonferroni).
+    log(1 - 2 alpha delta) an iteration, of Theorem 1.   resolution: times its size, how wide an interval that contains
+    it may be. The intervals of one check hold together (Bonferroni).
     """
     return _judged(spec, places, look, _speed)
 
@@ -30,9 +28,8 @@ def rates(spec: Mapping[str, Any], places: Sequence[Mapping[str, str]], look: Lo
 def shapes(spec: Mapping[str, Any], places: Sequence[Mapping[str, str]], look: Look) -> list[ClaimCheck]:
     """Whether a curve falls exponentially rather than by a power of k, on a window as in `rates`.
 
-    Both laws are straight lines of log mean error^power, on k and on log k, fitted by least squares. Holds if the line
-    on k leaves less, in the interval over resampled seeds of the logarithm of the ratio of the residual sums; fails if
-    the line on log k does. The intervals of one check hold together (Bonferroni).
+    Both laws are straight lines of log mean error^power, on k and on log k, fitted by least squares; the interval is of
+    the logarithm of the ratio of the residual sums, over resampled seeds, and those of a check hold together.
     """
     return _judged(spec, places, look, _shape)
 
@@ -44,8 +41,8 @@ def transient(iteration: np.ndarray, mean: np.ndarray) -> tuple[float, ...]:
     times the size of the neighbourhood, which is the mean over the second half of all iterations: what follows is
     noise about it. Fewer than FEWEST checkpoints between are none.
     """
-    floor = float(mean[iteration >= iteration[-1] / 2].mean())
-    low, near = mean <= mean[0] / 2, mean <= ABOVE_FLOOR * floor
+    floor = float(mean[iteration >= SETTLED * iteration[-1]].mean())
+    low, near = mean <= FALLEN * mean[0], mean <= ABOVE_FLOOR * floor
     first = int(low.argmax()) if low.any() else len(mean)
     last = int(near.argmax()) if near.any() else len(mean)
     return (float(iteration[first]), float(iteration[last - 1])) if last - first >= FEWEST else ()
@@ -60,12 +57,13 @@ class _OnWindow(NamedTuple):
     window: tuple[float, ...]
 
 
-# Outcome, estimate at a level, its name, and what else is evidence.
-_Judge = Callable[[Mapping[str, Any], Seen, _OnWindow, float], tuple[str, Estimate, str, dict[str, Any]]]
+# An estimate at a level, its name, and what else is evidence.
+_Measured = tuple[Estimate, str, dict[str, Any]]
+_Measure = Callable[[Mapping[str, Any], Seen, _OnWindow, float], _Measured]
 
 
 def _judged(
-    spec: Mapping[str, Any], places: Sequence[Mapping[str, str]], look: Look, judge: _Judge
+    spec: Mapping[str, Any], places: Sequence[Mapping[str, str]], look: Look, measure: _Measure
 ) -> list[ClaimCheck]:
     """A check of each run on its window; open where it has none."""
     checks = []
@@ -75,18 +73,16 @@ def _judged(
         if not on.window:
             checks.append(_without_window(said, seen, on.metric))
             continue
-        outcome, found, name, more = judge(spec, seen, on, level)
+        found, name, more = measure(spec, seen, on, level)
         evidence = {
             name: found.value, "low": found.low, "high": found.high, "level": level, **more,
             "window": list(on.window), "n_finite": found.n_finite, "metric": on.metric, "digests": [seen.run.digest],
         }  # fmt: skip
-        checks.append(ClaimCheck(said, outcome, evidence, bool(spec.get("aside"))))
+        checks.append(ClaimCheck(said, decide(spec, evidence), evidence))
     return checks
 
 
-def _speed(
-    spec: Mapping[str, Any], seen: Seen, on: _OnWindow, level: float
-) -> tuple[str, Estimate, str, dict[str, Any]]:
+def _speed(spec: Mapping[str, Any], seen: Seen, on: _OnWindow, level: float) -> _Measured:
     if spec["exponent"] == "contraction":
         exponent = math.log1p(-2 * seen.cell.settings["step_size"]["alpha"] * contraction_of(seen.cell))
         # The slope on k by that on log of exp(k / T), which is what `rate` knows.
@@ -96,28 +92,25 @@ def _speed(
         unit = "log E error^2 an iteration"
     else:
         exponent, found = float(spec["exponent"]), _rate(on.iteration, on.curves, on.window, level)
-        unit = f"log mean {on.metric}^{spec.get('power', 1)} on log k"
-    outcome = rate_outcome(found.low, found.high, exponent, spec.get("resolution", 0.5))
-    return outcome, found, "slope", {"exponent": exponent, "unit": unit}
+        unit = f"log mean {on.metric}^{spec['power']} on log k"
+    return found, "slope", {"exponent": exponent, "unit": unit}
 
 
-def _shape(
-    spec: Mapping[str, Any], seen: Seen, on: _OnWindow, level: float
-) -> tuple[str, Estimate, str, dict[str, Any]]:
+def _shape(spec: Mapping[str, Any], seen: Seen, on: _OnWindow, level: float) -> _Measured:
     found = survival.exponential_against_power(on.iteration, on.curves, on.window, level)
-    return HOLDS if found.low > 0 else FAILS if found.high < 0 else OPEN, found, "log_residual_ratio", {}
+    return found, "log_residual_ratio", {}
 
 
 def _without_window(said: dict[str, str], seen: Seen, metric: str) -> ClaimCheck:
-    why = f"fewer than {FEWEST} checkpoints between half of the initial value and {ABOVE_FLOOR:g} times the floor"
+    why = f"fewer than {FEWEST} checkpoints between {FALLEN:g} of the initial value and {ABOVE_FLOOR:g} times the floor"
     n_finite = int(np.isfinite(seen.run.curves[metric]).all(axis=1).sum())
     evidence = {"reason": why, "n_finite": n_finite, "metric": metric, "digests": [seen.run.digest]}
     return ClaimCheck(said, OPEN, evidence)
 
 
 def _on_window(spec: Mapping[str, Any], seen: Seen) -> _OnWindow:
-    metric = metric_of(Question(metric=spec.get("metric")), seen.run)
-    iteration, curves = seen.run.curves["iteration"], seen.run.curves[metric] ** spec.get("power", 1)
+    metric = metric_of(Question(metric=spec["metric"]), seen.run)
+    iteration, curves = seen.run.curves["iteration"], seen.run.curves[metric] ** spec["power"]
     if spec["window"] == "transient":
         finite = curves[np.isfinite(curves).all(axis=1)]
         window = transient(iteration, finite.mean(axis=0)) if len(finite) else ()
@@ -143,15 +136,8 @@ def contraction_of(cell: Any) -> float:
     return contraction(cell.mdp, mu)
 
 
-def rate_outcome(low: float, high: float, exponent: float, resolution: float) -> str:
-    """holds: [low, high] lies below the exponent, or contains it and is narrow; fails: above; open: else, or none."""
-    if low > exponent:
-        return FAILS
-    return HOLDS if high <= exponent or high - low <= resolution * abs(exponent) else OPEN
-
-
 def bounds(spec: Mapping[str, Any], places: Sequence[Mapping[str, str]], look: Look) -> list[ClaimCheck]:
-    """Theorem 3 at every checkpoint T > m: holds if at most a share `delta` of the seeds is ever above the bound."""
+    """Theorem 3 at every checkpoint T > m, and the share of the seeds that is ever above its bound."""
     from mqlearn.problems.solvers import optimal
     from mqlearn.theory.bounds import theorem_3
 
@@ -164,7 +150,7 @@ def bounds(spec: Mapping[str, Any], places: Sequence[Mapping[str, str]], look: L
             "m": seen.cell.run_arguments["rule"].order, "discount": mdp.discount, "v_max": v_max,
             "r_max": largest_reward(seen.cell), "n_pairs": len(mdp.pairs), "delta": spec["delta"],
         }  # fmt: skip
-        bound = theorem_3(iteration, **constants, corrected=bool(spec.get("corrected")))
+        bound = theorem_3(iteration, **constants, corrected=bool(spec["corrected"]))
         start = float(np.nanmax(error[:, 0]))
         valid = np.isfinite(bound)
         above = ~(error[:, valid] <= bound[valid])
@@ -178,7 +164,7 @@ def bounds(spec: Mapping[str, Any], places: Sequence[Mapping[str, str]], look: L
             "n_finite": int(np.isfinite(error).all(axis=1).sum()),
             "metric": "q_error", "digests": [seen.run.digest],
         }  # fmt: skip
-        checks.append(ClaimCheck(said, HOLDS if share <= spec["delta"] else FAILS, evidence))
+        checks.append(ClaimCheck(said, decide(spec, evidence), evidence))
     return checks
 
 
@@ -186,8 +172,7 @@ def floors(spec: Mapping[str, Any], places: Sequence[Mapping[str, str]], look: L
     """The root mean square error at T, over seeds and pairs, over that of the least covariance in the limit.
 
     sqrt(T) times the error is compared with the exact floor of `theory.asymptotic`, for synchronous sampling and rules
-    of one sample a pair and iteration. Holds if the interval of the ratio lies below `within`, fails if it lies above;
-    the intervals of one check hold together (Bonferroni).
+    of one sample a pair and iteration. The intervals of one check hold together (Bonferroni).
     """
     from mqlearn.theory.asymptotic import floor
 
@@ -199,11 +184,10 @@ def floors(spec: Mapping[str, Any], places: Sequence[Mapping[str, str]], look: L
         found = bootstrap_interval(squares, level=level)
         scale = seen.cell.settings["iterations"] / (len(least.pairs) * least.floor_rms_sqrt_k**2)
         ratio, low, high = (math.sqrt(scale * max(end, 0.0)) for end in (found.value, found.low, found.high))
-        outcome = HOLDS if high < spec["within"] else FAILS if low > spec["within"] else OPEN
         evidence = {
             "ratio_to_floor": ratio, "low": low, "high": high, "level": level, "within": spec["within"],
             "floor_rms_sqrt_k": least.floor_rms_sqrt_k, "tied_states": least.tied_states,
             "n_finite": found.n_finite, "metric": "q_error_l2", "digests": [seen.run.digest],
         }  # fmt: skip
-        checks.append(ClaimCheck(said, outcome, evidence, bool(spec.get("aside"))))
+        checks.append(ClaimCheck(said, decide(spec, evidence), evidence))
     return checks

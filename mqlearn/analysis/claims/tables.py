@@ -4,22 +4,24 @@ import itertools
 import json
 import math
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from mqlearn.analysis.claims.answers import Stored
 from mqlearn.analysis.claims.checks import FAILS, HOLDS, LEVEL, OPEN, ClaimCheck, conditions, holding_of
 from mqlearn.analysis.claims.claim import ClaimAnswer
+from mqlearn.analysis.claims.criteria import interval_within, percent
 from mqlearn.analysis.comparison.columns import wrapped
 
 LINES = 9  # of conditions in a cell of the table; beyond, they are told less finely
 WORDS = {"reproduced": "reproduced", "not_reproduced": "not reproduced", "conditional": "conditional"}
 
 
-def row(one: ClaimAnswer, command: str, versions: Mapping[str, str], *, smoke: bool) -> dict[str, Any]:
+def row(found: Stored) -> dict[str, Any]:
     """A claim as plain data: what it says, the verdict, the conditions, and every check with its evidence."""
-    spec = one.claim.spec
+    one, spec = found.answer, found.answer.claim.spec
     return {
         "claim": one.claim.name,
         "verdict": one.verdict,
@@ -28,14 +30,14 @@ def row(one: ClaimAnswer, command: str, versions: Mapping[str, str], *, smoke: b
         "ours": bool(spec.get("ours")),
         "statement": " ".join(spec["statement"].split()),
         "place": spec["place"],
-        "reading": " ".join(spec["reading"].split()),
+        "reading": one.reading,
         "conditions": one.conditions,
         "method": METHOD,
         "summary": brief(one.checks),
-        "smoke": smoke,
+        "smoke": found.smoke,
         "data_digest": one.data_digest,
-        "command": command,
-        "versions": dict(versions),
+        "command": found.command,
+        "versions": found.versions,
         "evidence": [
             {"conditions": check.conditions, "outcome": check.outcome}
             | check.evidence
@@ -129,7 +131,8 @@ def _numbers(kind: str, own: Sequence[dict[str, Any]]) -> str:
             f"{name} {_range([e[f'{name}_efficiency'] for e in own])}" for name in ("predicted", "measured")
         )
         ratio = _range([e["measured_over_predicted"] for e in own])
-        return f"measured/predicted {ratio} (intervals within {ends}); times the floor: {times}"
+        inside = f"{sum(map(interval_within, own))} of {len(own)} wholly within {percent(own[0]['tolerance'])}"
+        return f"measured/predicted {ratio} (intervals within {ends}; {inside}); times the floor: {times}"
     if kind == "floor":
         ends = _range([e[end] for e in own for end in ("low", "high")])
         return (
@@ -166,21 +169,22 @@ def _n(x: float) -> str:
     return str(x) if isinstance(x, int | np.integer) else f"{x:.2g}"
 
 
-def terminal(answers: Sequence[ClaimAnswer], *, smoke: bool, width: int | None = None) -> str:
+def terminal(found: Sequence[Stored], *, width: int | None = None) -> str:
     """Verdicts first, then of each claim what was claimed, where it holds, and the evidence in short."""
     width = width or 120
+    answers = [one.answer for one in found]
     longest = max(len(one.claim.name) for one in answers)
     lines = [f"{one.claim.name:{longest}}  {said(one)}" for one in answers]
     for one in answers:
         spec = one.claim.spec
         lines += ["", f"{one.claim.name}: {said(one)}", *wrapped(f"({place(one)})", width, "  ")]
-        for text in (spec["statement"], f"Reading: {spec['reading']}"):
+        for text in (spec["statement"], f"Reading: {one.reading}"):
             lines += textwrap.wrap(" ".join(text.split()), width - 2, initial_indent="  ", subsequent_indent="  ")
         lines += [line for text in one.conditions for line in wrapped(f"- {text}", width, "  ")]
         lines += [line for text in brief(one.checks) for line in wrapped(f"= {text}", width, "  ")]
         lines.append(f"  data {one.data_digest[:16]}")
     lines += ["", *wrapped(LEGEND, width)]
-    if smoke:
+    if any(one.smoke for one in found):
         lines.append("smoke=true: small settings, a trial of the tests. These verdicts say nothing of the paper.")
     return "\n".join(lines)
 
@@ -207,8 +211,9 @@ LEGEND = (
 )
 
 
-def table(answers: Sequence[ClaimAnswer], command: str, *, smoke: bool) -> str:
-    """A Markdown table: claim, place, verdict, conditions, evidence, digest of the data."""
+def table(found: Sequence[Stored]) -> str:
+    """A Markdown table: claim, place, verdict, conditions, evidence, digest of the data; then the readings."""
+    answers = [one.answer for one in found]
     lines = [
         "| claim | place in the paper | verdict | where | evidence | data |",
         "|---|---|---|---|---|---|",
@@ -226,5 +231,7 @@ def table(answers: Sequence[ClaimAnswer], command: str, *, smoke: bool) -> str:
             f"`{one.data_digest[:12]}`",
         )
         lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
-    made = f"Made by `{command}`." + (" Small settings: these verdicts say nothing of the paper." if smoke else "")
-    return "\n".join([*lines, "", made, LEGEND, ""])
+    commands = " and ".join(f"`{command}`" for command in dict.fromkeys(one.command for one in found))
+    small = " Small settings: these verdicts say nothing of the paper." if any(one.smoke for one in found) else ""
+    readings = [f"- `{one.claim.name}`: {one.reading}" for one in answers]
+    return "\n".join([*lines, "", f"Made by {commands}.{small}", LEGEND, "", "How each was read:", "", *readings, ""])

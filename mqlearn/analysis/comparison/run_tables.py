@@ -67,6 +67,10 @@ def _centres_of(entry: Entry, question: Question, metric: str, at: int) -> list[
     for centre in CENTRES:
         method = question.interval if centre == "mean" or question.interval == "percentile" else "bca"
         found = bootstrap_interval(values, centre, method, 1 - question.level)
-        interval = "no interval" if math.isnan(found.low) else f"[{number(found.low)}, {number(found.high)}]"
+        interval = f"[{number(found.low)}, {number(found.high)}]"
+        if math.isnan(found.low):
+            interval = "no interval"
+        elif found.low == found.high:
+            interval = "no spread: all seeds alike"
         cells.append(f"{number(found.value)} {interval}")
     return [*cells, f"{len(gone) - gone.sum()} of {len(gone)}"]

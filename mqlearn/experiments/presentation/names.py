@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from mqlearn.storage import runs
@@ -24,9 +25,15 @@ def _swept(run: runs.Run, tags: Mapping[str, Any]) -> str:
     if not cell or cell == run.name:
         return ""
     settings = run.settings
-    derived = "env" not in settings or group.startswith(f"{settings['env'].get('name')} discount=")
+    derived = "env" not in settings or group.startswith(f"{of_problem(settings['env'])} discount=")
     words = plain_label(cell if derived or not group else f"{cell} {group}")
     return _OWN_GROUP.sub("", words)
+
+
+def of_problem(env: Mapping[str, Any]) -> str:
+    """What the problem of some settings is called: its name, of a model from a file (env=file) the file's."""
+    named = str(env.get("name") or env.get("_target_"))
+    return Path(str(env["path"])).stem if named == "file" and env.get("path") else named
 
 
 def plain_label(label: str) -> str:

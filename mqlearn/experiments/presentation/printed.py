@@ -16,7 +16,7 @@ def describe(run_done: Any) -> str:
     for metric, final in summary["final"].items():
         if final["mean"] is None:
             continue
-        interval = "no interval" if final["low"] is None else f"[{final['low']:.4g}, {final['high']:.4g}]"
+        interval = _interval(final)
         left = final["n_finite"]
         fewer = "" if left == n_seeds else f"  of {left} of {n_seeds} seeds"
         lines.append(f"  {metric:14} {final['mean']:.6g}  {interval}{fewer}")
@@ -25,6 +25,7 @@ def describe(run_done: Any) -> str:
         every = f"{n_seeds} seed{'s' * (n_seeds != 1)}"
         seeds = f"the {n_seeds - gone} of {every} that did not diverge" if gone else every
         lines.append(f"  at k = {run_done.settings['iterations']}: mean, 95 % interval of the mean, {seeds}")
+        lines += _estimated(run_done)
     operator = summary.get("operator") or {}
     if operator and "fixed_point" not in operator:
         lines.append(f"  no model, so no fixed point of {operator['name']} to measure errors from")
@@ -46,3 +47,21 @@ def describe(run_done: Any) -> str:
         viewer = shlex.join(["mqlearn", "ui", *named])
         lines.append(f"  MLflow run {summary['mlflow_run_id']}; `{viewer}` shows it")
     return "\n".join(lines)
+
+
+def _interval(final: dict[str, Any]) -> str:
+    """The interval of a mean in words: seeds that all have one value, as without chance, have no spread."""
+    low, high = final["low"], final["high"]
+    if low is None:
+        return "no interval"
+    if high - low <= 1e-12 * abs(final["mean"]):
+        return f"no spread: the same in all {final['n_finite']} seeds"
+    return f"[{low:.4g}, {high:.4g}]"
+
+
+def _estimated(run_done: Any) -> list[str]:
+    """Without a model the expected return is an estimate, of the episodes that are played at each checkpoint."""
+    episodes = run_done.settings["evaluation"]["episodes"]
+    if "expected_return" not in run_done.summary["final"] or "optimum" in run_done.summary or not episodes:
+        return []
+    return [f"  expected_return: the mean of {episodes} greedy episodes of each seed, as there is no model"]

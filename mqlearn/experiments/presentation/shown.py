@@ -31,7 +31,7 @@ def _shown(run: runs.Run, tags: Mapping[str, Any], *, store: Mapping[str, str]) 
         note=note.of_run(run, _kind(settings), store),
         about=note.of_experiment(settings["experiment"]["name"], store) if "experiment" in settings else "",
         error=error,
-        model=(str(settings["env"]["name"]), model) if isinstance(model, str) else None,
+        model=(names.of_problem(settings["env"]), model) if isinstance(model, str) else None,
         pictures=picture.error_curve(run.curves["iteration"], run.curves[chosen], chosen, named) if metrics else {},
     )
 

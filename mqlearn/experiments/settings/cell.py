@@ -17,6 +17,7 @@ from typing import Any
 from mqlearn import source_text
 from mqlearn.checks import choice, switch, whole
 from mqlearn.errors import SettingError, SettingErrors, nearest
+from mqlearn.experiments.presentation.names import of_problem
 from mqlearn.experiments.settings import identity, instantiate, own_step_size, records
 from mqlearn.experiments.settings import plugins as user_modules
 from mqlearn.rounding import Rounding
@@ -373,5 +374,4 @@ def _name(settings: Mapping[str, Any], plugins: Mapping[str, Any], rule: Any) ->
 
 
 def _label(written: Any, node: Mapping[str, Any]) -> str:
-    named = written if isinstance(written, dict) else node
-    return str(named.get("name") or named.get("_target_"))
+    return of_problem(written if isinstance(written, dict) else node)

@@ -9,6 +9,7 @@ from mqlearn.errors import SettingError
 from mqlearn.experiments import execute
 from mqlearn.experiments.jobs import check_place, too_long
 from mqlearn.experiments.plan import PlannedCell, expand
+from mqlearn.experiments.presentation.names import of_problem
 from mqlearn.experiments.settings import compose
 from mqlearn.storage.connection import shown
 
@@ -55,7 +56,7 @@ def _planned(job: compose.Job, overrides: tuple[str, ...], label: str, panel: st
     table = getattr(mdp, "n_states", 1) * getattr(mdp, "n_actions", 1)
     size = 8 * (n_seeds * (5 * settings["n_checkpoints"] + table) + 20 * table)
     rows = 0 if track.uri is None else 25 * settings["n_checkpoints"] * 100  # of the store
-    problem = f"{settings['env']['name']} discount={settings['discount']:g} {settings['sampling']['name']}"
+    problem = f"{of_problem(settings['env'])} discount={settings['discount']:g} {settings['sampling']['name']}"
     return PlannedCell.of(
         job.cell,
         panel or problem,

@@ -1,0 +1,232 @@
+"""What decides a check, beside the words that say it: all that outcomes depend on stands here and is in a reading.
+
+`decide` takes the outcome from the evidence alone, so that stored evidence can be decided again. `reading` is what a
+claim's yaml says of it and then, from the settings of its checks, every criterion.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from mqlearn.analysis.claims.checks import FAILS, HOLDS, LEVEL, OPEN, level_of_each
+from mqlearn.analysis.claims.claim import Claim, n_pairs, n_pairs_at_most
+
+FALLEN = 0.5  # of the initial value: there a transient begins,
+ABOVE_FLOOR = 10.0  # times the size of the neighbourhood: there it ends,
+SETTLED = 0.5  # of all iterations: the size is the mean beyond,
+FEWEST = 5  # and so many checkpoints it needs between
+
+
+def decide(check: Mapping[str, Any], evidence: Mapping[str, Any]) -> str:
+    """The outcome of a check from its evidence: holds, fails or open; open where there was nothing to judge."""
+    return OPEN if "reason" in evidence else _DECIDE[check["test"]](check, evidence)
+
+
+def reading(claim: Claim, places: Sequence[Mapping[str, str]]) -> str:
+    """What the yaml says, then each criterion. places: the combinations of conditions under which it is tested."""
+    checks = claim.spec["checks"]
+    several = [check for check in checks if check["test"] not in _PAIRED]
+    told = [" ".join(claim.spec["reading"].split()), *(words(check, places) for check in checks)]
+    if len(several) < len(checks):
+        paired = [check for check in checks if check["test"] in _PAIRED]
+        most = "at most " * any(check["test"] == "order" for check in paired)
+        told.append(
+            f"Significant: by the sign-flip test of the means on common seeds, else by the permutation test, at level "
+            f"{LEVEL:g}, corrected by Holm over all pairs of the claim ({most}{n_pairs_at_most(checks, places)})."
+        )
+    return " ".join(told)
+
+
+def words(check: Mapping[str, Any], places: Sequence[Mapping[str, str]]) -> str:
+    """What decides a check, in a sentence or two."""
+    name = f'"{check["quantity"]}"' if check["quantity"] is not None else f"The {check['test']} check"
+    aside = ", beside the verdict," * bool(check["aside"])
+    return f"{name}{aside} holds if {_WORDS[check['test']](check, places)}."
+
+
+# --- pairs --------------------------------------------------------------------------------------------------------
+
+
+def pair_outcome(evidence: Mapping[str, Any]) -> str:
+    """holds: significant as the claim expects; fails: significant the other way; open: neither."""
+    if evidence["verdict"] == "no_difference":
+        return OPEN
+    return HOLDS if evidence["verdict"] == evidence["expected"] else FAILS
+
+
+_MEASURES = {
+    "error": "{}",
+    "peak": "largest {} of the checkpoints k >= 1 up to there, over the initial one,",
+    "overshoot": "excess over 1 of the largest {} of the checkpoints k >= 1 up to there, over the initial one,",
+    "spread": "distance of the seeds' {} from their median",
+}
+
+
+def _pair_words(check: Mapping[str, Any], places: Sequence[Mapping[str, str]]) -> str:
+    metric = check["metric"] or " or ".join(map(str, check["summary"]))
+    better = "better" if check["expect"] == "a_better" else "worse"
+    margin = f"{check['margin']:g} times (of a return: 1/{check['margin']:g} times) " if check["margin"] != 1 else ""
+    rivals = "; ".join(dict.fromkeys(_rival(rival) for rival in check["b"]))
+    sides = [_side(check, side) for side in ("a_in", "b_in")]
+    between = f", {sides[0]} against {sides[1]}" if any(sides) else ""
+    shares = ", ".join(f"{share:g} T" for share in check["at"])
+    return (
+        f"the mean {_MEASURES[check['measure']].format(metric)} is significantly {better} than {margin}that of {rivals}"
+        f"{between}, at the last checkpoint up to {shares} "
+        f"({n_pairs(check, places)} pairs); fails if significantly the other way; else open"
+    )
+
+
+def _rival(rival: Any) -> str:
+    if isinstance(rival, Mapping) and "best_of" in rival:
+        of = ", ".join(rival["best_of"])
+        return f"the one of {of} that is best on the first half of the seeds (tested on the second)"
+    if isinstance(rival, Mapping):
+        return "the same run at the start" if rival["itself"] == 0 else f"the same run at {rival['itself']:g} k"
+    return "the same rule" if rival == "itself" else "its rival"
+
+
+def _side(check: Mapping[str, Any], side: str) -> str:
+    return ", ".join(f"{name} {level}" for name, level in check[side].items())
+
+
+def _order_words(check: Mapping[str, Any], places: Sequence[Mapping[str, str]]) -> str:
+    norm = {"sup": "sup norm", "norm": "Euclidean norm", "rms": "root mean square"}[str(check["norm"])]
+    return (
+        f"of two rules whose predicted errors ({norm}, for large k) differ by more than "
+        f"{percent(check['apart'])} of the "
+        f"smaller, the one with the smaller prediction has the significantly smaller mean error in that norm at T (of "
+        f"{len(check['of'])} rules under {len(places)} conditions; no pair where optimal actions tie)"
+    )
+
+
+# --- single runs --------------------------------------------------------------------------------------------------
+
+
+def rate_outcome(low: float, high: float, exponent: float, resolution: float) -> str:
+    """holds: [low, high] lies below the exponent, or contains it and is narrow; fails: above; open: else, or none."""
+    if low > exponent:
+        return FAILS
+    return HOLDS if high <= exponent or high - low <= resolution * abs(exponent) else OPEN
+
+
+def _rate(check: Mapping[str, Any], evidence: Mapping[str, Any]) -> str:
+    return rate_outcome(evidence["low"], evidence["high"], evidence["exponent"], check["resolution"])
+
+
+def _rate_words(check: Mapping[str, Any], places: Sequence[Mapping[str, str]]) -> str:
+    if check["exponent"] == "contraction":
+        of, exponent = "k", "log(1 - 2 alpha delta)"
+        width = f"{check['resolution']:g} times its size"
+    else:
+        of, exponent = "log k", f"{check['exponent']:g}"
+        width = f"{check['resolution'] * abs(check['exponent']):g}"
+    return (
+        f"the interval of the slope of log mean {_power(check)} on {of}, {_window(check)}, lies below {exponent}, or "
+        f"contains it and is at most {width} wide; fails if it lies above; else open ({_together(check, places)})"
+    )
+
+
+def _shape(_: Mapping[str, Any], evidence: Mapping[str, Any]) -> str:
+    return HOLDS if evidence["low"] > 0 else FAILS if evidence["high"] < 0 else OPEN
+
+
+def _shape_words(check: Mapping[str, Any], places: Sequence[Mapping[str, str]]) -> str:
+    return (
+        f"a straight line on k leaves a smaller sum of squares of log mean {_power(check)} than one on log k, "
+        f"{_window(check)}: the interval of the logarithm of their ratio lies above 0; fails if it lies below 0; else "
+        f"open ({_together(check, places)})"
+    )
+
+
+def _bound(check: Mapping[str, Any], evidence: Mapping[str, Any]) -> str:
+    return HOLDS if evidence["share_of_seeds_above"] <= check["delta"] else FAILS
+
+
+def _bound_words(check: Mapping[str, Any], places: Sequence[Mapping[str, str]]) -> str:
+    which = "corrected" if check["corrected"] else "as printed"
+    return (
+        f"at most a share delta = {check['delta']:g} of the seeds is above the bound for that delta, {which}, at any "
+        f"checkpoint T > m; else fails ({len(places) * len(check['of'])} runs)"
+    )
+
+
+def _floor(check: Mapping[str, Any], evidence: Mapping[str, Any]) -> str:
+    return HOLDS if evidence["high"] < check["within"] else FAILS if evidence["low"] > check["within"] else OPEN
+
+
+def _floor_words(check: Mapping[str, Any], places: Sequence[Mapping[str, str]]) -> str:
+    return (
+        f"the whole interval of the root mean square error at T, over that of the least covariance, lies below "
+        f"{check['within']:g}; fails if it lies above; else open ({_together(check, places)})"
+    )
+
+
+def _predicted(check: Mapping[str, Any], evidence: Mapping[str, Any]) -> str:
+    tolerance = float(check["tolerance"])
+    if abs(evidence["measured_over_predicted"] - 1) <= tolerance:
+        return HOLDS
+    return FAILS if evidence["low"] > 1 + tolerance or evidence["high"] < 1 - tolerance else OPEN
+
+
+def _predicted_words(check: Mapping[str, Any], places: Sequence[Mapping[str, str]]) -> str:
+    norm = {"sup": "mean sup norm", "rms": "root mean square over pairs and seeds"}[str(check["norm"])]
+    return (
+        f"the measured error at T ({norm}) over the predicted one differs from 1 by at most "
+        f"{percent(check['tolerance'])}, by the point estimate alone; fails if its interval lies wholly further away; "
+        f"else open. How many intervals lie wholly within is counted and decides nothing ({_together(check, places)})"
+    )
+
+
+def interval_within(evidence: Mapping[str, Any]) -> bool:
+    """Whether the whole interval of a `predicted` check is within its tolerance."""
+    return max(abs(evidence["low"] - 1), abs(evidence["high"] - 1)) <= evidence["tolerance"]
+
+
+def _power(check: Mapping[str, Any]) -> str:
+    return f"{check['metric'] or 'error'}^{check['power']:g}"
+
+
+def _window(check: Mapping[str, Any]) -> str:
+    if check["window"] != "transient":
+        first, last = check["window"]
+        return f"from {first:g} T to {last:g} T"
+    return (
+        f"over the transient (from the first checkpoint below {FALLEN:g} times the initial mean to the last before the "
+        f"first below {ABOVE_FLOOR:g} times the mean beyond {SETTLED:g} T; open with fewer than {FEWEST} checkpoints "
+        "between)"
+    )
+
+
+def _together(check: Mapping[str, Any], places: Sequence[Mapping[str, str]]) -> str:
+    n, each = len(places) * len(check["of"]), percent(level_of_each(check, places))
+    return f"each interval at {each}, all {n} together at {percent(1 - LEVEL)}, Bonferroni"
+
+
+def percent(share: float) -> str:
+    """A share in per cent, as readings write it."""
+    return f"{100 * share:.6g} %"
+
+
+_PAIRED = ("pairs", "order")
+_DECIDE: dict[str, Callable[[Mapping[str, Any], Mapping[str, Any]], str]] = {
+    "pairs": lambda _, evidence: pair_outcome(evidence),
+    "order": lambda _, evidence: pair_outcome(evidence),
+    "rate": _rate,
+    "shape": _shape,
+    "bound": _bound,
+    "floor": _floor,
+    "predicted": _predicted,
+}
+_WORDS = {
+    "pairs": _pair_words, "order": _order_words, "rate": _rate_words, "shape": _shape_words, "bound": _bound_words,
+    "floor": _floor_words, "predicted": _predicted_words,
+}  # fmt: skip
+NUMBERS = {  # of the evidence, which tell the tests apart
+    "pairs": ("verdict", "expected"),
+    "order": ("verdict", "expected", "predicted_ratio"),
+    "rate": ("slope", "low", "high", "exponent"),
+    "shape": ("log_residual_ratio", "low", "high"),
+    "bound": ("share_of_seeds_above",),
+    "floor": ("ratio_to_floor", "low", "high"),
+    "predicted": ("measured_over_predicted", "low", "high"),
+}

@@ -1,0 +1,205 @@
+"""A reading names all that decides: what the code reads of a check, and its constants, change the words of it."""
+
+import ast
+import copy
+import inspect
+import json
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from mqlearn.analysis.claims import checks as claim_checks
+from mqlearn.analysis.claims import claim as claim_texts
+from mqlearn.analysis.claims import criteria, pairs, predicted, single_runs
+from mqlearn.analysis.claims.answers import stored
+from mqlearn.analysis.claims.claim import Claim, places, runs_of
+from mqlearn.cli import claims
+
+NAMES = claims.known()
+PAPER = Path(__file__).resolve().parents[2] / "outputs" / "paper"
+EVERY_KIND = ("theorem_1", "theorem_3", "optimal_covariance", "efficiency", "predicted_error", "momentum_vs_nesa")
+SHAPES = ("of", "a", "b", "summary", "at")  # what is looked at: it is in the words by how many there are
+
+
+class Recorded(dict):
+    """The settings of a check, and which of them were read."""
+
+    def __init__(self, check: dict[str, Any]) -> None:
+        super().__init__(check)
+        self.read: set[str] = set()
+
+    def __getitem__(self, key: str) -> Any:
+        self.read.add(key)
+        return super().__getitem__(key)
+
+    def get(self, key: str, default: Any = None) -> Any:
+        self.read.add(key)
+        return super().get(key, default)
+
+
+@pytest.fixture(scope="module")
+def read_of(tmp_path_factory) -> dict[str, set[str]]:
+    """By kind of test, the settings that some claim's checks were read for, while all were tested in small."""
+    read: dict[str, set[str]] = {}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("MQLEARN_OUTPUTS", str(tmp_path_factory.mktemp("claims")))
+        for name in EVERY_KIND:
+            claim = claims.load(name)
+            watched = [Recorded(check) for check in claim.spec["checks"]]
+            claims.answer([Claim(name, claim.spec | {"checks": watched})], ["tracking=none"], smoke=True)
+            for check in watched:
+                read.setdefault(dict(check)["test"], set()).update(check.read)
+    return read
+
+
+def another(key: str, value: Any) -> Any:
+    """Another value for a setting, of its kind."""
+    if isinstance(value, bool):
+        return not value
+    if isinstance(value, int | float):
+        return value + 0.015625
+    known = {
+        "expect": "a_better" if value == "b_better" else "b_better", "metric": "value_gap",
+        "window": [0.25, 0.75], "exponent": -0.75, "quantity": "new",
+        "measure": "overshoot" if value == "peak" else "peak", "norm": "rms" if value == "sup" else "sup",
+        "a_in": {"map": "4x4"}, "b_in": {"map": "8x8"},
+    }  # fmt: skip
+    return [*value, value[0]] if key in SHAPES else known[key]
+
+
+def test_each_kind_of_check_was_watched(read_of):
+    assert read_of.keys() == criteria.NUMBERS.keys()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_the_code_reads_of_a_check_is_in_its_reading(name, read_of):
+    claim = claims.load(name)
+    where = places(runs_of(claim))
+    before = criteria.reading(claim, where)
+    for number, check in enumerate(claim.spec["checks"]):
+        kind = check["test"]
+        for key in read_of[kind] & check.keys() - {"test"}:
+            changed = copy.deepcopy(claim.spec)
+            changed["checks"][number][key] = another(key, check[key])
+            assert criteria.reading(Claim(name, changed), where) != before, f"{kind}: {key} stands nowhere"
+
+
+def constants(module: ModuleType) -> dict[str, float]:
+    """The numbers at the top of a module that are its own."""
+    tree = ast.parse(inspect.getsource(module))
+    targets = [node.targets[0] for node in tree.body if isinstance(node, ast.Assign)]
+    names = [target.id for target in targets if isinstance(target, ast.Name)]
+    return {name: getattr(module, name) for name in names if isinstance(getattr(module, name), int | float)}
+
+
+@pytest.mark.parametrize("module", [claim_checks, criteria, claim_texts, pairs, predicted, single_runs])
+def test_the_constants_of_the_tests_are_in_some_reading(module, monkeypatch):
+    every = {name: claims.load(name) for name in NAMES}
+
+    def readings():
+        return [criteria.reading(claim, places(runs_of(claim))) for claim in every.values()]
+
+    before = readings()
+    for name, value in constants(module).items():
+        with monkeypatch.context() as patch:
+            for other in (claim_checks, criteria):
+                if hasattr(other, name):
+                    patch.setattr(other, name, value + 0.03125)
+            assert readings() != before, name
+
+
+@pytest.mark.parametrize("module", [criteria, pairs, predicted, single_runs])
+def test_no_number_decides_without_a_name(module):
+    """Outcomes are decided in `criteria`, from evidence, settings and named constants: no literal but 0, 1 and 2."""
+    tree = ast.parse(inspect.getsource(module))
+    deciding = [node for node in ast.walk(tree) if isinstance(node, ast.Compare)]
+    for node in deciding:
+        numbers = [part.value for part in ast.walk(node) if isinstance(part, ast.Constant)]
+        assert {x for x in numbers if isinstance(x, int | float) and not isinstance(x, bool)} <= {0, 1, 2}
+    if module is not criteria:
+        outcomes = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+        assert not outcomes & {"HOLDS", "FAILS"}
+
+
+def test_the_width_that_decides_the_rate_of_theorem_3_is_said():
+    """An interval of -.9 to -.4 contains -1/2 and is too wide."""
+    claim = claims.load("theorem_3")
+    rate = claim.spec["checks"][0]
+    assert "contains it and is at most 0.25 wide" in criteria.words(rate, places(runs_of(claim)))
+    evidence = {"low": -0.9, "high": -0.4, "exponent": -0.5}
+    assert criteria.decide(rate, evidence) == claim_checks.OPEN
+    assert criteria.decide(rate, evidence | {"low": -0.65}) == claim_checks.HOLDS
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if any(
+    check["test"] in ("rate", "shape") for check in claims.load(name).spec["checks"])])  # fmt: skip
+def test_what_was_settled_after_a_first_look_is_said(name):
+    assert "Settled after a first look at the data:" in " ".join(claims.load(name).spec["reading"].split())
+
+
+# --- stored answers -----------------------------------------------------------------------------------------------
+
+
+def test_the_stored_claims_are_those_that_their_numbers_give_by_the_present_criteria():
+    """`stored` decides each check again; verdicts, conditions, summaries and readings in the file are what follows."""
+    from mqlearn.analysis.claims.tables import json_text, row, table
+
+    found = stored(PAPER / "claims.json")
+    assert [one.answer.claim.name for one in found] == NAMES
+    assert json_text([row(one) for one in found]) == (PAPER / "claims.json").read_text(encoding="utf-8")
+    assert table(found) == (PAPER / "claims.md").read_text(encoding="utf-8")
+
+
+def test_stored_claims_are_printed_without_a_run(mqlearn, outputs, tmp_path):
+    done = mqlearn("claims", "theorem_3", "--stored", PAPER / "claims.json", "--json", tmp_path / "again.json")
+    assert (done.code, done.err) == (0, "")
+    assert "theorem_3: reproduced" in done.out and "at most 0.25 wide" in " ".join(done.out.split())
+    (again,) = json.loads((tmp_path / "again.json").read_text())
+    assert again in json.loads((PAPER / "claims.json").read_text())
+    assert not outputs.exists()
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda row: row["evidence"][0].update(low=-2, high=0), "was decided by other criteria than theorem_3 has now"),
+        (lambda row: row["evidence"][0].update(outcome="open"), "was decided by other criteria"),
+        (lambda row: row["evidence"][0].update(aside=True), "was decided by other criteria"),
+        (lambda row: row["evidence"][0]["conditions"].update(quantity="speed"), "was decided by other criteria"),
+        (lambda row: row.pop("evidence"), "lacks 'evidence'"),
+        (lambda row: row.update(claim="theorem_4"), "has no claim theorem_3; it has theorem_4"),
+        (None, "none that --json wrote"),
+    ],
+)
+def test_a_stored_file_with_another_outcome_or_none_is_refused(mqlearn, tmp_path, change, said):
+    rows = [row for row in json.loads((PAPER / "claims.json").read_text()) if row["claim"] == "theorem_3"]
+    file = tmp_path / "claims.json"
+    if change:
+        change(rows[0])
+    file.write_text(json.dumps(rows) if change else "{nothing", encoding="utf-8")
+    done = mqlearn("claims", "theorem_3", "--stored", file)
+    assert done.code == 2 and said in done.err and "Traceback" not in done.err
+
+
+def test_settings_have_no_effect_on_stored_claims(mqlearn):
+    for override in ("seed=1", "smoke=true"):
+        done = mqlearn("claims", "theorem_3", override, "--stored", PAPER / "claims.json")
+        assert done.code == 2 and "has no effect beside --stored FILE" in done.err
+    assert mqlearn("claims", "--stored", "nowhere.json").code == 2
+
+
+def test_a_check_beside_the_verdict_is_so_whatever_its_kind(mqlearn, tmp_path):
+    """A bound of theorem_3 that stands aside does not decide."""
+    import yaml
+
+    spec = yaml.safe_load((claims.path_of("theorem_3")).read_text())
+    spec["checks"] = [spec["checks"][0], spec["checks"][1] | {"aside": True}]
+    (tmp_path / "conf" / "claim").mkdir(parents=True)
+    (tmp_path / "conf" / "claim" / "mine.yaml").write_text(yaml.safe_dump(spec))
+    file = tmp_path / "found.json"
+    done = mqlearn("claims", "mine", "smoke=true", "tracking=none", "--config-dir", tmp_path / "conf", "--json", file)
+    assert done.code == 0, done.err
+    (row,) = json.loads(file.read_text())
+    assert row["deciding"] == sum("slope" in one for one in row["evidence"]) < len(row["evidence"])
