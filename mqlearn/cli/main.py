@@ -33,7 +33,10 @@ def main(argv: list[str] | None = None) -> None:
         return
     from mqlearn.errors import SettingError, nearest
     from mqlearn.experiments.settings import plugins
+    from mqlearn.storage.passwords import in_argument
 
+    arguments = [in_argument(argument) for argument in arguments]  # so that nothing can print a secret
+    verb, *rest = arguments
     plugins.forget()
     # What starts with the current folder on its path would take a file of the user's for a module of Python's.
     os.environ.setdefault("PYTHONSAFEPATH", "1")

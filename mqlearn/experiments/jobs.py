@@ -38,7 +38,7 @@ def too_long(folder: Path) -> bool:
 
 def check_place(job: compose.Job) -> None:
     """Raise SettingError if a run cannot be tracked as asked for, or not be written to the folder that Hydra makes."""
-    tracker(job.cell.settings)
+    tracker(job.cell.settings).check()
     if too_long(job.folder):
         raise SettingError("hydra.run.dir", job.folder, "is too long for the name of a folder")
     runs.check_target(job.folder, job.cell.digest, identity.digest_of)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mqlearn.errors import SettingError
+from mqlearn.storage.passwords import Address
 
 if TYPE_CHECKING:
     from mlflow.tracking import MlflowClient
@@ -33,10 +34,10 @@ def sqlite_path(uri: str) -> Path | None:
 
 def connect(uri: str) -> "MlflowClient":
     """An MLflow client of this address alone, whatever the process or its environment names otherwise."""
-    client = load_mlflow()
-    if not uri.startswith("http"):
-        _check_database(uri)
-    return client(tracking_uri=uri, registry_uri=uri)
+    client, address = load_mlflow(), Address(uri)
+    if not address.startswith("http"):
+        _check_database(address)
+    return client(tracking_uri=address.whole, registry_uri=address.whole)
 
 
 def load_mlflow() -> "type[MlflowClient]":
@@ -67,7 +68,8 @@ def failures(what: str, uri: str) -> Iterator[None]:
         library = type(error).__module__.partition(".")[0]
         if not isinstance(error, OSError) and library not in ("mlflow", "sqlalchemy", "sqlite3", "requests", "urllib3"):
             raise
-        reason = (str(error).strip() or type(error).__name__).splitlines()[0].replace(uri, shown(uri))
+        address = Address(uri)
+        reason = address.scrubbed((str(error).strip() or type(error).__name__).splitlines()[0])
         # MLflow advises to upgrade in either case; it cannot take a newer schema back.
         if versions := re.search(r"found version (\w+), but expected (\w+)", reason):
             found, expected = versions.groups()
@@ -75,25 +77,20 @@ def failures(what: str, uri: str) -> Iterator[None]:
                 f"another release of MLflow made its schema ({found}; the one installed here wants {expected}): use "
                 "that release if it is newer, `mlflow db upgrade` if it is older, or another store (tracking.uri)"
             )
-        raise TrackingError(f"{what} failed at {shown(uri)}: {reason}") from error
+        raise TrackingError(f"{what} failed at {address}: {reason}") from error
 
 
-def shown(uri: str) -> str:
-    """`uri` without a password in it."""
-    return re.sub(r"(://[^:/@]*):[^@]*@", r"\1:***@", uri)
-
-
-def _check_database(uri: str) -> None:
+def _check_database(address: Address) -> None:
     """Connect once ourselves: MLflow retries a hopeless address for minutes."""
     import sqlalchemy
     from sqlalchemy.exc import ArgumentError
 
     try:
-        engine = sqlalchemy.create_engine(uri, poolclass=sqlalchemy.NullPool)
+        engine = sqlalchemy.create_engine(address.whole, poolclass=sqlalchemy.NullPool)
     except (ArgumentError, ImportError) as error:
-        reason = f"no usable database address ({error})"
-        if uri.startswith("postgresql") and isinstance(error, ImportError):
+        reason = f"no usable database address ({address.scrubbed(str(error))})"
+        if address.startswith("postgresql") and isinstance(error, ImportError):
             reason = "needs the extra postgres, pip install '.[postgres]' in the clone, and to begin with postgresql+psycopg://"
-        raise SettingError("tracking.uri", shown(uri), reason) from None
+        raise SettingError("tracking.uri", address, reason) from None
     with engine.connect() as connection:
         sqlalchemy.inspect(connection).get_table_names()

@@ -2,6 +2,7 @@
 
 import errno
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -14,7 +15,8 @@ from urllib.parse import quote
 from mqlearn.checks import whole
 from mqlearn.errors import SettingError, nearest
 from mqlearn.storage import moved
-from mqlearn.storage.connection import connect, failures, shown, sqlite_path
+from mqlearn.storage.connection import connect, failures, sqlite_path
+from mqlearn.storage.passwords import Address
 from mqlearn.storage.store import experiment_id, experiments
 
 _BROWSERS = ("BROWSER", "DISPLAY", "WAYLAND_DISPLAY")  # environment variables: there is a browser that has a window
@@ -27,10 +29,11 @@ def page(place: str, number: str | None, search: str = "") -> str:
 
     place: the address of the server.   number: the experiment's id.
     """
+    place = re.sub("(?<=://)[^/?#]*@", "", place)  # the browser asks who one is
     if number is None:
-        return f"{shown(place)}/#/experiments"
+        return f"{place}/#/experiments"
     asked = f"searchFilter={quote(search)}&" if search else ""
-    return f"{shown(place)}/#/experiments/{number}/runs?{asked}workflowType=machine_learning&compareRunsMode=CHART"
+    return f"{place}/#/experiments/{number}/runs?{asked}workflowType=machine_learning&compareRunsMode=CHART"
 
 
 def open_ui(uri: str, experiment: str, *, named: bool = True, host: str = "127.0.0.1", port: int = 5000) -> None:
@@ -54,11 +57,11 @@ def open_ui(uri: str, experiment: str, *, named: bool = True, host: str = "127.0
     if database is not None:
         command.append(f"--artifacts-destination={database.parent / moved.ROOT}")
     environment = os.environ | {  # the address not on the command line, where all would see a password
-        "MLFLOW_BACKEND_STORE_URI": uri,
+        "MLFLOW_BACKEND_STORE_URI": Address(uri).whole,
         "MLFLOW_DISABLE_TELEMETRY": "true",
         "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false",
     }
-    print(f"MLflow UI: {address} (store {shown(uri)}; stop with Ctrl-C)", flush=True)
+    print(f"MLflow UI: {address} (store {Address(uri)}; stop with Ctrl-C)", flush=True)
     _show(address)
     os.execve(sys.executable, command, environment)
 
@@ -88,7 +91,7 @@ def _number(uri: str, experiment: str, named: bool) -> str | None:
             number = found and str(found.experiment_id)
     if number is None and named:
         known = experiments(uri)
-        problem = f"the store {shown(uri)} has no such experiment; it has {', '.join(known) or 'none'}"
+        problem = f"the store {Address(uri)} has no such experiment; it has {', '.join(known) or 'none'}"
         raise SettingError("experiment.name", experiment, problem + nearest(experiment, known))
     return number
 

@@ -17,7 +17,7 @@ from mqlearn.experiments.sweep.sweep import Sweep
 from mqlearn.paths import outputs_folder
 from mqlearn.storage import runs
 from mqlearn.storage.addresses import default_uri
-from mqlearn.storage.connection import TrackingError, shown, sqlite_path
+from mqlearn.storage.connection import TrackingError, sqlite_path
 from mqlearn.storage.store import experiment_id, finished
 from mqlearn.storage.ui import page
 
@@ -196,8 +196,8 @@ def _links(sweep: Sweep) -> list[str]:
         place = uri if uri.startswith("http") else "http://127.0.0.1:5000"
         number = experiment_id(uri, experiment) if not uri.startswith("http") else None
         search = "" if sweep.done else f'tags.sweep = "{sweep.id}"'  # what was done before, other sweeps ran
-        link = page(place, number, search) if number else shown(place)
-        named = [f"experiment.name={written(experiment)}", *([] if default else [f"tracking.uri={shown(uri)}"])]
+        link = page(place, number, search) if number else place
+        named = [f"experiment.name={written(experiment)}", *([] if default else [f"tracking.uri={uri}"])]
         start = "" if uri.startswith("http") else f"{command('ui', named)}, then "
         lines.append(f"compare: {start}{link}")
         if not number:

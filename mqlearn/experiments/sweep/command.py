@@ -27,7 +27,7 @@ from mqlearn.experiments.sweep.states import settled
 from mqlearn.experiments.sweep.sweep import Sweep
 from mqlearn.paths import outputs_folder
 from mqlearn.storage import locks, lookup, runs
-from mqlearn.storage.connection import TrackingError, shown
+from mqlearn.storage.connection import TrackingError
 from mqlearn.storage.store import experiment_id, running
 
 _EXTRAS = {
@@ -82,7 +82,7 @@ def run(
         place = journal.sweeps(outputs_folder()) / name / "submitit" / "%j"
         added.append(f"hydra.launcher.submitit_folder={_quoted(str(place))}")
     planned = plan(overrides, added, config_dir)
-    command = shlex.join(["mqlearn", "run", *map(shown, arguments)])
+    command = shlex.join(["mqlearn", "run", *arguments])
     sweep = Sweep(name, planned, command, launcher, existing, config_dir, added)
     kept: dict[int, runs.Run] = {}
     if existing != "rerun" or preview:

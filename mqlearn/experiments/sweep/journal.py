@@ -23,7 +23,7 @@ from mqlearn.experiments.settings import identity
 from mqlearn.files import write_whole
 from mqlearn.storage import locks, runs
 
-# Environment of a job: the folder of its sweep, its number there, and the store's address if a password is in it.
+# Environment of a job: the folder of its sweep, its number there, and the store's address if it has a secret.
 SWEEP, CELL, STORE = "MQLEARN_SWEEP", "MQLEARN_CELL", "MQLEARN_STORE"
 PLAN = "plan.json"
 
@@ -217,6 +217,6 @@ def _record_failed(settings: dict[str, Any], folder: Path, planned: Any, plan: A
         "command": planned["command"],
     }
     with contextlib.suppress(SettingError):
-        track, hidden = execute.tracker(settings), execute.without_passwords(settings)
+        track = execute.tracker(settings)
         digest, name = planned["digest"], planned["name"]
-        track.deliver(runs.write(folder, settings=hidden, digest=digest, name=name, result=None, extra=extra))
+        track.deliver(runs.write(folder, settings=settings, digest=digest, name=name, result=None, extra=extra))

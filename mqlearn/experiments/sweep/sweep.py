@@ -14,7 +14,6 @@ from mqlearn.experiments.settings.recipes import command
 from mqlearn.experiments.sweep import journal
 from mqlearn.paths import outputs_folder
 from mqlearn.storage import runs
-from mqlearn.storage.connection import shown
 
 
 @dataclass
@@ -66,10 +65,10 @@ class Sweep:
     def rerun(self, one: PlannedCell) -> str:
         """The command line that runs just this cell."""
         own = [text for text in one.overrides if not _is_hydra(text)]
-        return command("run", list(map(shown, own)), self.config_dir)
+        return command("run", own, self.config_dir)
 
     def record(self, one: PlannedCell) -> dict[str, Any]:
-        """What plan.json holds of a cell: nothing secret."""
+        """What plan.json holds of a cell."""
         kept = one.record() | {"folder": str(self.place(one)), "command": self.rerun(one)}
         return kept | {"done_before": one.number in self.done, "tracked": one.uri is not None}
 
