@@ -10,17 +10,19 @@ from mqlearn.cli import streams
 from mqlearn.cli.verbs import VERBS
 from mqlearn.paths import CONF, PACKAGE, config_groups
 
+CODES = "0; 1 a run failed or numbers differ; 2 a setting is not admissible; 3 runs are whole, but not tracked"
 # What the system may refuse any program, whatever the file: no room, too large, a failing disk, too much open.
 _SCARCE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS, errno.ENOMEM, errno.EMFILE, errno.ENFILE)
 
 
 def main(argv: list[str] | None = None) -> None:
-    """The console script: exits with 0, 1 (a difference or a failed run) or 2 (a setting that is not admissible)."""
+    """The console script: exits with one of CODES."""
     streams.unbroken()
     arguments = list(sys.argv[1:] if argv is None else argv)
     if not arguments or arguments[0] in ("-h", "--help", "help"):
         print("usage: mqlearn VERB [overrides]      (mqlearn VERB --help explains)\n")
         print("\n".join(f"  {name:8} {verb.summary}" for name, verb in VERBS.items()))
+        print(f"\nexit codes: {CODES}")
         return
     verb, *rest = arguments
     if verb == "--version":
@@ -33,8 +35,10 @@ def main(argv: list[str] | None = None) -> None:
         return
     from mqlearn.errors import SettingError, nearest
     from mqlearn.experiments.settings import plugins
+    from mqlearn.storage import connection
     from mqlearn.storage.passwords import in_argument
 
+    connection.untracked.clear()
     arguments = [in_argument(argument) for argument in arguments]  # so that nothing can print a secret
     verb, *rest = arguments
     plugins.forget()
@@ -52,13 +56,12 @@ def main(argv: list[str] | None = None) -> None:
         else:
             raise SettingError("verb", verb, f"must be one of {', '.join(VERBS)}{nearest(verb, VERBS)}")
         sys.stdout.flush()
+        code = code or connection.UNTRACKED * bool(connection.untracked)
     except SettingError as error:
         sys.stderr.write(f"mqlearn: {error}\n")
         code = 2
     except RuntimeError as error:
-        from mqlearn.storage.connection import TrackingError
-
-        if not isinstance(error, TrackingError):  # a store that is down is no fault of ours
+        if not isinstance(error, connection.TrackingError):  # a store that is down is no fault of ours
             raise
         sys.stderr.write(f"mqlearn: {error}\n")
         code = 1

@@ -53,12 +53,14 @@ class Tracker:
 
     def log(self, run_done: Any, *, again: bool = False, tags: dict[str, str] | None = None) -> Any:
         """`deliver`: the run with its id in the store; if the store fails, as it was, and a message says what to do."""
+        from mqlearn.storage.connection import say_untracked
+
         logged, problem = self.deliver(run_done, again=again, tags=tags)
         if problem:
             uri = f" tracking.uri={shlex.quote(self.uri or '')}" if self.named else ""
-            sys.stderr.write(
-                f"mqlearn: not tracked: {problem}\nThe run is complete in {run_done.folder}; deliver it with\n"
-                f"  mqlearn upload {shlex.quote(str(run_done.folder))}{uri}\n"
+            say_untracked(
+                f"not tracked: {problem}\nThe run is complete in {run_done.folder}; deliver it with\n"
+                f"  mqlearn upload {shlex.quote(str(run_done.folder))}{uri}"
             )
         return logged
 

@@ -53,7 +53,7 @@ def finished_run(job: compose.Job) -> Any:
     track, digest = tracker(job.cell.settings), job.cell.digest
     if runs.look(job.folder, digest, identity.digest_of)[1]:
         return None
-    found = lookup.finished(
+    found = lookup.finished_or_on_disk(
         outputs_folder(), track.experiment, store=track.uri, digests=[digest], digest_of=identity.digest_of
     )
     return found.get(digest)

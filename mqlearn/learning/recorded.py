@@ -5,7 +5,6 @@ where the model knows another; with reward=mean it is R(x, u) of the model.
 """
 
 import hashlib
-import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from mqlearn import files
 from mqlearn.checks import choice
 from mqlearn.errors import SettingError, nearest
 from mqlearn.learning.sample_numbers import pack, unpack
@@ -206,9 +206,8 @@ def _read(path: Any) -> dict[str, np.ndarray]:
     if Path(str(path)).suffix != ".npz":
         raise SettingError("sampling.path", path, "must end in .npz")
     try:
-        with np.load(expanded(str(path)), allow_pickle=False) as stored:
-            return dict(stored)
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:  # objects in arrays are a ValueError
+        return files.arrays(expanded(str(path)))
+    except (OSError, ValueError) as error:  # objects in arrays are a ValueError
         raise SettingError("sampling.path", path, f"cannot be read ({getattr(error, 'strerror', error)})") from None
 
 

@@ -3,6 +3,7 @@
 import logging
 import os
 import re
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,8 +24,18 @@ MLFLOW_ENVIRONMENT = {
 }
 
 
+UNTRACKED = 3  # exit code: what was made is whole, but not tracked
+untracked: list[str] = []  # what this command has made and could not track
+
+
 class TrackingError(RuntimeError):
     """The store failed. Runs are complete on disk before it is told of them, and can be delivered later."""
+
+
+def say_untracked(text: str) -> None:
+    """Say that something is whole, but not tracked: the command then ends with an exit code of its own."""
+    untracked.append(text)
+    sys.stderr.write(f"mqlearn: {text}\n")
 
 
 def sqlite_path(uri: str) -> Path | None:
@@ -70,6 +81,11 @@ def failures(what: str, uri: str) -> Iterator[None]:
             raise
         address = Address(uri)
         reason = address.scrubbed((str(error).strip() or type(error).__name__).splitlines()[0])
+        if re.search(r"error code 401\b", reason):
+            reason = (
+                "the server refuses the name and the password, or was given none (401): set MLFLOW_TRACKING_USERNAME "
+                "and MLFLOW_TRACKING_PASSWORD, or MLFLOW_TRACKING_TOKEN"
+            )
         # MLflow advises to upgrade in either case; it cannot take a newer schema back.
         if versions := re.search(r"found version (\w+), but expected (\w+)", reason):
             found, expected = versions.groups()

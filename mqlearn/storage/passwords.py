@@ -73,7 +73,7 @@ class Address(str):
         text = text.replace(whole, self)
         forms = {form for secret in secrets for form in (secret, unquote(secret), quote(secret, safe=""))}
         for form in sorted(forms, key=len, reverse=True):
-            edge = r"(?<!\w)", r"(?!\w)"  # of a short one, which any word may hold
+            edge = r"(?<!\w)", r"(?!\w)"  # a short one may be part of any word
             text = re.sub(re.escape(form).join(edge if len(form) < 4 else ("", "")), _MARK, text)
         return text
 

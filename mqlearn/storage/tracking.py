@@ -61,8 +61,9 @@ def log(
 
     `tags` (sweep, cell, group, ...) join the run's own; `show` says what people see of it. A failed run is recorded as
     FAILED, with its error and without metrics. Raises TrackingError if the store fails; no RUNNING run stays, if it can
-    be helped.
+    be helped; SettingError if something in the folder is not to be handed on.
     """
+    runs.check_deliverable(run)
     more = tags or run.summary.get("tags") or {}
     names, shown_as = content.metric_names(run), show(run, more)
     values = [*content.metric_values(run, names, shown_as.error, per_seed)]

@@ -135,6 +135,7 @@ def _not_tracked(sweep: Sweep, states: dict[int, dict[str, Any]]) -> list[str]:
     left = [one for one in sweep.cells if states.get(one.number, {}).get("not_tracked")]
     if not left:
         return []
+    sweep.untracked = True
     reason = states[left[0].number]["not_tracked"]
     parents = sorted({str(one.folder.parent) for one in left})
     return [
@@ -161,6 +162,7 @@ def _audit(sweep: Sweep, states: dict[int, dict[str, Any]]) -> list[str]:
         try:
             number = finished_runs(uri, experiment, {recorded[one.number] for one in members})
         except TrackingError as error:
+            sweep.untracked = True
             return [f"audit: not possible: {error}"]
         missing += [one for one in members if not number[recorded[one.number]]]
         several += sum(number[recorded[one.number]] > 1 for one in members)

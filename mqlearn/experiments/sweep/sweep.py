@@ -30,6 +30,7 @@ class Sweep:
     done: dict[int, runs.Run] = field(default_factory=dict)  # before it began, by number
     damaged: dict[int, str] = field(default_factory=dict)  # what was wrong with folders that are made again, by number
     problems: list[str] = field(default_factory=list)
+    untracked: bool = False  # whether a run is whole and not in its store, or nobody knows
     unwritten: dict[int, dict[str, Any]] = field(default_factory=dict)  # states that the disk did not take, by number
 
     @property
