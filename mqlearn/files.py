@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import numpy as np
 
 
-def write_whole(path: Path, content: str | bytes | Iterable[bytes]) -> None:
+def write_whole(path: Path, content: str | bytes | Iterable[str | bytes]) -> None:
     """Write a file (text: in UTF-8; or in parts) in one step.
 
     No reader meets half of it, and a failure leaves the old one.
@@ -26,7 +26,8 @@ def write_whole(path: Path, content: str | bytes | Iterable[bytes]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
         with temporary.open("wb") as file:
-            file.writelines([parts] if isinstance(parts, bytes) else parts)
+            for part in [parts] if isinstance(parts, bytes) else parts:
+                file.write(part.encode("utf-8") if isinstance(part, str) else part)
         flush(temporary)
         temporary.replace(path)
     except OSError as error:
@@ -63,7 +64,7 @@ def target(flag: str, name: str) -> Path:
     return path
 
 
-def deliver(flag: str, path: Path, content: str | Iterable[bytes]) -> None:
+def deliver(flag: str, path: Path, content: str | Iterable[str | bytes]) -> None:
     """Write what a flag asked for. Raises SettingError."""
     try:
         write_whole(path, content)
@@ -135,9 +136,11 @@ def _archive(path: Path) -> Iterator[Any]:
         try:
             with zipfile.ZipFile(file) as archive:
                 yield archive
-        except (OSError, ValueError):
+        except ValueError:
             raise
-        except Exception as error:  # a damaged archive fails in any of its readers' ways: "encrypted", "compressed"
+        except (
+            Exception
+        ) as error:  # a damaged archive fails in any of its readers' ways: "encrypted", or a place before the file
             raise ValueError(f"{type(error).__name__}: {error}") from error
 
 

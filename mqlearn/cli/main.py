@@ -18,22 +18,30 @@ _SCARCE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS, errn
 def main(argv: list[str] | None = None) -> None:
     """The console script: exits with one of CODES."""
     streams.unbroken()
+    with streams.harmless():
+        code = _main(argv)
+    if code is not None:
+        sys.exit(code)
+
+
+def _main(argv: list[str] | None) -> int | None:
+    """The exit code; None where only help was asked for."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     if not arguments or arguments[0] in ("-h", "--help", "help"):
         print("usage: mqlearn VERB [overrides]      (mqlearn VERB --help explains)\n")
         print("\n".join(f"  {name:8} {verb.summary}" for name, verb in VERBS.items()))
         print(f"\nexit codes: {CODES}")
-        return
+        return None
     verb, *rest = arguments
     if verb == "--version":
         from importlib.metadata import version
 
         print(f"mqlearn {version('mqlearn')}")
-        return
+        return None
     if verb in VERBS and ("-h" in rest or "--help" in rest):
         print(_help(verb))
-        return
-    from mqlearn.errors import SettingError, nearest
+        return None
+    from mqlearn.errors import SettingError, WorkerDied, nearest
     from mqlearn.experiments.settings import plugins
     from mqlearn.storage import connection
     from mqlearn.storage.passwords import in_argument
@@ -61,7 +69,7 @@ def main(argv: list[str] | None = None) -> None:
         sys.stderr.write(f"mqlearn: {error}\n")
         code = 2
     except RuntimeError as error:
-        if not isinstance(error, connection.TrackingError):  # a store that is down is no fault of ours
+        if not isinstance(error, connection.TrackingError | WorkerDied):  # which are no fault of ours
             raise
         sys.stderr.write(f"mqlearn: {error}\n")
         code = 1
@@ -76,7 +84,7 @@ def main(argv: list[str] | None = None) -> None:
         code = 130
     finally:
         sys.argv = given
-    sys.exit(code)
+    return code
 
 
 def _of_the_users(error: OSError) -> bool:

@@ -23,9 +23,16 @@ from mqlearn.problems.model_files import from_file
 from mqlearn.storage import checksums, read
 
 SMALL = ("iterations=20", "n_checkpoints=3", "n_seeds=2", "tracking=none", "hydra/launcher=basic")
+
+
+def bind(path: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as bound:
+        bound.bind(str(path))
+
+
 STRANGE: dict[str, Callable[[Path], object]] = {
     "pipe": os.mkfifo,
-    "socket": lambda path: socket.socket(socket.AF_UNIX).bind(str(path)),
+    "socket": bind,
     "device": lambda path: path.symlink_to("/dev/zero"),
     "links in a circle": lambda path: path.symlink_to(path),
     "folder": Path.mkdir,
@@ -39,22 +46,25 @@ def swept(mqlearn, outputs, tmp_path, monkeypatch) -> Path:
     return min((outputs / "runs" / "default").iterdir())
 
 
-@pytest.mark.parametrize("kind", STRANGE)
-@pytest.mark.parametrize("name", ["curves.npz", "tables.npz", "summary.json", "config.yaml"])
-def test_a_run_file_that_is_no_file_is_damage_and_nobody_waits_for_it(name, kind, swept, mqlearn, monkeypatch):
-    (swept / name).unlink()
-    monkeypatch.chdir(swept)
-    STRANGE[kind](Path(name))
-    told = mqlearn("status", "tracking=none")
-    assert told.code == 0 and ("1 damaged" in told.out or kind == "links in a circle"), told
-    assert mqlearn("upload", swept).code == 2
-    monkeypatch.chdir(swept.parents[3])
-    made = mqlearn("run", "-m", *SMALL, "seed=1,2")
-    assert made.code == 0 and "1 done, 1 skipped" in made.out, made
-    assert (swept / name).is_file() and not (swept / name).is_symlink()
+KINDS = [pytest.param(kind, marks=[pytest.mark.integration] * (kind != "pipe")) for kind in STRANGE]
 
 
-@pytest.mark.parametrize("kind", STRANGE)
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_run_file_that_is_no_file_is_damage_and_nobody_waits_for_it(kind, swept, mqlearn, monkeypatch, work):
+    for name in ("curves.npz", "tables.npz", "summary.json", "config.yaml"):
+        (swept / name).unlink()
+        monkeypatch.chdir(swept)
+        STRANGE[kind](Path(name))
+        monkeypatch.chdir(work)
+        told = mqlearn("status", "tracking=none")
+        assert told.code == 0 and ("1 damaged" in told.out or kind == "links in a circle"), told
+        assert mqlearn("upload", swept).code == 2
+        made = mqlearn("run", "-m", *SMALL, "seed=1,2")
+        assert made.code == 0 and "1 done, 1 skipped" in made.out, made
+        assert (swept / name).is_file() and not (swept / name).is_symlink()
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_a_plan_or_a_state_that_is_no_file_is_said_and_the_rest_is_shown(kind, swept, mqlearn, outputs, monkeypatch):
     (sweep,) = journal.sweeps(outputs).iterdir()
     shutil.copytree(sweep, sweep.with_name("other"))
@@ -68,7 +78,7 @@ def test_a_plan_or_a_state_that_is_no_file_is_said_and_the_rest_is_shown(kind, s
 
 
 @pytest.mark.parametrize("place", ["curves.npz", "more/notes.txt"])
-def test_a_pipe_in_a_run_folder_is_not_handed_to_a_store(place, swept, mqlearn, stored):
+def test_a_pipe_in_a_run_folder_is_not_handed_to_a_store(place, stored, swept, mqlearn):
     (swept / place).parent.mkdir(exist_ok=True)
     (swept / place).unlink(missing_ok=True)
     os.mkfifo(swept / place)
@@ -77,7 +87,7 @@ def test_a_pipe_in_a_run_folder_is_not_handed_to_a_store(place, swept, mqlearn, 
 
 
 @pytest.mark.parametrize("name", ["tables.npz", "curves.npz"])
-def test_objects_in_an_array_are_not_handed_to_a_store(name, swept, mqlearn, stored):
+def test_objects_in_an_array_are_not_handed_to_a_store(name, stored, swept, mqlearn):
     """As in a folder of a version without checksums."""
     with np.load(swept / name) as file:
         kept = dict(file)
@@ -100,14 +110,14 @@ def entries(node, place=()):
             yield from entries(node[key], (*place, key))
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.integration) for seed in range(1, 6))])
 def test_plans_and_states_of_wrong_types_cost_nothing_but_themselves(seed, swept, mqlearn, outputs):
     draw = random.Random(seed)
     (sweep,) = journal.sweeps(outputs).iterdir()
     plan = json.loads((sweep / "plan.json").read_text())
     state = json.loads((sweep / "cells" / "1.json").read_text())
     places = [*entries(plan), *((("digest_version"),),) * 9]
-    for number in range(40):
+    for number in range(20):
         spoilt, said = json.loads(json.dumps(plan)), json.loads(json.dumps(state))
         for content, where in ((spoilt, draw.choice(places)), (said, draw.choice([*entries(state)]))):
             node = content
@@ -158,7 +168,7 @@ def test_any_damage_of_arrays_is_one_error(seed, bench, tmp_path):
     np.savez_compressed(logged, states=np.arange(9) % 2, actions=np.zeros(9, int), rewards=np.ones(9))
     np.savez(curves, iteration=np.arange(3), q_error=np.ones((2, 3)))
     whole = {one: one.read_bytes() for one in (model, logged, curves)}
-    for _ in range(150):
+    for _ in range(100):
         path.write_bytes(flipped(draw, bench))
         for reader, wrong in ((results.read, ValueError), (reference._read, SettingError), (arrays, ValueError)):
             with contextlib.suppress(wrong):

@@ -168,6 +168,8 @@ def _account(folder: Path, sweep: Path, plan: Any, planned: Any) -> None:
                     run = _run(settings, folder, planned, plan)
                 run, problem = track.deliver(run, again=again, tags=tags_of(plan["id"], planned))
             except Exception as error:
+                if processes.interruption.is_set():  # which comes out of a compiler as another error
+                    raise KeyboardInterrupt from error
                 _record_failed(settings, folder, planned, plan, error)
                 raise
             mark(sweep, planned, "done", **outcome(run), **({"not_tracked": problem} if problem else {}))

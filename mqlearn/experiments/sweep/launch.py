@@ -58,7 +58,8 @@ def _carry_out(sweep: Sweep, launch: Callable[..., Any]) -> None:
         if state not in ("done", "failed"):
             reason = "its process died twice, the second time alone (killed, or out of memory?)"
             detail = f" ({type(error).__name__})" if error else ""
-            sweep.tell(one, "failed", error=reason + detail)
+            refused = isinstance(error, OSError) and error.errno is not None  # as a full disk does
+            sweep.tell(one, "failed", error=journal.first_line(error) if refused and error else reason + detail)
 
 
 def _attempt(sweep: Sweep, launch: Callable[..., Any], members: Sequence[PlannedCell]) -> Exception | None:
