@@ -1,13 +1,14 @@
 """Files that appear complete or not at all, and readers of files that anybody may have made or damaged."""
 
 import errno
+import io
 import os
 import secrets
 import stat
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mqlearn.errors import SettingError
 from mqlearn.paths import expanded
@@ -75,7 +76,7 @@ def deliver(flag: str, path: Path, content: str | Iterable[str | bytes]) -> None
 # --- reading ------------------------------------------------------------------------------------------------------
 
 
-def ordinary(path: Path) -> BinaryIO:
+def ordinary(path: Path) -> io.BufferedReader:
     """An ordinary file, open for reading. Raises OSError for any other: at a pipe one would wait for ever."""
     if not stat.S_ISREG(path.stat().st_mode):
         raise OSError(errno.EINVAL, "it is no ordinary file", str(path))
