@@ -43,7 +43,7 @@ def resolve_uri(uri: str | None, environment: str | None, outputs: str | Path) -
     if kind != "sqlite":
         return uri
     path = sqlite_path(uri)
-    if path is None or ":memory:" in uri or path.is_dir():
+    if path is None or ":memory:" in uri or (path.exists() and not path.is_file()):
         raise SettingError(setting, uri, "a SQLite store is a file: sqlite:////absolute/path/mlflow.db")
     if re.search(r"\?|%[0-9A-Fa-f]{2}", str(path.absolute())):  # SQLAlchemy would read another path from it
         raise SettingError(setting, uri, "the path of a SQLite store cannot hold ? or %XX")

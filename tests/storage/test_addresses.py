@@ -1,5 +1,6 @@
 """Which addresses name a store, and how its pages are opened."""
 
+import os
 import socket
 
 import pytest
@@ -48,6 +49,12 @@ def test_other_addresses_are_refused_by_name_and_without_their_password(tmp_path
     with pytest.raises(SettingError, match=message) as raised:
         addresses.resolve_uri(address, None, tmp_path)
     assert "secret" not in str(raised.value)
+
+
+def test_a_store_that_is_a_pipe_is_refused_and_nobody_waits_for_it(tmp_path):
+    os.mkfifo(tmp_path / "mlflow.db")
+    with pytest.raises(SettingError, match="a SQLite store is a file"):
+        addresses.resolve_uri(None, None, tmp_path)
 
 
 def test_the_ui_gets_the_store_and_prints_its_address(uri, tmp_path, monkeypatch, capsys):
