@@ -36,6 +36,10 @@ class SettingError(ValueError):
         return type(self), (self.setting, self.value, self.admissible)
 
 
+class WorkerDied(RuntimeError):
+    """A process that worked for this one was killed, or ran out of memory; what was finished is kept."""
+
+
 def nearest(name: str, names: Iterable[str]) -> str:
     """`` (did you mean 'x'?)`` for the closest of `names`, or an empty string when none is close."""
     close = difflib.get_close_matches(name, list(names), n=1, cutoff=0.5)

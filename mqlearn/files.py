@@ -1,15 +1,23 @@
-"""Files that appear complete or not at all."""
+"""Files that appear complete or not at all, and readers of files that anybody may have made or damaged."""
 
+import errno
+import io
 import os
 import secrets
-from collections.abc import Iterable
+import stat
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mqlearn.errors import SettingError
 from mqlearn.paths import expanded
 
+if TYPE_CHECKING:
+    import numpy as np
 
-def write_whole(path: Path, content: str | bytes | Iterable[bytes]) -> None:
+
+def write_whole(path: Path, content: str | bytes | Iterable[str | bytes]) -> None:
     """Write a file (text: in UTF-8; or in parts) in one step.
 
     No reader meets half of it, and a failure leaves the old one.
@@ -19,7 +27,8 @@ def write_whole(path: Path, content: str | bytes | Iterable[bytes]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
         with temporary.open("wb") as file:
-            file.writelines([parts] if isinstance(parts, bytes) else parts)
+            for part in [parts] if isinstance(parts, bytes) else parts:
+                file.write(part.encode("utf-8") if isinstance(part, str) else part)
         flush(temporary)
         temporary.replace(path)
     except OSError as error:
@@ -56,9 +65,99 @@ def target(flag: str, name: str) -> Path:
     return path
 
 
-def deliver(flag: str, path: Path, content: str | Iterable[bytes]) -> None:
+def deliver(flag: str, path: Path, content: str | Iterable[str | bytes]) -> None:
     """Write what a flag asked for. Raises SettingError."""
     try:
         write_whole(path, content)
     except OSError as error:
         raise SettingError(flag, path, f"cannot be written: {error.strerror}") from error
+
+
+# --- reading ------------------------------------------------------------------------------------------------------
+
+
+def ordinary(path: Path) -> io.BufferedReader:
+    """An ordinary file, open for reading. Raises OSError for any other: at a pipe one would wait for ever."""
+    if not stat.S_ISREG(path.stat().st_mode):
+        raise OSError(errno.EINVAL, "it is no ordinary file", str(path))
+    return os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb")  # it may be another by now
+
+
+def text_of(path: Path) -> str:
+    """The text of an ordinary file in UTF-8. Raises OSError, or ValueError for another encoding."""
+    with ordinary(path) as file:
+        return file.read().decode("utf-8")
+
+
+class Head(NamedTuple):
+    """What an array says of itself."""
+
+    dtype: "np.dtype"
+    shape: tuple[int, ...]
+
+
+def heads(path: Path) -> dict[str, Head]:
+    """The arrays of an .npz file by name, without their numbers; errors as of `arrays`."""
+    with _archive(path) as archive:
+        return {member.filename.removesuffix(".npy"): _head(archive, member) for member in archive.infolist()}
+
+
+def arrays(path: Path) -> "dict[str, np.ndarray]":
+    """The arrays of an .npz file by name.
+
+    Raises OSError if it cannot be read, ValueError for whatever else is wrong with it: damage, objects in an array.
+    """
+    import numpy as np
+
+    found = {}
+    with _archive(path) as archive:
+        for member in archive.infolist():
+            head = _head(archive, member)
+            with archive.open(member) as entry:
+                array = np.lib.format.read_array(entry, allow_pickle=False)
+                entry.read()  # to the end, where the checksum is compared
+            if (array.dtype, array.shape) != head:
+                raise ValueError(f"{member.filename} is not what it says of itself")
+            found[member.filename.removesuffix(".npy")] = array
+    return found
+
+
+def check_archive(path: Path) -> None:
+    """Read an .npz file from end to end without keeping it; errors as of `arrays`."""
+    with _archive(path) as archive:
+        if broken := archive.testzip():
+            raise ValueError(f"{broken} is not what was written")
+
+
+@contextmanager
+def _archive(path: Path) -> Iterator[Any]:
+    import zipfile
+
+    with ordinary(path) as file:
+        try:
+            with zipfile.ZipFile(file) as archive:
+                yield archive
+        except ValueError:
+            raise
+        except (
+            Exception
+        ) as error:  # a damaged archive fails in any of its readers' ways: "encrypted", or a place before the file
+            raise ValueError(f"{type(error).__name__}: {error}") from error
+
+
+def _head(archive: Any, member: Any) -> Head:
+    """Raises ValueError where the size of the array is not that of the member: none is made room for in vain."""
+    import numpy as np
+
+    with archive.open(member) as entry:
+        read = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+        version = np.lib.format.read_magic(entry)
+        if version not in read:
+            raise ValueError(f"{member.filename} is of the unknown version {version}")
+        shape, _, dtype = read[version](entry)
+        size = dtype.itemsize
+        for length in shape:
+            size *= length
+        if not dtype.hasobject and size != member.file_size - entry.tell():
+            raise ValueError(f"{member.filename} has another size than its array")
+    return Head(dtype, shape)

@@ -25,6 +25,6 @@ def outputs_folder() -> Path:
     """MQLEARN_OUTPUTS if set, else outputs/ of the clone, else ./outputs; absolute."""
     named = os.environ.get("MQLEARN_OUTPUTS")
     if named:
-        return expanded(named).resolve()
+        return Path(os.path.realpath(expanded(named)))
     clone = PACKAGE.parent
     return (clone if (clone / "pyproject.toml").is_file() else Path.cwd()).resolve() / "outputs"

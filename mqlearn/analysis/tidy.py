@@ -104,31 +104,31 @@ def _as(kind: type, value: Any) -> Any:
 # --- files ----------------------------------------------------------------------------------------------------------
 
 
-def written(table: Table, form: str) -> Iterable[bytes]:
+def written(table: Table, form: str) -> Iterable[str | bytes]:
     """A table in one of FORMATS, in parts. Raises SettingError if what Parquet needs is not installed."""
     return {"csv": _csv, "json": _json, "parquet": _parquet}[form](table)
 
 
-def _csv(table: Table) -> Iterator[bytes]:
+def _csv(table: Table) -> Iterator[str]:
     """A header, then a line a row; nothing between commas where there is no value."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(table.types)
     for block in table.blocks():
         writer.writerows(zip(*block.values(), strict=True))
-        yield text.getvalue().encode()
+        yield text.getvalue()
         text.seek(0)
         text.truncate()
 
 
-def _json(table: Table) -> Iterator[bytes]:
+def _json(table: Table) -> Iterator[str]:
     """A list of objects, one a line; null where there is no value."""
     before = "[\n"
     for row in table.rows():
         record = dict(zip(table.types, row, strict=True))
-        yield (before + json.dumps(record, ensure_ascii=False, allow_nan=False)).encode()
+        yield (before + json.dumps(record, ensure_ascii=False, allow_nan=False))
         before = ",\n"
-    yield b"\n]\n"
+    yield "\n]\n"
 
 
 def _parquet(table: Table) -> Iterator[bytes]:

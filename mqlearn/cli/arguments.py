@@ -89,7 +89,7 @@ def _file(flag: str, name: str) -> Path:
     return STANDARD_OUTPUT if name == str(STANDARD_OUTPUT) else files.target(flag, name)
 
 
-def deliver(wanted: Mapping[str, Path], made: Mapping[str, Callable[[], str | Iterable[bytes]]]) -> bool:
+def deliver(wanted: Mapping[str, Path], made: Mapping[str, Callable[[], str | Iterable[str | bytes]]]) -> bool:
     """Write what flags asked for, by flag its file, and what makes its content; - is the standard output.
 
     Returns whether that is free for people. Raises SettingError for a file that cannot be written.
@@ -101,8 +101,12 @@ def deliver(wanted: Mapping[str, Path], made: Mapping[str, Callable[[], str | It
         elif isinstance(content, str):
             sys.stdout.write(content)
         else:
-            sys.stdout.flush()
-            sys.stdout.buffer.writelines(content)
+            for part in content:
+                if isinstance(part, str):
+                    sys.stdout.write(part)
+                else:
+                    sys.stdout.flush()
+                    sys.stdout.buffer.write(part)
     return STANDARD_OUTPUT not in wanted.values()
 
 

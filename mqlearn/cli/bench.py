@@ -2,7 +2,6 @@
 
 import json
 import shlex
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -130,7 +129,7 @@ def _track(track: Any, suite: str, found: dict[str, Any]) -> None:
     if track.uri is None:
         return
     from mqlearn.analysis.report.publish import publish
-    from mqlearn.storage.connection import TrackingError
+    from mqlearn.storage.connection import TrackingError, say_untracked
 
     text = _texts(found)["--html"]()
     path = outputs_folder() / "bench" / suite / "leaderboard.html"
@@ -138,4 +137,4 @@ def _track(track: Any, suite: str, found: dict[str, Any]) -> None:
     try:
         publish(path, track.uri, track.experiment, text, kind="leaderboard")
     except TrackingError as error:
-        sys.stderr.write(f"mqlearn: not tracked: {error}\n")
+        say_untracked(f"not tracked: {error}")

@@ -134,15 +134,10 @@ def _told(file: str, record: Mapping[str, Any], known: Mapping[str, Sequence[Kno
             lines.append("    no such run in this store")
     if problem:
         lines.append(f"the store could not be asked: {problem}")
-    return "\n".join(_visible(line) for text in lines for line in text.split("\n"))
+    return "\n".join(lines)
 
 
 def _pairs(node: Any) -> list[str]:
     leaves = flat(node) if isinstance(node, dict) else {}
     width = max(map(len, leaves), default=0)
     return [f"  {name:{width}}  {shown(value)}" for name, value in leaves.items() if not name.endswith("_target_")]
-
-
-def _visible(line: str) -> str:
-    """A line that no control sequence of a strange file can turn into something else on a terminal."""
-    return "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in line)

@@ -10,33 +10,48 @@ from mqlearn.cli import streams
 from mqlearn.cli.verbs import VERBS
 from mqlearn.paths import CONF, PACKAGE, config_groups
 
+CODES = "0; 1 a run failed or numbers differ; 2 a setting is not admissible; 3 runs are whole, but not tracked"
 # What the system may refuse any program, whatever the file: no room, too large, a failing disk, too much open.
 _SCARCE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS, errno.ENOMEM, errno.EMFILE, errno.ENFILE)
 
 
 def main(argv: list[str] | None = None) -> None:
-    """The console script: exits with 0, 1 (a difference or a failed run) or 2 (a setting that is not admissible)."""
+    """The console script: exits with one of CODES."""
     if sys.platform.startswith("win"):
         sys.stderr.write("mqlearn: runs on Linux, not on Windows itself; in WSL, which is Linux, it does\n")
         sys.exit(2)
     streams.unbroken()
+    with streams.harmless():
+        code = _main(argv)
+    if code is not None:
+        sys.exit(code)
+
+
+def _main(argv: list[str] | None) -> int | None:
+    """The exit code; None where only help was asked for."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     if not arguments or arguments[0] in ("-h", "--help", "help"):
         print("usage: mqlearn VERB [overrides]      (mqlearn VERB --help explains)\n")
         print("\n".join(f"  {name:8} {verb.summary}" for name, verb in VERBS.items()))
-        return
+        print(f"\nexit codes: {CODES}")
+        return None
     verb, *rest = arguments
     if verb == "--version":
         from importlib.metadata import version
 
         print(f"mqlearn {version('mqlearn')}")
-        return
+        return None
     if verb in VERBS and ("-h" in rest or "--help" in rest):
         print(_help(verb))
-        return
-    from mqlearn.errors import SettingError, nearest
+        return None
+    from mqlearn.errors import SettingError, WorkerDied, nearest
     from mqlearn.experiments.settings import plugins
+    from mqlearn.storage import connection
+    from mqlearn.storage.passwords import in_argument
 
+    connection.untracked.clear()
+    arguments = [in_argument(argument) for argument in arguments]  # so that nothing can print a secret
+    verb, *rest = arguments
     plugins.forget()
     # What starts with the current folder on its path would take a file of the user's for a module of Python's.
     os.environ.setdefault("PYTHONSAFEPATH", "1")
@@ -52,13 +67,12 @@ def main(argv: list[str] | None = None) -> None:
         else:
             raise SettingError("verb", verb, f"must be one of {', '.join(VERBS)}{nearest(verb, VERBS)}")
         sys.stdout.flush()
+        code = code or connection.UNTRACKED * bool(connection.untracked)
     except SettingError as error:
         sys.stderr.write(f"mqlearn: {error}\n")
         code = 2
     except RuntimeError as error:
-        from mqlearn.storage.connection import TrackingError
-
-        if not isinstance(error, TrackingError):  # a store that is down is no fault of ours
+        if not isinstance(error, connection.TrackingError | WorkerDied):  # which are no fault of ours
             raise
         sys.stderr.write(f"mqlearn: {error}\n")
         code = 1
@@ -73,7 +87,7 @@ def main(argv: list[str] | None = None) -> None:
         code = 130
     finally:
         sys.argv = given
-    sys.exit(code)
+    return code
 
 
 def _of_the_users(error: OSError) -> bool:

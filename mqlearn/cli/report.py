@@ -2,7 +2,6 @@
 
 import json
 import re
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -171,9 +170,9 @@ def _failed(outputs: Path, name: str) -> list[runs.Run]:
 def _publish(path: Path, track: execute.Tracker, text: str) -> None:
     """A copy in the store; what the store refuses costs the copy, not the page."""
     from mqlearn.analysis.report.publish import publish
-    from mqlearn.storage.connection import TrackingError
+    from mqlearn.storage.connection import TrackingError, say_untracked
 
     try:
         print(f"MLflow run {publish(path, str(track.uri), track.experiment, text)}")
     except (TrackingError, SettingError) as error:
-        sys.stderr.write(f"mqlearn: the report is written, but not tracked: {error}\n")
+        say_untracked(f"the report is written, but not tracked: {error}")

@@ -26,7 +26,7 @@ _SHOWN_BY_HYDRA = ("-c", "--cfg", "-i", "--info", "--hydra-help")
 
 
 def run(arguments: Sequence[str]) -> int:
-    """`mqlearn run`: 0, or 1 if a cell of a sweep has failed. Raises SettingError before anything is created."""
+    """`mqlearn run`: 0, or as `sweep.command.run` says. Raises SettingError before anything is created."""
     if any(argument.split("=")[0] in _SHOWN_BY_HYDRA for argument in arguments):
         return _shown_by_hydra(arguments)
     options = parse(arguments, flags=("-m", "--multirun", "-r", "--run"), values=CONFIG_DIR)

@@ -13,8 +13,9 @@ def ui(arguments: Sequence[str]) -> int:
     """`mqlearn ui`: open the page of an experiment and stay until it is interrupted; returns 0."""
     options = parse(arguments)
     port = whole("port", take(options, "port") or "5000", 1, 65535, written=True)
-    only("ui", options.overrides, ("tracking", "port", "experiment"))
+    host = take(options, "host") or "127.0.0.1"
+    only("ui", options.overrides, ("tracking", "host", "port", "experiment"))
     track, uri = store_of(compose.compose(["tracking=mlflow", *options.overrides]))
     named = any(text.startswith("experiment") for text in options.overrides)
-    open_ui(uri, track.experiment, named=named, port=port)
+    open_ui(uri, track.experiment, named=named, host=host.strip("'\""), port=port)
     return 0

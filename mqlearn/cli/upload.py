@@ -1,6 +1,5 @@
 """`mqlearn upload`: deliver run folders to the tracking store."""
 
-import sys
 from collections.abc import Sequence
 
 from mqlearn.cli.arguments import only, parse
@@ -13,7 +12,7 @@ from mqlearn.storage import connection, runs, tracking
 
 
 def upload(arguments: Sequence[str]) -> int:
-    """`mqlearn upload`: deliver run folders to the store, each once; 1 if one was not delivered."""
+    """`mqlearn upload`: deliver run folders to the store, each once. Raises SettingError for one that is damaged."""
     options = parse(arguments)
     folders = [argument for argument in options.overrides if is_there(argument) or "=" not in argument]
     overrides = [argument for argument in options.overrides if argument not in folders]
@@ -29,7 +28,7 @@ def upload(arguments: Sequence[str]) -> int:
             show = shows(track.store)
             run_id = tracking.upload(folder, uri, track.experiment, track.per_seed, show=show)
         except connection.TrackingError as error:
-            sys.stderr.write(f"mqlearn: not delivered: {error}\n")
-            return 1
+            connection.say_untracked(f"not delivered: {error}")
+            return 0
         print(f"{folder}: MLflow run {run_id}")
     return 0

@@ -211,13 +211,15 @@ of your own that the run was made with are named again, with plugins=[...].""",
         "deliver a run folder to the tracking store",
         """mqlearn upload FOLDER [FOLDER ...] [tracking.uri=URI]
 
-Delivers run folders to the tracking store, each once.""",
+Delivers run folders to the tracking store, each once. Exit code 3 if the store took one of them not.""",
     ),
     "ui": Verb(
         "open the MLflow UI on the tracking store",
-        """mqlearn ui [experiment.name=NAME] [port=5000] [tracking.uri=URI]
+        """mqlearn ui [experiment.name=NAME] [host=127.0.0.1] [port=5000] [tracking.uri=URI]
 
 Shows the runs of an experiment as charts in the MLflow UI, on this machine only: prints the address, and opens it in
-the browser, if there is one, as soon as the server is up. Stays until it is stopped with Ctrl-C.""",
+the browser, if there is one, as soon as the server is up. Stays until it is stopped with Ctrl-C. From a machine far
+away: `ssh -L 5000:localhost:5000 THAT_MACHINE`, then http://localhost:5000 here. host=0.0.0.0 shows them to all that
+reach the machine, and asks nobody for a password.""",
     ),
 }

@@ -36,6 +36,6 @@ def git_commit() -> str | None:
 
 def command() -> str:
     """The command line that led here, to be typed again; passwords are left out."""
-    from mqlearn.storage.connection import shown
+    from mqlearn.storage.passwords import in_argument
 
-    return os.environ.get(COMMAND) or shlex.join(["mqlearn", *map(shown, sys.argv[1:])])
+    return os.environ.get(COMMAND) or shlex.join(["mqlearn", *map(in_argument, sys.argv[1:])])

@@ -32,10 +32,16 @@ class Tracker:
     def store(self) -> dict[str, str]:
         """The setting that names the store in commands; empty for the one of the outputs folder."""
         from mqlearn.storage import addresses
-        from mqlearn.storage.connection import shown
 
         usual = self.uri in (None, addresses.default_uri(outputs_folder()))
-        return {} if usual else {"tracking.uri": shown(self.uri or "")}
+        return {} if usual else {"tracking.uri": str(self.uri)}
+
+    def check(self) -> None:
+        """Raise SettingError where the password of the store is left out, and not known."""
+        if self.uri is not None:
+            from mqlearn.storage.passwords import Address
+
+            _ = Address(self.uri).whole
 
     def prepare(self) -> None:
         if self.uri is None:
@@ -48,14 +54,14 @@ class Tracker:
 
     def log(self, run_done: Any, *, again: bool = False, tags: dict[str, str] | None = None) -> Any:
         """`deliver`: the run with its id in the store; if the store fails, as it was, and a message says what to do."""
-        from mqlearn.storage.connection import shown
+        from mqlearn.storage.connection import say_untracked
 
         logged, problem = self.deliver(run_done, again=again, tags=tags)
         if problem:
             uri = f" tracking.uri={shlex.quote(self.uri or '')}" if self.named else ""
-            sys.stderr.write(
-                f"mqlearn: not tracked: {problem}\nThe run is complete in {run_done.folder}; deliver it with\n"
-                f"  mqlearn upload {shlex.quote(str(run_done.folder))}{shown(uri)}\n"
+            say_untracked(
+                f"not tracked: {problem}\nThe run is complete in {run_done.folder}; deliver it with\n"
+                f"  mqlearn upload {shlex.quote(str(run_done.folder))}{uri}"
             )
         return logged
 
@@ -197,7 +203,7 @@ def perform_together(
         written = [
             runs.write(
                 folder,
-                settings=without_passwords(cell.settings),
+                settings=cell.settings,
                 digest=cell.digest,
                 name=cell.name,
                 result=result,
@@ -245,14 +251,6 @@ def foreseen(cell: Cell) -> list[str]:
         idle = [f"tracking.{key}={tracking[key]}" for key, value in plain.items() if tracking[key] != value]
         warned += [f"{text} has no effect: tracking=none" for text in idle]
     return warned
-
-
-def without_passwords(settings: dict[str, Any]) -> dict[str, Any]:
-    """Settings as they may be written down."""
-    from mqlearn.storage.connection import shown
-
-    tracked = settings["tracking"]
-    return settings | {"tracking": tracked | {"uri": tracked["uri"] and shown(tracked["uri"])}}
 
 
 def quietly(prepare: Callable[[], None]) -> None:

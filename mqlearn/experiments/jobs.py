@@ -39,7 +39,7 @@ def too_long(folder: Path) -> bool:
 
 def check_place(job: compose.Job) -> None:
     """Raise SettingError if a run cannot be tracked as asked for, or not be written to the folder that Hydra makes."""
-    tracker(job.cell.settings)
+    tracker(job.cell.settings).check()
     if too_long(job.folder):
         raise SettingError("hydra.run.dir", job.folder, "is too long for the name of a folder")
     runs.check_target(job.folder, job.cell.digest, identity.digest_of)
@@ -54,7 +54,7 @@ def finished_run(job: compose.Job) -> Any:
     track, digest = tracker(job.cell.settings), job.cell.digest
     if runs.look(job.folder, digest, identity.digest_of)[1]:
         return None
-    found = lookup.finished(
+    found = lookup.finished_or_on_disk(
         outputs_folder(), track.experiment, store=track.uri, digests=[digest], digest_of=identity.digest_of
     )
     return found.get(digest)

@@ -12,7 +12,6 @@ from mqlearn.experiments import execute
 from mqlearn.experiments.settings import compose, old_names
 from mqlearn.experiments.settings.cell import Cell, build
 from mqlearn.paths import CONF, config_groups
-from mqlearn.storage.connection import shown
 
 GROUPS = tuple(config_groups())
 # Overrides of these never change a number, so they do not make a variant of a figure.
@@ -77,17 +76,17 @@ class PlannedCell:
         return Path(self.root) / self.subfolder
 
     def record(self) -> dict[str, Any]:
-        """What is written down of it in a sweep's plan: nothing secret."""
+        """What is written down of it in a sweep's plan."""
         return {
             "number": self.number,
             "digest": self.digest,
             "name": self.name,
-            "overrides": list(map(shown, self.overrides)),
+            "overrides": list(self.overrides),
             "experiment": self.experiment,
             "cell": self.label,
             "group": self.panel,
             "subfolder": self.subfolder,
-            "settings": execute.without_passwords(self.settings),
+            "settings": self.settings,
             "n_seeds": self.n_seeds,
         }
 

@@ -10,9 +10,11 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 from typing import Any
 
+from mqlearn.errors import WorkerDied
 from mqlearn.experiments.settings import plugins
 
 SPAWN = multiprocessing.get_context("spawn")  # threads run here already: a fork could hang
@@ -52,6 +54,7 @@ def begin(parent: int) -> None:
     end_with_parent(parent)
 
 
+interruption = threading.Event()  # set from an interruption on, while it ends this process
 busy = threading.Lock()  # held by a worker while it is at a cell
 
 
@@ -102,8 +105,8 @@ def end_workers() -> None:
 def ending_promptly(mark: Callable[[], None]) -> Iterator[None]:
     """SIGINT and SIGTERM end this process and all below it within seconds, whatever they are in the middle of.
 
-    They raise KeyboardInterrupt. If that has not ended the process in time (a kernel runs, a library waits), a thread
-    calls `mark` and ends it.
+    They raise KeyboardInterrupt; so does what then fails for that, as a compiler does. If this has not ended the
+    process in time (a kernel runs, a library waits), a thread calls `mark` and ends it.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -118,6 +121,7 @@ def ending_promptly(mark: Callable[[], None]) -> Iterator[None]:
         os._exit(130)
 
     def interrupted(*_: Any) -> None:
+        interruption.set()
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, signal.SIG_IGN)
         timer = threading.Timer(_PATIENCE, end)
@@ -131,7 +135,13 @@ def ending_promptly(mark: Callable[[], None]) -> Iterator[None]:
     except KeyboardInterrupt:
         end_children()
         raise
+    except Exception as error:
+        if not interruption.is_set():
+            raise
+        end_children()
+        raise KeyboardInterrupt from error
     finally:
+        interruption.clear()
         for number, handler in before.items():
             signal.signal(number, handler)
 
@@ -144,6 +154,9 @@ def pool(number: int, initializer: Callable[..., None], *arguments: Any) -> Iter
         made = ProcessPoolExecutor(number, SPAWN, initializer=_with_modules, initargs=told)
         try:
             yield made
+        except BrokenProcessPool:
+            why = "a worker process was killed, or ended as the memory did"
+            raise WorkerDied(f"{why}; what is finished is kept, and the same command does the rest") from None
         finally:
             made.shutdown(wait=False, cancel_futures=True)
 

@@ -40,7 +40,7 @@ def finished(planned: Plan, existing: str = "skip") -> dict[str, runs.Run]:
     by_digest = {one.digest: one for one in planned.cells}
     done: dict[str, runs.Run] = {}
     if existing != "rerun":
-        done = lookup.finished(
+        done = lookup.finished_or_on_disk(
             outputs, track.experiment, store=track.uri, digests=list(by_digest), digest_of=identity.digest_of
         )
         for digest, problem in _damaged(by_digest.values(), outputs).items():

@@ -4,13 +4,13 @@ A .csv has a line of names; its fields are numbers, or True and False.
 """
 
 import csv
-import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from mqlearn import files
 from mqlearn.errors import SettingError, nearest
 from mqlearn.paths import expanded
 
@@ -92,17 +92,10 @@ def _fields(given: Any) -> dict[Any, Any]:
     try:
         if suffix == ".csv":
             return _csv(expanded(str(given)), str(given))
-        with np.load(expanded(str(given)), allow_pickle=False) as stored:
-            return dict(stored)
+        return dict(files.arrays(expanded(str(given))))
     except SettingError:
         raise
-    except (
-        OSError,
-        ValueError,
-        EOFError,
-        zipfile.BadZipFile,
-        csv.Error,
-    ) as error:  # objects in arrays are a ValueError
+    except (OSError, ValueError, csv.Error) as error:  # objects in arrays are a ValueError
         raise SettingError("sampling.path", given, f"cannot be read ({getattr(error, 'strerror', error)})") from None
 
 

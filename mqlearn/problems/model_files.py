@@ -9,13 +9,13 @@ names of other libraries stand for these (`_USUAL`).
 import hashlib
 import json
 import re
-import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from mqlearn import files
 from mqlearn.checks import finite_number
 from mqlearn.errors import SettingError, nearest
 from mqlearn.paths import expanded
@@ -155,10 +155,9 @@ def _read(path: str) -> dict[str, Any]:
         raise SettingError("env.path", path, f"must end in .npz or .json{how}")
     try:
         if Path(path).suffix == ".npz":
-            with np.load(path, allow_pickle=False) as stored:
-                return dict(stored)
+            return dict(files.arrays(Path(path)))
         fields = json.loads(Path(path).read_text(encoding="utf-8"))
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:  # not JSON, not UTF-8, objects in arrays
+    except (OSError, ValueError) as error:  # not JSON, not UTF-8, objects in arrays
         raise SettingError("env.path", path, f"cannot be read as {Path(path).suffix[1:]} ({error})") from None
     if not isinstance(fields, Mapping):
         raise SettingError("env.path", path, f"must be an object with {', '.join(_DENSE)} or {', '.join(_LISTED)}")

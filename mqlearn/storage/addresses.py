@@ -6,17 +6,18 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from mqlearn.errors import SettingError, nearest
-from mqlearn.storage.connection import shown, sqlite_path
+from mqlearn.storage.connection import sqlite_path
+from mqlearn.storage.passwords import Address, misread
 
 DATABASES = ("sqlite", "postgresql", "mysql", "mssql")
 
 
-def default_uri(outputs: str | Path) -> str:
+def default_uri(outputs: str | Path) -> Address:
     """The SQLite store of an outputs folder."""
-    return f"sqlite:///{Path(outputs).absolute() / 'mlflow.db'}"
+    return Address(f"sqlite:///{Path(outputs).absolute() / 'mlflow.db'}")
 
 
-def resolve_uri(uri: str | None, environment: str | None, outputs: str | Path) -> str:
+def resolve_uri(uri: str | None, environment: str | None, outputs: str | Path) -> Address:
     """The store's address: the setting `tracking.uri`, else MLFLOW_TRACKING_URI, else SQLite in `outputs`.
 
     Paths become absolute here, once. Raises SettingError for folders and for what is not a store's address.
@@ -24,6 +25,7 @@ def resolve_uri(uri: str | None, environment: str | None, outputs: str | Path) -
     setting, uri = ("tracking.uri", uri) if uri else ("MLFLOW_TRACKING_URI", environment)
     if not uri:
         setting, uri = "tracking.uri", default_uri(outputs)
+    uri = Address(uri)
     scheme = re.match(r"([A-Za-z][A-Za-z0-9.-]+)(\+\w+)?:", uri)  # a single letter is a drive
     kind = scheme[1].lower() if scheme else "file"
     if kind == "file":
@@ -32,23 +34,23 @@ def resolve_uri(uri: str | None, environment: str | None, outputs: str | Path) -
         advice = f"leave it out for the SQLite file in the outputs folder, or write sqlite:///{database}"
         old = "`mlflow migrate-filestore` moves the runs of an old folder"
         raise SettingError(setting, uri, f"{reason}; {advice} ({old})")
-    if kind in ("http", "https"):
-        return uri.rstrip("/")
-    if kind not in DATABASES:
+    if kind not in (*DATABASES, "http", "https"):
         known = (*DATABASES, "http", "https")
         problem = f"must be an address that begins with {', '.join(known)}{nearest(kind, known)}"
-        raise SettingError(setting, shown(uri), problem)
+        raise SettingError(setting, uri, problem)
+    if uri.is_known and (letters := misread(uri.whole)):
+        raise SettingError(setting, uri, f"in a name or a password write {letters}: it would be read in another way")
     if kind != "sqlite":
         return uri
     path = sqlite_path(uri)
-    if path is None or ":memory:" in uri or path.is_dir():
+    if path is None or ":memory:" in uri or (path.exists() and not path.is_file()):
         raise SettingError(setting, uri, "a SQLite store is a file: sqlite:////absolute/path/mlflow.db")
     if re.search(r"\?|%[0-9A-Fa-f]{2}", str(path.absolute())):  # SQLAlchemy would read another path from it
         raise SettingError(setting, uri, "the path of a SQLite store cannot hold ? or %XX")
-    return f"sqlite:///{path.absolute()}"
+    return Address(f"sqlite:///{path.absolute()}")
 
 
-def named(overrides: Iterable[str], outputs: str | Path) -> str | None:
+def named(overrides: Iterable[str], outputs: str | Path) -> Address | None:
     """The store that `tracking=none` or `tracking.uri=URI` among some overrides names, or else the usual one.
 
     Raises SettingError.

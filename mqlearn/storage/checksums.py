@@ -1,15 +1,16 @@
 """Whether the files of a run are those that were written: by their SHA-256, which its summary holds."""
 
 import json
-import zipfile
 from collections.abc import Mapping, Sequence
 from hashlib import file_digest, sha256
 from pathlib import Path
 from typing import Any
 
+from mqlearn import files
+
 
 def of_file(path: Path) -> str:
-    with path.open("rb") as file:
+    with files.ordinary(path) as file:
         return file_digest(file, "sha256").hexdigest()
 
 
@@ -39,11 +40,9 @@ def damage(folder: Path, names: Sequence[str], known: Mapping[str, str] | None) 
 
 def _read_through(path: Path) -> None:
     if path.suffix == ".npz":
-        with zipfile.ZipFile(path) as archive:
-            if broken := archive.testzip():
-                raise zipfile.BadZipFile(f"{broken} is not what was written")
+        files.check_archive(path)
         return
     import yaml
 
-    if not isinstance(yaml.load(path.read_bytes(), getattr(yaml, "CSafeLoader", yaml.SafeLoader)), dict):
+    if not isinstance(yaml.load(files.text_of(path), getattr(yaml, "CSafeLoader", yaml.SafeLoader)), dict):
         raise ValueError("no settings")

@@ -3,12 +3,14 @@
 import logging
 import os
 import re
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mqlearn.errors import SettingError
+from mqlearn.storage.passwords import Address
 
 if TYPE_CHECKING:
     from mlflow.tracking import MlflowClient
@@ -22,8 +24,18 @@ MLFLOW_ENVIRONMENT = {
 }
 
 
+UNTRACKED = 3  # exit code: what was made is whole, but not tracked
+untracked: list[str] = []  # what this command has made and could not track
+
+
 class TrackingError(RuntimeError):
     """The store failed. Runs are complete on disk before it is told of them, and can be delivered later."""
+
+
+def say_untracked(text: str) -> None:
+    """Say that something is whole, but not tracked: the command then ends with an exit code of its own."""
+    untracked.append(text)
+    sys.stderr.write(f"mqlearn: {text}\n")
 
 
 def sqlite_path(uri: str) -> Path | None:
@@ -33,10 +45,10 @@ def sqlite_path(uri: str) -> Path | None:
 
 def connect(uri: str) -> "MlflowClient":
     """An MLflow client of this address alone, whatever the process or its environment names otherwise."""
-    client = load_mlflow()
-    if not uri.startswith("http"):
-        _check_database(uri)
-    return client(tracking_uri=uri, registry_uri=uri)
+    client, address = load_mlflow(), Address(uri)
+    if not address.startswith("http"):
+        _check_database(address)
+    return client(tracking_uri=address.whole, registry_uri=address.whole)
 
 
 def load_mlflow() -> "type[MlflowClient]":
@@ -67,7 +79,13 @@ def failures(what: str, uri: str) -> Iterator[None]:
         library = type(error).__module__.partition(".")[0]
         if not isinstance(error, OSError) and library not in ("mlflow", "sqlalchemy", "sqlite3", "requests", "urllib3"):
             raise
-        reason = (str(error).strip() or type(error).__name__).splitlines()[0].replace(uri, shown(uri))
+        address = Address(uri)
+        reason = address.scrubbed((str(error).strip() or type(error).__name__).splitlines()[0])
+        if re.search(r"error code 401\b", reason):
+            reason = (
+                "the server refuses the name and the password, or was given none (401): set MLFLOW_TRACKING_USERNAME "
+                "and MLFLOW_TRACKING_PASSWORD, or MLFLOW_TRACKING_TOKEN"
+            )
         # MLflow advises to upgrade in either case; it cannot take a newer schema back.
         if versions := re.search(r"found version (\w+), but expected (\w+)", reason):
             found, expected = versions.groups()
@@ -75,25 +93,20 @@ def failures(what: str, uri: str) -> Iterator[None]:
                 f"another release of MLflow made its schema ({found}; the one installed here wants {expected}): use "
                 "that release if it is newer, `mlflow db upgrade` if it is older, or another store (tracking.uri)"
             )
-        raise TrackingError(f"{what} failed at {shown(uri)}: {reason}") from error
+        raise TrackingError(f"{what} failed at {address}: {reason}") from error
 
 
-def shown(uri: str) -> str:
-    """`uri` without a password in it."""
-    return re.sub(r"(://[^:/@]*):[^@]*@", r"\1:***@", uri)
-
-
-def _check_database(uri: str) -> None:
+def _check_database(address: Address) -> None:
     """Connect once ourselves: MLflow retries a hopeless address for minutes."""
     import sqlalchemy
     from sqlalchemy.exc import ArgumentError
 
     try:
-        engine = sqlalchemy.create_engine(uri, poolclass=sqlalchemy.NullPool)
+        engine = sqlalchemy.create_engine(address.whole, poolclass=sqlalchemy.NullPool)
     except (ArgumentError, ImportError) as error:
-        reason = f"no usable database address ({error})"
-        if uri.startswith("postgresql") and isinstance(error, ImportError):
+        reason = f"no usable database address ({address.scrubbed(str(error))})"
+        if address.startswith("postgresql") and isinstance(error, ImportError):
             reason = "needs the extra postgres, pip install '.[postgres]' in the clone, and to begin with postgresql+psycopg://"
-        raise SettingError("tracking.uri", shown(uri), reason) from None
+        raise SettingError("tracking.uri", address, reason) from None
     with engine.connect() as connection:
         sqlalchemy.inspect(connection).get_table_names()

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from hashlib import sha256
 from pathlib import Path
 
-from mqlearn.files import write_whole
+from mqlearn.files import text_of, write_whole
 
 # Of a file system without locks, and of a folder that cannot be written to, as where the run itself lies elsewhere.
 _NONE = (errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL, errno.EROFS, errno.EACCES)
@@ -70,7 +70,7 @@ def identity(place: Path) -> str:
     with contextlib.suppress(OSError), claimed(place, "identity"):
         if not file.exists():
             write_whole(file, secrets.token_hex(16))
-        return file.read_text(encoding="utf-8")
+        return text_of(file)
     return ""
 
 

@@ -41,6 +41,17 @@ def finished(
     return {digest: found[digest] for digest in order if digest in found}
 
 
+def finished_or_on_disk(
+    outputs: Path, experiment: str, *, store: str | None, digests: Collection[str], digest_of: DigestOf
+) -> dict[str, Run]:
+    """`finished`; a store that cannot be read is told of, and the folders alone are asked."""
+    try:
+        return finished(outputs, experiment, store=store, digests=digests, digest_of=digest_of)
+    except connection.TrackingError as error:
+        connection.say_untracked(f"{error}; finished runs are looked for on disk alone")
+        return finished(outputs, experiment, store=None, digests=digests, digest_of=digest_of)
+
+
 def _stored(
     uri: str, experiment: str, outputs: Path, digests: Collection[str] | None, digest_of: DigestOf
 ) -> Iterator[Run]:

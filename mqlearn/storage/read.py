@@ -1,13 +1,13 @@
 """The files of a run folder, read as plain values of the types and shapes that they must have (`shapes`)."""
 
 import json
-import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from mqlearn import files
 from mqlearn.errors import SettingError
 from mqlearn.storage import checksums, shapes
 
@@ -27,7 +27,7 @@ def file(path: Path, read: Callable[[Path], Any]) -> Any:
 
 def summary(path: Path) -> dict[str, Any]:
     """The summary, without its checksum."""
-    content = json.loads(path.read_text(encoding="utf-8"))
+    content = json.loads(files.text_of(path))
     shapes.check_summary(content)
     if content.pop("checksum", (own := checksums.of_summary(content))) != own:
         raise ValueError("it is not what was written")
@@ -44,7 +44,7 @@ def settings(path: Path) -> dict[str, Any]:
                 raise ValueError("it holds an alias")
             return super().compose_node(parent, index)
 
-    content = yaml.load(path.read_text(encoding="utf-8"), Loader)
+    content = yaml.load(files.text_of(path), Loader)
     shapes.check_settings(content)
     for group in shapes.GROUPS:  # a label that is not given
         node = content.get(group)
@@ -69,23 +69,11 @@ def tables(path: Path) -> dict[str, np.ndarray]:
 
 def check_table_heads(path: Path) -> None:
     """`shapes.check_tables` by what the arrays say of themselves: tables can be large."""
-    heads: dict[str, Any] = {}
-    with zipfile.ZipFile(path) as archive:
-        for member in archive.namelist():
-            with archive.open(member) as entry:
-                read = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
-                shape, _, dtype = read[np.lib.format.read_magic(entry)](entry)
-                heads[member.removesuffix(".npy")] = shapes.Head(dtype, shape)
-    shapes.check_tables(heads)
+    shapes.check_tables(files.heads(path))
 
 
 def _arrays(path: Path) -> dict[str, np.ndarray]:
-    arrays = {}
-    with zipfile.ZipFile(path) as archive:
-        for member in archive.namelist():
-            with archive.open(member) as entry:
-                array = np.lib.format.read_array(entry, allow_pickle=False)
-                entry.read()  # to the end, where the checksum is compared
-            array.flags.writeable = False
-            arrays[member.removesuffix(".npy")] = array
+    arrays = files.arrays(path)
+    for array in arrays.values():
+        array.flags.writeable = False
     return arrays

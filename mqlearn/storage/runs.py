@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 
 from mqlearn.errors import SettingError
-from mqlearn.files import flush, is_there, write_whole
+from mqlearn.files import flush, is_there, ordinary, write_whole
 from mqlearn.storage import checksums, read, shapes
 from mqlearn.storage.summary import aggregate
 
@@ -106,7 +106,7 @@ def write(
     joins the summary (versions, numerics_version, git_commit, command, warnings, ...). Without a result the run is
     recorded as failed (extra: status, error). Raises SettingError if the target is refused or not writable.
     """
-    folder = Path(folder).resolve()
+    folder = Path(os.path.realpath(folder))  # Path.resolve raises what is no OSError at links in a circle
     check_target(folder, digest, digest_of)
     summary = _summary(digest, name, result) | dict(extra or {})
     temporary = folder.parent / f".{folder.name}.{os.getpid()}-{secrets.token_hex(4)}"
@@ -151,12 +151,12 @@ def check_target(folder: Path, digest: str, digest_of: DigestOf = recorded_diges
         return
     try:
         held = digest_of(load(folder))
-        problem = f"holds another run (digest {held}, not {digest})"
+        problem = f"holds another run (digest {held}, not {digest}), whose folder is {folder.with_name(held[:16])}"
     except SettingError as error:
         held = digest if _was(folder, digest) else None
         problem = f"holds files that are not a run ({error.admissible})"
     if held != digest:
-        advice = "nothing is written into it; name a new or an empty folder"
+        advice = "nothing is written into it; move it away, or name a new or an empty folder"
         raise SettingError("hydra.run.dir", folder, f"{problem}; {advice}")
 
 
@@ -195,6 +195,18 @@ def check_readable(run: Run) -> None:
     if seeds - {run.settings["n_seeds"]}:
         expected = f"has {seeds.pop()} seeds, {CONFIG} says {run.settings['n_seeds']}"
         raise SettingError("folder", run.folder, f"{CURVES} {expected}")
+
+
+def check_deliverable(run: Run) -> None:
+    """Raise SettingError, which names folder and file, unless a store may be given the folder of a run as it is.
+
+    Nothing that our own readers refuse is handed on, and no pipe is read from.
+    """
+    for path in sorted(run.folder.rglob("*")):
+        if not (path.is_file() or path.is_dir()):
+            raise SettingError("folder", run.folder, f"{path.relative_to(run.folder)} is no ordinary file")
+    if run.status in DONE:
+        check_readable(run)
 
 
 def look(folder: Path, digest: str | None = None, digest_of: DigestOf = recorded_digest) -> tuple[Run | None, str]:
@@ -278,8 +290,10 @@ def _was(folder: Path, digest: str) -> bool:
     """Whether a folder whose summary cannot be read was the run of a digest, by its name or what is left of it."""
     if not any((folder / name).is_file() for name in FILES):
         return False
-    with suppress(OSError):
-        return folder.name == digest[:16] or digest.encode() in (folder / SUMMARY).read_bytes()
+    if folder.name == digest[:16]:
+        return True
+    with suppress(OSError), ordinary(folder / SUMMARY) as file:
+        return digest.encode() in file.read()
     return False
 
 

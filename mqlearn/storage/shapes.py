@@ -4,9 +4,11 @@ Each check raises ValueError that names the entry; nothing here reads a file.
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
+
+from mqlearn.files import Head
 
 AXES = ("iteration", "samples")  # curves that are no metrics
 GROUPS = ("env", "algorithm", "operator", "step_size", "sampling", "features", "evaluation")
@@ -64,13 +66,6 @@ def _final(value: Any) -> bool:
 
 def _metrics(value: Any) -> bool:
     return _mapping(value) and all(map(_text, value.values()))
-
-
-class Head(NamedTuple):
-    """What an array says of itself."""
-
-    dtype: np.dtype
-    shape: tuple[int, ...]
 
 
 Kind = tuple[Callable[[Any], bool], str]
@@ -150,7 +145,7 @@ def check_curves(arrays: Mapping[str, np.ndarray]) -> None:
             raise ValueError(f"{name} must be {wanted}, not {_shown(array)}")
 
 
-def check_tables(arrays: Mapping[str, "np.ndarray | Head"]) -> None:
+def check_tables(arrays: Mapping[str, np.ndarray | Head]) -> None:
     """Real numbers of as many axes as a table of this name has."""
     for name, array in arrays.items():
         axes = _TABLES.get(name, len(array.shape))
@@ -184,5 +179,5 @@ def _check_plain(place: str, value: Any, depth: int) -> None:
         raise ValueError(f"{place} is a {type(value).__name__}")
 
 
-def _shown(array: "np.ndarray | Head") -> str:
+def _shown(array: np.ndarray | Head) -> str:
     return f"{array.dtype.name} {array.shape}"

@@ -11,7 +11,8 @@ from urllib.parse import unquote, urlsplit
 
 from mqlearn.errors import SettingError
 from mqlearn.storage import moved, runs, sql
-from mqlearn.storage.connection import TrackingError, connect, failures, shown, sqlite_path
+from mqlearn.storage.connection import TrackingError, connect, failures, sqlite_path
+from mqlearn.storage.passwords import Address
 
 REPORTS = "mqlearn reports"  # the experiment that reports are in: among charted runs they would be in the way
 _log = logging.getLogger(__name__)
@@ -124,7 +125,7 @@ def find(uri: str, run_id: str, outputs: Path) -> runs.Run:
     """
     database = sqlite_path(uri)
     if database is not None and not database.exists():
-        raise SettingError("run", run_id, f"is no run folder, and there is no store {shown(uri)} to look for it in")
+        raise SettingError("run", run_id, f"is no run folder, and there is no store {Address(uri)} to look for it in")
     with failures("reading a run", uri):
         client = connect(uri)
         from mlflow.exceptions import MlflowException
@@ -134,7 +135,7 @@ def find(uri: str, run_id: str, outputs: Path) -> runs.Run:
         except MlflowException as error:
             if error.error_code not in ("RESOURCE_DOES_NOT_EXIST", "INVALID_PARAMETER_VALUE"):
                 raise
-            raise SettingError("run", run_id, f"no such run in the store {shown(uri)}") from None
+            raise SettingError("run", run_id, f"no such run in the store {Address(uri)}") from None
         except KeyError:
             raise SettingError("run", run_id, "is not a run of mqlearn: it has no digest") from None
         for place in places(stored, uri, outputs / "downloads"):

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 from mqlearn.errors import SettingError
 from mqlearn.paths import outputs_folder
 from mqlearn.storage import content, locks, moved, runs
-from mqlearn.storage.connection import TrackingError, connect, failures, load_mlflow, shown, sqlite_path
+from mqlearn.storage.connection import TrackingError, connect, failures, load_mlflow, sqlite_path
 from mqlearn.storage.effective import effective_settings
+from mqlearn.storage.passwords import Address
 from mqlearn.storage.sql import is_known
 from mqlearn.storage.store import experiment_id, finished, running
 
@@ -61,8 +62,9 @@ def log(
 
     `tags` (sweep, cell, group, ...) join the run's own; `show` says what people see of it. A failed run is recorded as
     FAILED, with its error and without metrics. Raises TrackingError if the store fails; no RUNNING run stays, if it can
-    be helped.
+    be helped; SettingError if something in the folder is not to be handed on.
     """
+    runs.check_deliverable(run)
     more = tags or run.summary.get("tags") or {}
     names, shown_as = content.metric_names(run), show(run, more)
     values = [*content.metric_values(run, names, shown_as.error, per_seed)]
@@ -100,7 +102,7 @@ def _follow(uri: str, experiment: Any) -> None:
         return
     if not is_known(database):
         advice = "move it back, or give the experiment another name (experiment.name)"
-        raise TrackingError(f"{shown(uri)} was moved, and would put its artifacts in {path}: {advice}")
+        raise TrackingError(f"{Address(uri)} was moved, and would put its artifacts in {path}: {advice}")
     with _locked(database):
         now = connect(uri).get_experiment(experiment.experiment_id)  # another process may have been first
         moved.follow(database, now.experiment_id, now.artifact_location)

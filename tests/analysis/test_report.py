@@ -306,7 +306,7 @@ def test_a_dead_store_does_not_cost_the_report(filled, mqlearn):
     dead = filled.parent / "dead.db"
     dead.write_text("no database at all " * 100)
     done = mqlearn("report", "experiment.name=two", f"tracking.uri=sqlite:///{dead}")
-    assert done.code == 0 and "not tracked" in done.err
+    assert done.code == 3 and "not tracked" in done.err
     assert (filled / "reports" / "two.html").is_file()
 
 

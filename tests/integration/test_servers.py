@@ -92,7 +92,7 @@ def test_a_server_that_dies_costs_no_run(tmp_path):
         process = start(outputs, "run", "-m", *asked, "hydra/launcher=basic", MLFLOW_TRACKING_URI=uri)
         servers.wait(lambda: len(store.finished(uri, "default")) >= 2, "two runs on the server")
     text = process.communicate(timeout=500)[0]
-    assert process.returncode == 0 and "NOT UPLOADED" in text, text
+    assert process.returncode == 3 and "NOT UPLOADED" in text, text
     assert len(list((outputs / "runs" / "default").iterdir())) == 12
     with servers.mlflow_server(folder, port=port):
         there = len(store.finished(uri, "default"))

@@ -1,9 +1,11 @@
 """Which addresses name a store, and how its pages are opened."""
 
+import os
 import socket
 
 import pytest
 
+from mqlearn.cli.ui import ui as ui_verb
 from mqlearn.errors import SettingError
 from mqlearn.storage import addresses, tracking, ui
 
@@ -49,6 +51,12 @@ def test_other_addresses_are_refused_by_name_and_without_their_password(tmp_path
     assert "secret" not in str(raised.value)
 
 
+def test_a_store_that_is_a_pipe_is_refused_and_nobody_waits_for_it(tmp_path):
+    os.mkfifo(tmp_path / "mlflow.db")
+    with pytest.raises(SettingError, match="a SQLite store is a file"):
+        addresses.resolve_uri(None, None, tmp_path)
+
+
 def test_the_ui_gets_the_store_and_prints_its_address(uri, tmp_path, monkeypatch, capsys):
     calls = []
     monkeypatch.setattr("os.execve", lambda *call: calls.append(call))
@@ -71,6 +79,37 @@ def test_the_ui_gets_the_store_and_prints_its_address(uri, tmp_path, monkeypatch
     for wrong in (0, 99999):  # at 0 nobody would know where the page is
         with pytest.raises(SettingError, match=rf"^port={wrong}: .*from 1 to 65535"):
             ui.open_ui(uri, "trial", port=wrong)
+
+
+def test_the_ui_listens_where_it_is_told_and_answers_to_the_names_of_the_machine(uri, mqlearn_ui, monkeypatch, capsys):
+    tracking.prepare(uri, "trial")
+    port, name = free_port("0.0.0.0"), socket.gethostname()
+    assert mqlearn_ui([f"tracking.uri={uri}", "experiment.name=trial", "host=0.0.0.0", f"port={port}"]) == 0
+    command, environment = mqlearn_ui.calls[-1]
+    assert "--host=0.0.0.0" in command and f"--port={port}" in command
+    assert capsys.readouterr().out.startswith(f"MLflow UI: http://{name}:{port}/#/experiments/")
+    allowed = environment["MLFLOW_SERVER_ALLOWED_HOSTS"].split(",")
+    assert {f"{name}:{port}", f"localhost:{port}"} <= {*allowed}
+    assert environment["MLFLOW_SERVER_CORS_ALLOWED_ORIGINS"].split(",") == [f"http://{one}" for one in allowed]
+    mqlearn_ui([f"tracking.uri={uri}", f"port={port}"])
+    command, environment = mqlearn_ui.calls[-1]
+    assert "--host=127.0.0.1" in command and "MLFLOW_SERVER_ALLOWED_HOSTS" not in environment
+    for wrong in ("192.0.2.1", "nix.invalid", "a b", "x" * 70):
+        with pytest.raises(SettingError, match=r"^host='?.*: must be an address or a name of this machine"):
+            mqlearn_ui([f"tracking.uri={uri}", f"host={wrong}", f"port={port}"])
+
+
+@pytest.fixture
+def mqlearn_ui(monkeypatch):
+    """The verb, which becomes no server; `calls` has the command and the environment of each that it would become."""
+    calls: list[tuple[list[str], dict[str, str]]] = []
+    monkeypatch.setattr("os.execve", lambda _, command, environment: calls.append((command, environment)))
+
+    def call(arguments: list[str]) -> int:
+        return ui_verb(arguments)
+
+    call.calls = calls
+    return call
 
 
 @pytest.mark.skipif(not socket.has_ipv6, reason="no IPv6 here")

@@ -18,7 +18,6 @@ from mqlearn.learning.setup import resolve_reward
 from mqlearn.paths import expanded
 from mqlearn.problems.environments.frozen_lake import map_name, map_rows
 from mqlearn.storage import lookup, runs
-from mqlearn.storage.connection import shown as shown_store
 from mqlearn.storage.effective import effective_settings, filled
 from mqlearn.storage.runs import Run
 
@@ -99,7 +98,7 @@ def _refuse_unknown(outputs: Path, names: Sequence[str], store: str | None) -> N
     for name in names:
         if runs.slug(name) in here - known.keys():
             given = [_given_name(outputs / "runs" / folder, text) for folder, text in known.items()]
-            expected = f"has no runs in {outputs / 'runs'}" + ("" if store is None else f" or in {shown_store(store)}")
+            expected = f"has no runs in {outputs / 'runs'}" + ("" if store is None else f" or in {store}")
             there = ", ".join(given) or "no experiments at all"
             raise SettingError("experiment.name", name, f"{expected}; there are {there}{nearest(name, given)}")
 

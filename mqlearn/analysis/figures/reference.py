@@ -6,7 +6,6 @@ mqlearn.storage.array_comparison).
 
 import hashlib
 import json
-import zipfile
 from collections.abc import Mapping, Sequence
 from io import BytesIO
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from mqlearn import files
 from mqlearn.errors import SettingError
 from mqlearn.files import write_whole
 from mqlearn.rounding import STATISTICS
@@ -85,7 +85,6 @@ def _read(path: Path) -> dict[str, np.ndarray]:
     if not path.is_file():
         raise SettingError("reference", str(path), "an existing file; this figure has no reference data")
     try:
-        with np.load(BytesIO(path.read_bytes()), allow_pickle=False) as stored:
-            return {name: stored[name] for name in stored.files}
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
+        return files.arrays(path)
+    except (OSError, ValueError) as error:
         raise SettingError("reference", str(path), f"a complete .npz file ({error})") from error

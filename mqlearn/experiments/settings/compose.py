@@ -13,6 +13,7 @@ from mqlearn.experiments.settings import loader, plugins
 from mqlearn.experiments.settings.cell import Cell, build
 from mqlearn.experiments.settings.refusals import diagnose, hydra_errors, parse, refusals
 from mqlearn.paths import CONF, expanded, outputs_folder
+from mqlearn.storage.passwords import Address
 
 VERSION_BASE = "1.3"
 
@@ -129,6 +130,9 @@ def plain(config: Any) -> dict[str, Any]:
     group, _, name = loader.TUNING.partition(".")
     if isinstance(node := settings.get(group), dict):
         node.pop(name, None)
+    node = settings.get("tracking")
+    if isinstance(node, dict) and isinstance(node.get("uri"), str):  # which a yaml of the user's may hold
+        node["uri"] = str(Address(node["uri"]))
     for group, choice in _choices(config).items():  # the yaml of a user's own choice may leave its name out
         node = settings.get(group)
         if isinstance(node, dict) and "_target_" in node and "name" not in node:

@@ -17,7 +17,7 @@ from mqlearn.experiments.sweep.sweep import Sweep
 from mqlearn.paths import outputs_folder
 from mqlearn.storage import runs
 from mqlearn.storage.addresses import default_uri
-from mqlearn.storage.connection import TrackingError, shown, sqlite_path
+from mqlearn.storage.connection import TrackingError, sqlite_path
 from mqlearn.storage.store import experiment_id, finished
 from mqlearn.storage.ui import page
 
@@ -135,6 +135,7 @@ def _not_tracked(sweep: Sweep, states: dict[int, dict[str, Any]]) -> list[str]:
     left = [one for one in sweep.cells if states.get(one.number, {}).get("not_tracked")]
     if not left:
         return []
+    sweep.untracked = True
     reason = states[left[0].number]["not_tracked"]
     parents = sorted({str(one.folder.parent) for one in left})
     return [
@@ -161,6 +162,7 @@ def _audit(sweep: Sweep, states: dict[int, dict[str, Any]]) -> list[str]:
         try:
             number = finished_runs(uri, experiment, {recorded[one.number] for one in members})
         except TrackingError as error:
+            sweep.untracked = True
             return [f"audit: not possible: {error}"]
         missing += [one for one in members if not number[recorded[one.number]]]
         several += sum(number[recorded[one.number]] > 1 for one in members)
@@ -196,8 +198,8 @@ def _links(sweep: Sweep) -> list[str]:
         place = uri if uri.startswith("http") else "http://127.0.0.1:5000"
         number = experiment_id(uri, experiment) if not uri.startswith("http") else None
         search = "" if sweep.done else f'tags.sweep = "{sweep.id}"'  # what was done before, other sweeps ran
-        link = page(place, number, search) if number else shown(place)
-        named = [f"experiment.name={written(experiment)}", *([] if default else [f"tracking.uri={shown(uri)}"])]
+        link = page(place, number, search) if number else place
+        named = [f"experiment.name={written(experiment)}", *([] if default else [f"tracking.uri={uri}"])]
         start = "" if uri.startswith("http") else f"{command('ui', named)}, then "
         lines.append(f"compare: {start}{link}")
         if not number:

@@ -27,7 +27,7 @@ from mqlearn.experiments.sweep.states import settled
 from mqlearn.experiments.sweep.sweep import Sweep
 from mqlearn.paths import outputs_folder
 from mqlearn.storage import locks, lookup, runs
-from mqlearn.storage.connection import TrackingError, shown
+from mqlearn.storage.connection import UNTRACKED, TrackingError
 from mqlearn.storage.store import experiment_id, running
 
 _EXTRAS = {
@@ -45,7 +45,9 @@ def _finished(experiment: str, uri: str | None, digests: Sequence[str]) -> dict[
 def run(
     arguments: Sequence[str], overrides: Sequence[str], config_dir: str | None, *, preview: bool, existing: str
 ) -> int:
-    """A sweep: 1 if a cell failed, else 0. Raises SettingError before anything is created.
+    """A sweep: 1 if a cell failed, else UNTRACKED if a run was not tracked, else 0.
+
+    Raises SettingError before anything is created.
 
     arguments: for Hydra, the overrides among them.   preview: print what would be done, and create nothing.
     existing: what to do with cells that are finished (`mqlearn.experiments.plan.EXISTING`).
@@ -82,7 +84,7 @@ def run(
         place = journal.sweeps(outputs_folder()) / name / "submitit" / "%j"
         added.append(f"hydra.launcher.submitit_folder={_quoted(str(place))}")
     planned = plan(overrides, added, config_dir)
-    command = shlex.join(["mqlearn", "run", *map(shown, arguments)])
+    command = shlex.join(["mqlearn", "run", *arguments])
     sweep = Sweep(name, planned, command, launcher, existing, config_dir, added)
     kept: dict[int, runs.Run] = {}
     if existing != "rerun" or preview:
@@ -125,7 +127,9 @@ def _execute(sweep: Sweep, kept: Mapping[int, runs.Run], arguments: Sequence[str
     if interrupted:
         raise KeyboardInterrupt
     good = len(sweep.done) + sum(state["state"] == "done" for state in states.values())
-    return 0 if good == len(sweep.cells) and not sweep.problems else 1
+    if good != len(sweep.cells) or sweep.problems:
+        return 1
+    return UNTRACKED if sweep.untracked else 0
 
 
 def _begin(sweep: Sweep) -> None:

@@ -20,12 +20,30 @@ from mqlearn.errors import SettingError
 from mqlearn.experiments import processes
 from mqlearn.experiments.presentation.names import plain_label
 from mqlearn.experiments.settings import identity
-from mqlearn.files import write_whole
-from mqlearn.storage import locks, runs
+from mqlearn.files import text_of, write_whole
+from mqlearn.storage import locks, runs, shapes
 
-# Environment of a job: the folder of its sweep, its number there, and the store's address if a password is in it.
+# Environment of a job: the folder of its sweep, its number there, and the store's address if it has a secret.
 SWEEP, CELL, STORE = "MQLEARN_SWEEP", "MQLEARN_CELL", "MQLEARN_STORE"
 PLAN = "plan.json"
+_TEXT, _MAYBE = (str,), (str, type(None))
+_OF_PLAN = {"id": _TEXT, "started": _TEXT, "cells": (list,), "ended": _MAYBE}
+_OF_CELL = {
+    **dict.fromkeys(("digest", "name", "experiment", "folder"), _TEXT),
+    **dict.fromkeys(("cell", "group", "command", "recorded_digest"), _MAYBE),
+    "number": (int,),
+    "settings": (dict, type(None)),
+    "done_before": (bool,),
+    "tracked": (bool, type(None)),
+}
+_OF_STATE = {
+    "state": _TEXT,
+    "pid": (int, type(None)),
+    **dict.fromkeys(("host", "error", "not_tracked"), _MAYBE),
+    "diverged": (dict, type(None)),
+    "q_error": (list, type(None)),
+    "warnings": (list, type(None)),
+}
 
 
 def sweeps(outputs: Path) -> Path:
@@ -46,16 +64,33 @@ def read_plan(folder: Path) -> dict[str, Any]:
     """plan.json of a sweep, its cells by the digests of today. Raises SettingError if it is missing or damaged."""
     path = folder / PLAN
     try:
-        plan = json.loads(path.read_text(encoding="utf-8"))
-        if not isinstance(plan["cells"], list):
-            raise TypeError("no list of cells")
-    except (OSError, ValueError, TypeError, KeyError) as error:
-        raise SettingError("sweep", folder.name, f"{path} is missing or damaged ({error})") from None
-    if plan.get("digest_version") != identity.DIGEST_VERSION:
-        for one in plan["cells"]:
-            one["recorded_digest"] = one["digest"]
-            one["digest"] = identity.present_digest(one["digest"], one.get("settings") or {})
+        plan = json.loads(text_of(path))
+        _check("the plan", plan, _OF_PLAN)
+        for number, one in enumerate(plan["cells"], 1):
+            _check(f"cell {number}", one, _OF_CELL)
+            if one["number"] != number:
+                raise ValueError(f"cell {number} has the number {one['number']}")
+        if plan.get("digest_version") != identity.DIGEST_VERSION:
+            for one in plan["cells"]:
+                one["recorded_digest"] = one["digest"]
+                with contextlib.suppress(ValueError):  # of settings that are none
+                    shapes.check_complete(one.get("settings") or {})
+                    one["digest"] = identity.present_digest(one["digest"], one["settings"])
+    except FileNotFoundError:
+        raise SettingError("sweep", folder.name, f"{path} is missing") from None
+    except (OSError, ValueError, RecursionError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise SettingError("sweep", folder.name, f"{path} is damaged ({reason}), and left out") from None
     return plan
+
+
+def _check(what: str, content: Any, kinds: Mapping[str, tuple[type, ...]]) -> None:
+    """Raise ValueError, which names the entry, unless content is a mapping with entries of these types."""
+    if not isinstance(content, dict):
+        raise ValueError(f"{what} is no mapping")
+    for key, types in kinds.items():
+        if type(content.get(key)) not in types:
+            raise ValueError(f"{key} of {what} is {str(content.get(key, 'missing'))[:60]!r}")
 
 
 def mark(folder: Path, planned: Mapping[str, Any], state: str, **more: Any) -> None:
@@ -74,8 +109,10 @@ def states(folder: Path) -> dict[int, dict[str, Any]]:
     """What `mark` said last of each cell, by number."""
     found = {}
     for path in (folder / "cells").glob("[0-9]*.json"):
-        with contextlib.suppress(OSError, ValueError):
-            found[int(path.stem)] = json.loads(path.read_text(encoding="utf-8"))
+        with contextlib.suppress(OSError, ValueError, RecursionError):
+            state = json.loads(text_of(path))
+            _check("the state", state, _OF_STATE)
+            found[int(path.stem)] = state
     return found
 
 
@@ -87,7 +124,7 @@ def alive(state: Mapping[str, Any]) -> bool:
         return True
     try:
         os.kill(state["pid"], 0)
-    except ProcessLookupError:
+    except (ProcessLookupError, OverflowError):  # of a damaged file
         return False
     except PermissionError:
         pass
@@ -131,6 +168,8 @@ def _account(folder: Path, sweep: Path, plan: Any, planned: Any) -> None:
                     run = _run(settings, folder, planned, plan)
                 run, problem = track.deliver(run, again=again, tags=tags_of(plan["id"], planned))
             except Exception as error:
+                if processes.interruption.is_set():  # which comes out of a compiler as another error
+                    raise KeyboardInterrupt from error
                 _record_failed(settings, folder, planned, plan, error)
                 raise
             mark(sweep, planned, "done", **outcome(run), **({"not_tracked": problem} if problem else {}))
@@ -217,6 +256,6 @@ def _record_failed(settings: dict[str, Any], folder: Path, planned: Any, plan: A
         "command": planned["command"],
     }
     with contextlib.suppress(SettingError):
-        track, hidden = execute.tracker(settings), execute.without_passwords(settings)
+        track = execute.tracker(settings)
         digest, name = planned["digest"], planned["name"]
-        track.deliver(runs.write(folder, settings=hidden, digest=digest, name=name, result=None, extra=extra))
+        track.deliver(runs.write(folder, settings=settings, digest=digest, name=name, result=None, extra=extra))

@@ -11,10 +11,11 @@ from mqlearn.experiments.plan import PlannedCell
 from mqlearn.experiments.settings.plugins import FOLDERS
 from mqlearn.experiments.sweep import journal
 from mqlearn.experiments.sweep.sweep import Sweep
-from mqlearn.storage.connection import shown
+from mqlearn.storage.passwords import Address, in_argument
 
 _IN_VAIN = 5  # launches in a row in which no cell began
-# Of the environment that jobs need: a cluster that runs already has one of its own. A password goes by journal.STORE.
+# Of the environment that jobs need: a cluster that runs already has one of its own. No secret goes this way, since
+# launchers write it down: jobs inherit that with the environment, or their machine knows it.
 _NEEDED = ("MQLEARN_OUTPUTS", FOLDERS, "MLFLOW_TRACKING_URI")
 
 
@@ -57,7 +58,8 @@ def _carry_out(sweep: Sweep, launch: Callable[..., Any]) -> None:
         if state not in ("done", "failed"):
             reason = "its process died twice, the second time alone (killed, or out of memory?)"
             detail = f" ({type(error).__name__})" if error else ""
-            sweep.tell(one, "failed", error=reason + detail)
+            refused = isinstance(error, OSError) and error.errno is not None  # as a full disk does
+            sweep.tell(one, "failed", error=journal.first_line(error) if refused and error else reason + detail)
 
 
 def _attempt(sweep: Sweep, launch: Callable[..., Any], members: Sequence[PlannedCell]) -> Exception | None:
@@ -66,10 +68,10 @@ def _attempt(sweep: Sweep, launch: Callable[..., Any], members: Sequence[Planned
     for one in members:
         where = {"hydra.sweep.dir": one.root, "hydra.sweep.subdir": one.subfolder}
         passed = {key: os.environ[key] for key in _NEEDED if key in os.environ}
-        passed = {key: value for key, value in passed.items() if shown(value) == value}
+        passed = {key: value for key, value in passed.items() if in_argument(value) == value}
         passed |= {journal.SWEEP: str(sweep.folder), journal.CELL: str(one.number)}
-        if one.uri != (one.uri and shown(one.uri)):
-            passed[journal.STORE] = one.uri or ""
+        if one.uri is not None and Address(one.uri).is_secret:
+            passed[journal.STORE] = str(one.uri)
         where |= {f"hydra.job.env_set.{key}": value for key, value in passed.items()}
         jobs.append([f"{key}={value}" for key, value in where.items()])
     with processes.submitted(sweep.launcher) as handed:

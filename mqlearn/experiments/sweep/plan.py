@@ -11,7 +11,6 @@ from mqlearn.experiments.jobs import check_place, too_long
 from mqlearn.experiments.plan import PlannedCell, expand
 from mqlearn.experiments.presentation.names import of_problem
 from mqlearn.experiments.settings import compose
-from mqlearn.storage.connection import shown
 
 
 def plan(overrides: Sequence[str], added: Sequence[str], config_dir: str | None) -> list[PlannedCell]:
@@ -20,7 +19,7 @@ def plan(overrides: Sequence[str], added: Sequence[str], config_dir: str | None)
     lists = compose.sweep(overrides, config_dir)
     common = set.intersection(*map(set, lists))
     for base in lists:
-        swept = " ".join(shown(text) for text in base if text not in common)
+        swept = " ".join(text for text in base if text not in common)
         if any(text.partition("=")[0].lstrip("+") == "experiment" for text in base):
             settings = compose.compose([*base, *added], config_dir)
             if (settings.get("figure") or {}).get("curves"):

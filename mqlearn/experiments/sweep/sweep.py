@@ -14,7 +14,6 @@ from mqlearn.experiments.settings.recipes import command
 from mqlearn.experiments.sweep import journal
 from mqlearn.paths import outputs_folder
 from mqlearn.storage import runs
-from mqlearn.storage.connection import shown
 
 
 @dataclass
@@ -31,6 +30,7 @@ class Sweep:
     done: dict[int, runs.Run] = field(default_factory=dict)  # before it began, by number
     damaged: dict[int, str] = field(default_factory=dict)  # what was wrong with folders that are made again, by number
     problems: list[str] = field(default_factory=list)
+    untracked: bool = False  # whether a run is whole and not in its store, or nobody knows
     unwritten: dict[int, dict[str, Any]] = field(default_factory=dict)  # states that the disk did not take, by number
 
     @property
@@ -66,10 +66,10 @@ class Sweep:
     def rerun(self, one: PlannedCell) -> str:
         """The command line that runs just this cell."""
         own = [text for text in one.overrides if not _is_hydra(text)]
-        return command("run", list(map(shown, own)), self.config_dir)
+        return command("run", own, self.config_dir)
 
     def record(self, one: PlannedCell) -> dict[str, Any]:
-        """What plan.json holds of a cell: nothing secret."""
+        """What plan.json holds of a cell."""
         kept = one.record() | {"folder": str(self.place(one)), "command": self.rerun(one)}
         return kept | {"done_before": one.number in self.done, "tracked": one.uri is not None}
 

@@ -11,6 +11,8 @@ from hydra.plugins.sweeper import Sweeper
 from hydra.types import HydraContext
 from omegaconf import OmegaConf, open_dict
 
+from mqlearn.storage.passwords import Address
+
 _MODULE = "hydra_plugins.mqlearn"  # Hydra takes plugins from that package alone
 _carry_out: list[Callable[[Any], None]] = []
 
@@ -40,6 +42,9 @@ class CellSweeper(Sweeper):
         pass
 
     def setup(self, *, hydra_context: Any, task_function: Any, config: Any) -> None:
+        uri = OmegaConf.select(config, "tracking.uri", throw_on_missing=False)
+        if isinstance(uri, str):  # launchers write their configuration down
+            OmegaConf.update(config, "tracking.uri", str(Address(uri)))
         context = HydraContext(PlannedJobs(hydra_context.config_loader), hydra_context.callbacks)
         self.launch = Plugins.instance().instantiate_launcher(context, task_function, config).launch
 
