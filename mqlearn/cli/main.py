@@ -32,9 +32,10 @@ def main(argv: list[str] | None = None) -> None:
         print(_help(verb))
         return
     from mqlearn.errors import SettingError, nearest
-    from mqlearn.experiments.settings import plugins
+    from mqlearn.experiments.settings import own_choices, plugins
 
     plugins.forget()
+    own_choices.forget()
     # What starts with the current folder on its path would take a file of the user's for a module of Python's.
     os.environ.setdefault("PYTHONSAFEPATH", "1")
     # Runs use the cores side by side themselves, and threads of BLAS would only wait beside them. Set before NumPy is

@@ -13,7 +13,7 @@ from typing import Any
 
 from mqlearn.errors import SettingError
 from mqlearn.experiments import circumstances
-from mqlearn.experiments.settings import identity
+from mqlearn.experiments.settings import identity, own_choices
 from mqlearn.experiments.settings.cell import Cell, run_cells, tracking_section
 from mqlearn.paths import outputs_folder
 
@@ -200,7 +200,7 @@ def perform_together(
                 digest=cell.digest,
                 name=cell.name,
                 result=result,
-                extra=_circumstances(result, known or {}) | {"made_of": cell.made_of},
+                extra=_circumstances(result, known or {}) | {"made_of": cell.made_of} | _own_choices(cell),
                 digest_of=identity.digest_of,
             )
             for (cell, folder), result in zip(some, results, strict=True)
@@ -258,6 +258,10 @@ def quietly(prepare: Callable[[], None]) -> None:
 
     with contextlib.suppress(TrackingError, SettingError):
         prepare()
+
+
+def _own_choices(cell: Cell) -> dict[str, Any]:
+    return {own_choices.KEY: cell.own_choices} if cell.own_choices else {}
 
 
 def _circumstances(result: Any, known: dict[str, Any]) -> dict[str, Any]:

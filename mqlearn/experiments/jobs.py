@@ -20,7 +20,7 @@ from mqlearn.experiments.execute import (
 )
 from mqlearn.experiments.presentation.printed import describe
 from mqlearn.experiments.progress import COMPILING, duration
-from mqlearn.experiments.settings import compose, identity
+from mqlearn.experiments.settings import compose, identity, own_choices
 from mqlearn.experiments.settings.cell import Cell, build
 from mqlearn.experiments.settings.refusals import hydra_errors
 from mqlearn.paths import CONF, outputs_folder
@@ -64,6 +64,7 @@ def hydra_main(arguments: Sequence[str]) -> int:
     import hydra
 
     compose.register_resolvers()
+    own_choices.go_first()
     os.environ["HYDRA_FULL_ERROR"] = "1"  # else Hydra prints its errors itself, and exits with 1
     _refused[os.getpid()] = refused = []
     start = hydra.main(config_path=str(CONF), config_name="config", version_base=compose.VERSION_BASE)

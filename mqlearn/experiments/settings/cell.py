@@ -16,7 +16,7 @@ from typing import Any
 
 from mqlearn.checks import choice, finite_number, switch, whole
 from mqlearn.errors import SettingError, SettingErrors, nearest
-from mqlearn.experiments.settings import identity, instantiate, own_step_size, records
+from mqlearn.experiments.settings import identity, instantiate, own_choices, own_step_size, records
 from mqlearn.experiments.settings import plugins as user_modules
 
 _LONGEST_NAME = 250  # as long as a folder's may be
@@ -32,6 +32,7 @@ class Cell:
     name: str
     mdp: Any
     run_arguments: dict[str, Any]
+    own_choices: dict[str, Any]  # files of the user's that settings came from, by group; not for those of a record
 
     @property
     def samples_key(self) -> str | None:
@@ -109,6 +110,7 @@ def _build(text: str, *, recorded: bool) -> Cell:
     settings = identity.complete(json.loads(text))
     for plan in ("figure", "tuning"):  # of an experiment, not settings of its cells
         settings.pop(plan, None)
+    own = {} if recorded else settings.pop(own_choices.KEY, {})
     from mqlearn.learning.sampling import Synchronous
     from mqlearn.learning.setup import resolve_reward
     from mqlearn.learning.stateful.check import check as check_rule
@@ -175,7 +177,7 @@ def _build(text: str, *, recorded: bool) -> Cell:
         **{name: settings[name] for name in _PLAIN},
     }
     _refuse_combinations(settings, mdp, arguments)
-    return Cell(settings, identity.digest(settings, mdp, plugins), _name(settings, plugins), mdp, arguments)
+    return Cell(settings, identity.digest(settings, mdp, plugins), _name(settings, plugins), mdp, arguments, own)
 
 
 def _refuse_combinations(settings: dict[str, Any], mdp: Any, arguments: dict[str, Any]) -> None:

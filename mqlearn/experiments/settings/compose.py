@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from mqlearn.errors import SettingError, SettingErrors
-from mqlearn.experiments.settings import loader, plugins
+from mqlearn.experiments.settings import loader, own_choices, plugins
 from mqlearn.experiments.settings.cell import Cell, build
 from mqlearn.experiments.settings.refusals import diagnose, hydra_errors, parse, refusals
 from mqlearn.paths import CONF, expanded, outputs_folder
@@ -122,6 +122,8 @@ def plain(config: Any) -> dict[str, Any]:
     from omegaconf import OmegaConf
 
     content = {key: config[key] for key in config if key != "hydra"}
+    if own_choices.KEY in content:
+        raise SettingError(own_choices.KEY, content[own_choices.KEY], "there is no such setting")
     settings = {
         key: OmegaConf.to_container(value, resolve=True, throw_on_missing=True) if OmegaConf.is_config(value) else value
         for key, value in content.items()
@@ -129,20 +131,24 @@ def plain(config: Any) -> dict[str, Any]:
     group, _, name = loader.TUNING.partition(".")
     if isinstance(node := settings.get(group), dict):
         node.pop(name, None)
-    for group, choice in _choices(config).items():  # the yaml of a user's own choice may leave its name out
+    runtime = _runtime(config)
+    for group, choice in (
+        runtime.choices if runtime else {}
+    ).items():  # the yaml of a user's own choice may leave its name out
         node = settings.get(group)
         if isinstance(node, dict) and "_target_" in node and "name" not in node:
             settings[group] = {**node, "name": choice}
-    return settings
+    own = own_choices.found(runtime) if runtime else {}
+    return settings | ({own_choices.KEY: own} if own else {})
 
 
-def _choices(config: Any) -> dict[str, str]:
-    """The file that was chosen of each group; a job's configuration does not tell, but Hydra does."""
+def _runtime(config: Any) -> Any:
+    """Which choice was made of each group, and where; a job's configuration does not tell, but Hydra does."""
     from hydra.core.hydra_config import HydraConfig
 
     if "hydra" in config:
-        return dict(config.hydra.runtime.choices)
-    return dict(HydraConfig.get().runtime.choices) if HydraConfig.initialized() else {}
+        return config.hydra.runtime
+    return HydraConfig.get().runtime if HydraConfig.initialized() else None
 
 
 def _validate(config: Any) -> None:
@@ -176,19 +182,18 @@ def _hydra(config_dir: str | None) -> Iterator[Compose]:
     """A function from overrides to Hydra's composed configuration, with what `--config-dir` adds to conf/."""
     from hydra import compose as hydra_compose
     from hydra import initialize_config_dir
-    from hydra.core.config_search_path import SearchPathQuery
     from hydra.core.global_hydra import GlobalHydra
 
     register_resolvers()
     plugins.search(config_dir)
     folder = None if config_dir is None else expanded(config_dir).resolve()
-    if folder is not None and not (config_dir and folder.is_dir()):
-        raise SettingError("--config-dir", config_dir, "is not a folder")
+    if config_dir is not None and folder is not None:
+        own_choices.check_folder(config_dir, folder)
+    own_choices.go_first()
     with initialize_config_dir(str(CONF), version_base=VERSION_BASE, job_name="mqlearn"):
         own: Any = GlobalHydra.instance().config_loader()
         if folder is not None:
-            before_schemas = SearchPathQuery(provider="schema")
-            own.get_search_path().prepend("command-line", f"file://{folder}", anchor=before_schemas)
+            own.get_search_path().append("command-line", f"file://{folder}")
             own.repository.initialize_sources(own.get_search_path())
         GlobalHydra.instance().hydra.config_loader = loader.composing_once(own, folder)  # type: ignore  # which initialize_config_dir has made
 
@@ -196,7 +201,9 @@ def _hydra(config_dir: str | None) -> Iterator[Compose]:
             with warnings.catch_warnings():
                 warnings.filterwarnings("error", message="provider=hydra.searchpath")
                 try:
-                    return hydra_compose("config", list(overrides), return_hydra_config=True)
+                    config = hydra_compose("config", list(overrides), return_hydra_config=True)
+                    own_choices.say_hidden(own_choices.found(config.hydra.runtime))
+                    return config
                 except UserWarning as warning:
                     _, _, place = str(warning).removesuffix(" is not available.").rpartition("path=")
                     raise SettingError("hydra.searchpath", place, "is no folder of configurations") from None

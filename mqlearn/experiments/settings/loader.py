@@ -97,7 +97,7 @@ def _check_package(config_path: str, loaded: Any) -> None:
         raise SettingError("experiment", name, expected)
 
 
-@functools.lru_cache(maxsize=1)
+@functools.lru_cache(maxsize=2)  # with a folder of the user's, and without
 def _known(state: Any) -> tuple[dict[str, bytes], dict[Any, bytes]]:
     """What was read and composed in this process, pickled (the fastest way to have copies), until `state` changes."""
     return {}, {}

@@ -4,11 +4,11 @@ import contextlib
 import difflib
 import re
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 from mqlearn.errors import SettingError, SettingErrors, nearest
 from mqlearn.experiments.settings.loader import TUNING
-from mqlearn.paths import CONF
 
 _NAMED = 6  # other choices that a hint names
 _SPELLINGS = (
@@ -173,12 +173,21 @@ def _translate(error: Exception, given: dict[str, str]) -> tuple[str, SettingErr
 
 
 def _explained(key: str, given: dict[str, str]) -> str:
-    """What conf/ says first of the choice that a setting belongs to."""
+    """What a yaml says first of the choice that a setting belongs to."""
     group = key.partition(".")[0]
-    path = CONF / group / f"{given.get(group, '')}.yaml"
-    lines = path.read_text("utf-8").splitlines() if path.is_file() else []
+    name = f"{group}/{given.get(group, '')}.yaml"
+    path = next((path for folder in _folders() if (path := folder / name).is_file()), None)
+    lines = path.read_text("utf-8").splitlines() if path else []
     first = next((line for line in lines if not line.startswith("# @")), "")  # that is Hydra's own
     return f". {first[2:]}" if first.startswith("# ") else ""
+
+
+def _folders() -> list[Path]:
+    """Where choices of groups lie, the user's own first."""
+    from hydra.core.global_hydra import GlobalHydra
+
+    sources = GlobalHydra.instance().config_loader().get_sources()
+    return [Path(one.path) for one in sources if one.scheme() == "file"]
 
 
 def _no_such(key: str, config: Any) -> str:
@@ -202,10 +211,10 @@ def _no_such(key: str, config: Any) -> str:
 
 
 def _elsewhere(group: str, name: str, chosen: str = "") -> str:
-    """Which choices of a group of conf/ have a setting of this name, as a hint: first the one most like the chosen."""
+    """Which choices of a group have a setting of this name, as a hint: first the one most like the chosen."""
     has = [
         path
-        for path in sorted(CONF.glob(f"{group}/*.yaml"))
+        for path in sorted(path for folder in _folders() for path in folder.glob(f"{group}/*.yaml"))
         if path.parent.name != "experiment" and re.search(rf"^(  )?{re.escape(name)}:", path.read_text("utf-8"), re.M)
     ]
     if not has:

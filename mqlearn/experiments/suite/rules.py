@@ -96,6 +96,9 @@ def _chosen(name: str, plugins: dict[str, ModuleType], folder: Path | None) -> _
         if inspect.isclass(value) and value.__module__ == content.__name__
     }
     if folder is not None and (folder / f"{name}.yaml").is_file():
+        if name in names():
+            expected = f"is a rule of mqlearn, which has a row of its own, and your {folder / name}.yaml: rename yours"
+            raise SettingError("algorithm", name, expected)
         return [f"algorithm={name}"], folder / f"{name}.yaml", True
     if name in names():
         if name in classes:
