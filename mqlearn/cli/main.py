@@ -46,7 +46,8 @@ def main(argv: list[str] | None = None) -> None:
         if {"-sc", "--shell-completion"} & {*arguments}:
             code = _complete([argument for argument in arguments if argument not in VERBS])
         elif verb in VERBS:
-            code = getattr(importlib.import_module(f"mqlearn.cli.{verb}"), verb)(rest)
+            with plugins.own_code():  # whatever a method of the user's raises, wherever it is called
+                code = getattr(importlib.import_module(f"mqlearn.cli.{verb}"), verb)(rest)
         else:
             raise SettingError("verb", verb, f"must be one of {', '.join(VERBS)}{nearest(verb, VERBS)}")
         sys.stdout.flush()

@@ -14,6 +14,7 @@ from typing import Any
 from mqlearn.errors import SettingError
 from mqlearn.experiments import circumstances
 from mqlearn.experiments.settings import identity, own_choices
+from mqlearn.experiments.settings import plugins as user_modules
 from mqlearn.experiments.settings.cell import Cell, run_cells, tracking_section
 from mqlearn.paths import outputs_folder
 
@@ -167,6 +168,7 @@ def perform(
     return perform_together([(cell, folder)], track, label or cell.name, known, quiet=quiet)[0]
 
 
+@user_modules.own_code()
 def perform_together(
     some: Sequence[tuple[Cell, Path]],
     track: Tracker,

@@ -20,7 +20,7 @@ from mqlearn.experiments.execute import (
 )
 from mqlearn.experiments.presentation.printed import describe
 from mqlearn.experiments.progress import COMPILING, duration
-from mqlearn.experiments.settings import compose, identity, own_choices
+from mqlearn.experiments.settings import compose, identity, own_choices, plugins
 from mqlearn.experiments.settings.cell import Cell, build
 from mqlearn.experiments.settings.refusals import hydra_errors
 from mqlearn.paths import CONF, outputs_folder
@@ -143,6 +143,7 @@ def _job(configuration: Any) -> float | None:
         return None
 
 
+@plugins.own_code()
 def _carried_out(cell: Cell, *, skip: bool) -> Any:
     """The run of a cell in the folder that Hydra made for it, tracked and described."""
     with _folder() as folder:

@@ -106,6 +106,7 @@ _models: weakref.WeakValueDictionary[tuple, Any] = weakref.WeakValueDictionary()
 
 
 @functools.lru_cache(maxsize=64)
+@user_modules.own_code()
 def _build(text: str, *, recorded: bool) -> Cell:
     settings = identity.complete(json.loads(text))
     for plan in ("figure", "tuning"):  # of an experiment, not settings of its cells

@@ -132,9 +132,8 @@ def plain(config: Any) -> dict[str, Any]:
     if isinstance(node := settings.get(group), dict):
         node.pop(name, None)
     runtime = _runtime(config)
-    for group, choice in (
-        runtime.choices if runtime else {}
-    ).items():  # the yaml of a user's own choice may leave its name out
+    choices = runtime.choices if runtime else {}
+    for group, choice in choices.items():  # the yaml of a user's own choice may leave its name out
         node = settings.get(group)
         if isinstance(node, dict) and "_target_" in node and "name" not in node:
             settings[group] = {**node, "name": choice}

@@ -17,15 +17,8 @@ from mqlearn.paths import CONF, expanded
 _GROUPS = ("env", "algorithm", "operator", "step_size", "sampling", "features", "evaluation")
 # Of conf/config.yaml:
 _DEFAULTS = ("operator=bellman", "sampling=synchronous", "features=tabular", "evaluation=episodes")
-_ELSEWHERE = (
-    "experiment",
-    "tracking",
-    "n_workers",
-    "plugins",
-    "figure",
-    "tuning",
-    "own_choices",
-)  # no number of a cell is theirs
+# No number of a cell is theirs:
+_ELSEWHERE = ("experiment", "tracking", "n_workers", "plugins", "figure", "tuning", "own_choices")
 _WORD = re.compile(r"[A-Za-z_./][A-Za-z0-9_./@-]*")  # what Hydra's grammar takes as a text without quotes
 _NOT_TEXTS = ("null", "true", "false", "nan", "inf", "yes", "no", "on", "off")
 

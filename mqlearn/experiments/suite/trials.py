@@ -152,6 +152,8 @@ def _made(problem: Problem, settings: dict[str, Any]) -> Any:
     try:
         arguments = build(settings).run_arguments
     except SettingError as error:
+        if error.__cause__ is not None:  # an exception of the user's own code, to be mended and not ranked
+            raise
         return _told(error)
     return _too_much(problem, arguments["rule"]) or arguments["rule"].with_step_size(arguments["step_size"])
 
