@@ -27,6 +27,8 @@ def check(overrides: Sequence[str], config_dir: str | None = None) -> None:
     with _hydra(config_dir) as compose_one:
         try:
             compose_one(overrides)
+        except SettingError:
+            raise
         except refusals() as error:
             raise diagnose(compose_one, _validate, overrides, error) from None
 

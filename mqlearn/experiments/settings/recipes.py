@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from mqlearn.errors import SettingError
-from mqlearn.experiments.settings import compose, identity
+from mqlearn.experiments.settings import compose, identity, yamls
 from mqlearn.experiments.settings.cell import rebuild
 from mqlearn.experiments.settings.identity import canonical
 from mqlearn.paths import CONF, expanded
@@ -93,13 +93,10 @@ def _names(group: str, config_dir: str | None) -> Iterator[str]:
 
 
 def _read(group: str, name: str, config_dir: str | None) -> dict[str, Any]:
-    import yaml
-
     for folder in _folders(config_dir):
         path = folder / group / f"{name}.yaml"
         if path.is_file():
-            content = yaml.safe_load(path.read_text(encoding="utf-8"))
-            return content if isinstance(content, dict) else {}
+            return yamls.read(group, path)
     return {}
 
 

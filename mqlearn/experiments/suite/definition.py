@@ -14,11 +14,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import yaml
 
 from mqlearn.checks import whole
 from mqlearn.errors import SettingError, nearest
-from mqlearn.experiments.settings import compose, identity
+from mqlearn.experiments.settings import compose, identity, yamls
 from mqlearn.experiments.settings.cell import Cell, build
 from mqlearn.paths import CONF, expanded
 
@@ -133,11 +132,7 @@ def load(name: str, config_dir: str | None = None) -> Suite:
     known = suites(config_dir)
     if name not in known:
         raise SettingError("suite", name, f"must be one of {', '.join(sorted(known))}{nearest(name, known)}")
-    try:
-        content = yaml.safe_load(known[name].read_text(encoding="utf-8"))
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise SettingError("suite", name, f"its file cannot be read ({' '.join(str(error).split())})") from None
-    return made(name, content, config_dir, shipped=known[name].parent == CONF / "suite")
+    return made(name, yamls.read("suite", known[name]), config_dir, shipped=known[name].parent == CONF / "suite")
 
 
 def made(name: str, content: Any, config_dir: str | None = None, *, shipped: bool = False) -> Suite:
