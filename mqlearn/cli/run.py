@@ -62,7 +62,9 @@ def _single(options: Options, existing: str) -> int:
 
 
 def _warn_of_cells(job: compose.Job) -> None:
-    """Say that an experiment's curves are not what a single run runs."""
+    """Say that an experiment's curves, and what its yaml sweeps, are not what a single run runs."""
+    if job.config.hydra.sweeper.get("params"):
+        sys.stderr.write("warning: this is one run; hydra.sweeper.params of a yaml are swept by mqlearn run -m\n")
     if cells := len(job.figure.get("grid") or [""]) * len(job.figure.get("curves") or []):
         sys.stderr.write(f"warning: this is one run; the {cells} cells of this experiment are run by mqlearn run -m\n")
 
@@ -95,8 +97,8 @@ def _shown_by_hydra(arguments: Sequence[str]) -> int:
     folders = [after for flag, after in pairwise((*arguments, "")) if flag in CONFIG_DIR]
     folders += [text.partition("=")[2] for text in arguments if text.startswith("--config-dir=")]
     overrides = [text for text in arguments if "=" in text and not text.startswith("-")]
-    compose.check(overrides, folders[0] if folders else None)
+    taken = compose.check(overrides, folders[0] if folders else None)
     try:
-        return hydra_main([*(text for text in arguments if text not in overrides), *overrides])
+        return hydra_main([*(text for text in arguments if text not in overrides), *taken])
     except SystemExit as ended:  # Hydra has said what it does not like
         return 2 if ended.code else 0

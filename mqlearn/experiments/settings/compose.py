@@ -15,6 +15,7 @@ from mqlearn.experiments.settings.refusals import diagnose, hydra_errors, parse,
 from mqlearn.paths import CONF, expanded, outputs_folder
 
 VERSION_BASE = "1.3"
+LAUNCHER = "joblib"  # of sweeps, where there are cores
 
 
 def compose(overrides: Sequence[str], config_dir: str | None = None) -> dict[str, Any]:
@@ -22,11 +23,16 @@ def compose(overrides: Sequence[str], config_dir: str | None = None) -> dict[str
     return compose_all([overrides], config_dir)[0]
 
 
-def check(overrides: Sequence[str], config_dir: str | None = None) -> None:
-    """Raise SettingError for what Hydra refuses; values that are missing or not admissible are let through."""
+def check(overrides: Sequence[str], config_dir: str | None = None) -> list[str]:
+    """The overrides as Hydra takes them, with the launcher that a yaml needs.
+
+    Raises SettingError for what Hydra refuses; values that are missing or not admissible are let through.
+    """
     with _hydra(config_dir) as compose_one:
         try:
-            compose_one(overrides)
+            launcher = compose_one(overrides).hydra.runtime.choices["hydra/launcher"]
+            given = any(text.startswith("hydra/launcher=") for text in overrides)
+            return [*overrides, *([f"hydra/launcher={launcher}"] if launcher == LAUNCHER and not given else [])]
         except SettingError:
             raise
         except refusals() as error:
@@ -202,7 +208,7 @@ def _hydra(config_dir: str | None) -> Iterator[Compose]:
             with warnings.catch_warnings():
                 warnings.filterwarnings("error", message="provider=hydra.searchpath")
                 try:
-                    config = hydra_compose("config", list(overrides), return_hydra_config=True)
+                    config = _with_launcher(hydra_compose, overrides)
                     own_choices.say_hidden(own_choices.found(config.hydra.runtime))
                     return config
                 except UserWarning as warning:
@@ -210,6 +216,19 @@ def _hydra(config_dir: str | None) -> Iterator[Compose]:
                     raise SettingError("hydra.searchpath", place, "is no folder of configurations") from None
 
         yield compose_one
+
+
+def _with_launcher(hydra_compose: Any, overrides: Sequence[str]) -> Any:
+    """Hydra's configuration. Where none is chosen, a yaml with settings of a launcher is for the one of sweeps."""
+    from hydra.errors import HydraException
+
+    try:
+        return hydra_compose("config", list(overrides), return_hydra_config=True)
+    except HydraException as error:
+        chosen = any(text.startswith("hydra/launcher=") for text in overrides)
+        if chosen or "full_key: hydra.launcher." not in str(error):
+            raise
+    return hydra_compose("config", [*overrides, f"hydra/launcher={LAUNCHER}"], return_hydra_config=True)
 
 
 def _composed(compose_one: Compose, overrides: Sequence[str]) -> tuple[Any, dict[str, Any]]:
@@ -225,11 +244,18 @@ def _composed(compose_one: Compose, overrides: Sequence[str]) -> tuple[Any, dict
         raise diagnose(compose_one, _validate, overrides, error) from None
 
 
-def _swept(compose_one: Compose, overrides: Sequence[str]) -> dict[str, Any]:
-    """What an experiment's yaml says under hydra.sweeper.params; nothing where experiments themselves are swept."""
+def launcher(overrides: Sequence[str], config_dir: str | None) -> str | None:
+    """The launcher that a yaml chooses for its sweep, or has settings of; None if it leaves that open."""
+    with _hydra(config_dir) as compose_one:
+        config = _of_sweep(compose_one, overrides)
+        name = None if config is None else str(config.hydra.runtime.choices["hydra/launcher"])
+    return None if name == "basic" else name
+
+
+def _of_sweep(compose_one: Compose, overrides: Sequence[str]) -> Any:
+    """Hydra's configuration of a sweep's first job, without an experiment where these are swept; None if refused."""
     from hydra.core.global_hydra import GlobalHydra
     from hydra.core.override_parser.overrides_parser import OverridesParser
-    from omegaconf import OmegaConf
 
     SettingErrors.collect(functools.partial(parse, text, sweeps=True) for text in overrides)
     parsed = OverridesParser.create(GlobalHydra.instance().config_loader()).parse_overrides(list(overrides))
@@ -240,10 +266,17 @@ def _swept(compose_one: Compose, overrides: Sequence[str]) -> dict[str, Any]:
         value = next(iter(one.sweep_string_iterator()), None) if one.is_sweep_override() else None
         first.append(str(one.input_line) if value is None else f"{one.get_key_element()}={value}")
     try:
-        config = compose_one([text for text in first if not text.startswith("hydra.launcher.")])
+        return compose_one([text for text in first if not text.startswith("hydra.launcher.")])
     except refusals():  # so is the first job, and is told of there
-        return {}
-    params: Any = OmegaConf.select(config, "hydra.sweeper.params")
+        return None
+
+
+def _swept(compose_one: Compose, overrides: Sequence[str]) -> dict[str, Any]:
+    """What an experiment's yaml says under hydra.sweeper.params; nothing where experiments themselves are swept."""
+    from omegaconf import OmegaConf
+
+    config = _of_sweep(compose_one, overrides)
+    params: Any = None if config is None else OmegaConf.select(config, "hydra.sweeper.params")
     if params is not None and not OmegaConf.is_dict(params):
         raise SettingError("hydra.sweeper.params", params, "must map settings to the values to sweep over")
     content: Any = {} if params is None else OmegaConf.to_container(params)

@@ -137,6 +137,9 @@ def _translate(error: Exception, given: dict[str, str]) -> tuple[str, SettingErr
         if not options:
             return group or missing, None
         return group, SettingError(group, value, f"must be one of {', '.join(options)}{nearest(value, options)}")
+    if of_yaml := re.search(r"In '(.+?)': \w+ raised while composing config:\n(.*)\n\s+full_key: (\S+)", text):
+        group, _, name = of_yaml[1].rpartition("/")
+        return group, SettingError(group, name, f"its yaml sets {of_yaml[3]}: {of_yaml[2]}")
     full_key = next(filter(None, (getattr(part, "full_key", None) for part in chain)), None)
     for pattern, admissible in (
         (r"Could not override '([^']+)", None),

@@ -76,7 +76,7 @@ def run(
         if preview:
             raise SettingError("preview", True, f"does not go with hydra/sweeper={chosen['hydra/sweeper']}")
         return hydra_main(arguments)
-    added, launcher = _defaults(chosen)
+    added, launcher = _defaults(chosen, compose.launcher(overrides, config_dir))
     name = _new_id()
     if launcher.startswith("submitit") and "hydra.launcher.submitit_folder" not in chosen:
         place = journal.sweeps(outputs_folder()) / name / "submitit" / "%j"
@@ -145,12 +145,15 @@ def _told(error: OSError) -> str:
     return f"{place or 'something'}: {error.strerror or error}"
 
 
-def _defaults(chosen: dict[str, str]) -> tuple[list[str], str]:
-    """Overrides that a multirun adds (joblib where there are cores, one thread a job), and the launcher."""
+def _defaults(chosen: dict[str, str], of_yaml: str | None) -> tuple[list[str], str]:
+    """Overrides that a multirun adds (joblib where there are cores, one thread a job), and the launcher.
+
+    of_yaml: the launcher that a yaml chooses.
+    """
     added, launcher = [], chosen.get("hydra/launcher")
     if launcher is None:
         named = any(key.lstrip("+").startswith("hydra.launcher.") for key in chosen)
-        launcher = "joblib" if named or (os.cpu_count() or 1) > 1 else "basic"
+        launcher = of_yaml or (compose.LAUNCHER if named or (os.cpu_count() or 1) > 1 else "basic")
         added = [f"hydra/launcher={launcher}"]
     if launcher != "basic" and "n_workers" not in chosen:
         threads = chosen.get("hydra.launcher.cpus_per_task", "1")
