@@ -20,7 +20,7 @@ from mqlearn.experiments.execute import (
 )
 from mqlearn.experiments.presentation.printed import describe
 from mqlearn.experiments.progress import COMPILING, duration
-from mqlearn.experiments.settings import compose, identity, own_choices, plugins
+from mqlearn.experiments.settings import compose, identity, loader, own_choices, plugins
 from mqlearn.experiments.settings.cell import Cell, build
 from mqlearn.experiments.settings.refusals import hydra_errors
 from mqlearn.paths import CONF, outputs_folder
@@ -69,7 +69,7 @@ def hydra_main(arguments: Sequence[str]) -> int:
     _refused[os.getpid()] = refused = []
     start = hydra.main(config_path=str(CONF), config_name="config", version_base=compose.VERSION_BASE)
     with _environment(arguments):
-        given, sys.argv = sys.argv, ["mqlearn", *arguments]
+        given, sys.argv = sys.argv, ["mqlearn", *map(loader.for_hydra, arguments)]
         try:
             start(_job)()
         finally:

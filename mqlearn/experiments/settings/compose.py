@@ -2,9 +2,11 @@
 
 import contextlib
 import functools
+import math
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ from mqlearn.experiments.settings.refusals import diagnose, hydra_errors, parse,
 from mqlearn.paths import CONF, expanded, outputs_folder
 
 VERSION_BASE = "1.3"
+MOST_CELLS = 1_000_000  # of a sweep
 LAUNCHER = "joblib"  # of sweeps, where there are cores
 
 
@@ -292,9 +295,30 @@ def _sweep(overrides: Sequence[str]) -> list[list[str]]:
     with hydra_errors(overrides):
         parser = OverridesParser.create(GlobalHydra.instance().config_loader())
         parsed = parser.parse_overrides(list(overrides))
+        _refuse_too_many(parsed)
         for one in parsed:
             if one.is_sweep_override() and not any(True for _ in one.sweep_string_iterator()):
                 expected = "stands for no value: no choice fits, or the range is empty"
                 raise SettingError(one.key_or_group, str(one.input_line).partition("=")[2], expected)
         (batch,) = BasicSweeper.split_arguments(parsed, max_batch_size=None)
     return [list(job) for job in batch]
+
+
+def _refuse_too_many(parsed: Sequence[Any]) -> None:
+    """Raise SettingError for a sweep of more cells than can be planned, counted without expanding it."""
+    counts = {str(one.input_line): _number_of(one) for one in parsed if one.is_sweep_override()}
+    if (number := math.prod(counts.values())) > MOST_CELLS:
+        setting, _, value = max(counts, key=lambda text: counts[text]).partition("=")
+        expected = f"makes {number:,} cells of this sweep, and at most {MOST_CELLS:,} are planned at once"
+        raise SettingError(setting, value, f"{expected}: sweep over fewer values, or part after part")
+
+
+def _number_of(override: Any) -> int:
+    """How many values a swept override stands for."""
+    from hydra.core.override_parser.types import RangeSweep
+
+    value = override.value()
+    if isinstance(value, RangeSweep):
+        start, stop, step = (Decimal(str(number)) for number in (value.start, value.stop, value.step))
+        return max(0, math.ceil((stop - start) / step)) if step else MOST_CELLS + 1
+    return len(getattr(value, "list", ())) or 1

@@ -18,6 +18,11 @@ OPTIONS = ("algorithm.averaged", "algorithm.batch", "algorithm.compiled")
 TUNING = "algorithm.tuning"
 
 
+def for_hydra(text: str) -> str:
+    """An override as Hydra's own loader takes it: a setting of every algorithm is added."""
+    return f"++{text}" if text.partition("=")[0] in OPTIONS else text
+
+
 def composing_once(loader: Any, folder: Path | None) -> Any:
     """A loader that composes each choice of groups once; Hydra's own needs 80 ms for each list of overrides.
 

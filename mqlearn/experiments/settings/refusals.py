@@ -100,7 +100,9 @@ def parse(text: str, *, sweeps: bool = False) -> None:
     try:
         parsed = OverridesParser.create().parse_override(text)
     except HydraException:
-        raise SettingError(key, value, f"cannot be read; {_SPELLINGS}") from None
+        strange = "".join(dict.fromkeys(c for c in value if c == "\\" or not c.isascii()))
+        why = f"{strange} must stand in quotes: \"{key}='{value}'\"" if strange else _SPELLINGS
+        raise SettingError(key, value, f"cannot be read; {why}") from None
     if parsed.is_sweep_override() and not sweeps:
         several = f"-m (mqlearn run) makes one job of each; a list is written {key}=[...]"
         raise SettingError(key, value, f"stands for several values: {several}")
@@ -156,13 +158,17 @@ def _translate(error: Exception, given: dict[str, str]) -> tuple[str, SettingErr
     ):
         if found := re.search(pattern, text):
             key = str(full_key or found[1])
-            value = given.get(key, "???" if admissible == "must be given" else "${" + found[1] + "}")
+            value = given.get(key, "" if admissible == "must be given" else "${" + found[1] + "}")
             if admissible == "must be given":
+                admissible = ("??? is Hydra's word for a missing value: " if "???" in value else "") + admissible
                 admissible += _explained(key, given)
             return key, None if admissible is None else SettingError(key, value, admissible)
     if "recursion depth" in text:
         key, value = next(((k, v) for k, v in given.items() if "${" in v), (str(full_key), ""))
         return key, SettingError(key, value, "refers to itself")
+    if wrong := re.search(r"Value '.*' of type '\w+' could not be converted to (Integer|Float|Boolean)", text):
+        kind = {"Integer": "a whole number", "Float": "a number", "Boolean": "true or false"}[wrong[1]]
+        return str(full_key), SettingError(str(full_key), given.get(str(full_key), ""), f"must be {kind}")
     for key, value in given.items():
         if key == full_key or f"{key}=" in text or f"'{key}'" in text:
             return key, SettingError(key, value, str(chain[-1]).splitlines()[0])

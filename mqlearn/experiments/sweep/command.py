@@ -13,6 +13,7 @@ import shlex
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from mqlearn.errors import SettingError
 from mqlearn.experiments import execute, processes
@@ -21,7 +22,7 @@ from mqlearn.experiments.plan import PlannedCell, refuse_finished
 from mqlearn.experiments.settings import compose, identity
 from mqlearn.experiments.sweep import audit, journal, tuning
 from mqlearn.experiments.sweep.launch import launch
-from mqlearn.experiments.sweep.plan import plan
+from mqlearn.experiments.sweep.plan import plan, planned_cell
 from mqlearn.experiments.sweep.preview import preview as preview_of
 from mqlearn.experiments.sweep.states import settled
 from mqlearn.experiments.sweep.sweep import Sweep
@@ -95,6 +96,14 @@ def run(
     # Hydra composes a configuration of the sweep, too, in which a group that is swept has no settings: it gets a job's.
     flags = arguments[: len(arguments) - len(overrides)]
     return _execute(sweep, kept, [*flags, *planned[0].overrides, *added])
+
+
+def preview_of_run(job: compose.Job, done: runs.Run | None, existing: str) -> str:
+    """What a single run would do. done: the finished run of its cell."""
+    one = replace(planned_cell(job, job.overrides, "", ""), number=1)
+    words = ["mqlearn", "run", *map(shown, job.overrides)]
+    sweep = Sweep("", [one], shlex.join(words), "basic", existing, None, [], {} if done is None else {1: done})
+    return preview_of(sweep, {}, {})
 
 
 def _execute(sweep: Sweep, kept: Mapping[int, runs.Run], arguments: Sequence[str]) -> int:

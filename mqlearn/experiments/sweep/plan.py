@@ -30,7 +30,7 @@ def plan(overrides: Sequence[str], added: Sequence[str], config_dir: str | None)
     labels = {(*own, *added): (tuple(own), label, panel) for own, label, panel in expanded}
 
     def keep(job: compose.Job) -> PlannedCell:
-        return _planned(_short_named(job), *labels[job.overrides])
+        return planned_cell(_short_named(job), *labels[job.overrides])
 
     every = [(*own, *added) for own, _, _ in expanded]
     planned = compose.jobs(every, config_dir, multirun=True, keep=keep)
@@ -48,7 +48,8 @@ def plan(overrides: Sequence[str], added: Sequence[str], config_dir: str | None)
     return [replace(one, number=number) for number, one in enumerate(kept, 1)]
 
 
-def _planned(job: compose.Job, overrides: tuple[str, ...], label: str, panel: str) -> PlannedCell:
+def planned_cell(job: compose.Job, overrides: tuple[str, ...], label: str, panel: str) -> PlannedCell:
+    """A job as a cell of a plan. Raises SettingError if its run cannot be tracked or written."""
     check_place(job)
     settings, track = job.cell.settings, execute.tracker(job.cell.settings)
     mdp, n_seeds = job.cell.mdp, settings["n_seeds"]

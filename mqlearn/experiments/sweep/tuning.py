@@ -3,6 +3,7 @@
 Tuning and reporting never share a seed: the streams of runs with different `seed` are disjoint.
 """
 
+import contextlib
 import json
 import os
 import sys
@@ -41,7 +42,10 @@ def run(settings: dict[str, Any], overrides: Sequence[str], config_dir: str | No
     hydras, overrides = _hydras(overrides), [text for text in overrides if not _is_hydras(text)]
     results = {}
     os.environ[OBJECTIVE] = tuning["metric"]
-    try:
+    with contextlib.ExitStack() as ends:
+        ends.callback(os.environ.pop, OBJECTIVE)
+        if jobs > 1:
+            ends.enter_context(processes.ending_workers())
         for algorithm, space in tuning["spaces"].items():
             chosen = [*overrides, f"algorithm={algorithm}"]
             build(compose.compose(chosen, config_dir))
@@ -52,8 +56,6 @@ def run(settings: dict[str, Any], overrides: Sequence[str], config_dir: str | No
             sys.stderr.write(f"tuning {algorithm}: {trials} trials\n")
             hydra_main([*flags, *chosen, *hydras, *sampler, *searched])
             results[algorithm] = _result(outputs_folder() / "runs" / "optimization_results.yaml")
-    finally:
-        del os.environ[OBJECTIVE]
     lines = []
     for algorithm, (best, value) in results.items():
         own = [f"{key}={number}" for key, number in best.items()]
