@@ -15,7 +15,7 @@ from mqlearn.errors import SettingError
 from mqlearn.experiments import circumstances
 from mqlearn.experiments.settings import identity, own_choices
 from mqlearn.experiments.settings import plugins as user_modules
-from mqlearn.experiments.settings.cell import Cell, run_cells, tracking_section
+from mqlearn.experiments.settings.cell import Cell, measured_by, run_cells, tracking_section
 from mqlearn.paths import outputs_folder
 
 
@@ -243,6 +243,9 @@ def foreseen(cell: Cell) -> list[str]:
         plain = {"uri": None, "per_seed": False}
         idle = [f"tracking.{key}={tracking[key]}" for key, value in plain.items() if tracking[key] != value]
         warned += [f"{text} has no effect: tracking=none" for text in idle]
+    settings = cell.settings["evaluation"]
+    if settings.get("draws", "fresh") != "fresh" and not any(one.startswith("return_") for one in measured_by(cell)):
+        warned.append(f"evaluation.draws={settings['draws']} has no effect: no episodes are played")
     return warned
 
 

@@ -94,3 +94,26 @@ def test_tuning_takes_a_number_of_trials_at_once(setting, mqlearn, monkeypatch, 
     assert f"{setting}='x': must be a whole number" in mqlearn("run", "-m", "experiment=tuning", f"{setting}=x").err
     both = ("hydra.launcher.n_jobs=2", "hydra.sweeper.n_jobs=3")
     assert "must be 2, as hydra.launcher.n_jobs is" in mqlearn("run", "-m", "experiment=tuning", *both).err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["tracking.per_seed=true"], "tracking.per_seed=True has no effect: tracking=none"),
+        (["evaluation.draws=fixed"], "evaluation.draws=fixed has no effect: no episodes are played"),
+        (["evaluation.time_limit=3"], "evaluation.time_limit=3 is below the shortest path from the start, 6 moves"),
+    ],
+)
+def test_a_setting_without_effect_is_said(words, said, mqlearn):
+    assert f"warning: {said}\n" in mqlearn("run", *SMALL, *words).err
+    assert "warning" not in mqlearn("run", *SMALL, "evaluation.episodes=5", "evaluation.draws=fixed").err
+
+
+def test_an_id_of_an_own_namespace_asks_for_its_module(mqlearn):
+    assert "is named by plugins=[my_module]" in mqlearn("truth", "env=gymnasium", "env.id=Mine/Lake-v0").err
+
+
+def test_a_sweep_is_counted_before_it_is_expanded(mqlearn):
+    done = mqlearn("run", "-m", "algorithm=momentum_q", "algorithm.m=range(0,1e9)", "seed=1,2")
+    assert done.code == 2 and done.err.startswith("mqlearn: algorithm.m='range(0,1e9)': makes 2,000,000,000 cells")
+    assert mqlearn("run", "-m", "q0=range(0,1,0.25)", "seed=range(3,0,-1)", "preview=true").out.startswith("12 cells")
