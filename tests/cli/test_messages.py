@@ -117,3 +117,15 @@ def test_a_sweep_is_counted_before_it_is_expanded(mqlearn):
     done = mqlearn("run", "-m", "algorithm=momentum_q", "algorithm.m=range(0,1e9)", "seed=1,2")
     assert done.code == 2 and done.err.startswith("mqlearn: algorithm.m='range(0,1e9)': makes 2,000,000,000 cells")
     assert mqlearn("run", "-m", "q0=range(0,1,0.25)", "seed=range(3,0,-1)", "preview=true").out.startswith("12 cells")
+
+
+def test_what_takes_long_is_foretold(mqlearn, monkeypatch):
+    from mqlearn.cli import theory
+    from mqlearn.experiments.sweep import plan
+
+    assert "state-action pairs" not in mqlearn("theory", "env=two_state").err
+    monkeypatch.setattr(theory, "_MANY", 1)
+    assert mqlearn("theory", "env=two_state").err.startswith("4 state-action pairs: this takes seconds to minutes")
+    monkeypatch.setattr(plan, "_MANY", 2)
+    done = mqlearn("run", "-m", *SMALL, "seed=range(3)", "preview=true")
+    assert done.err.startswith("planning 3 cells, about ")

@@ -9,8 +9,12 @@ from mqlearn.errors import SettingError
 from mqlearn.experiments import execute
 from mqlearn.experiments.jobs import check_place, too_long
 from mqlearn.experiments.plan import PlannedCell, expand
+from mqlearn.experiments.progress import duration
 from mqlearn.experiments.settings import compose
 from mqlearn.storage.connection import shown
+
+_MANY = 200  # cells, whose planning takes seconds
+_EACH = 0.017  # seconds of planning, as measured for sweeps of thousands
 
 
 def plan(overrides: Sequence[str], added: Sequence[str], config_dir: str | None) -> list[PlannedCell]:
@@ -33,6 +37,8 @@ def plan(overrides: Sequence[str], added: Sequence[str], config_dir: str | None)
         return planned_cell(_short_named(job), *labels[job.overrides])
 
     every = [(*own, *added) for own, _, _ in expanded]
+    if len(every) > _MANY:
+        sys.stderr.write(f"planning {len(every):,} cells, about {duration(_EACH * len(every))}\n")
     planned = compose.jobs(every, config_dir, multirun=True, keep=keep)
     named = [text for text in overrides if text.startswith("hydra.sweep.subdir=")]
     if named and any(one.subfolder.endswith(one.digest[:16]) for one in planned):  # see _short_named
