@@ -6,6 +6,7 @@ import sysconfig
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 _OURS = str(Path(__file__).parent)
@@ -94,25 +95,30 @@ def user_code(setting: str, value: object) -> Iterator[None]:
     except SettingError:
         raise
     except Exception as error:
-        place = _users_line(error)
-        if place is None:
+        lines = users_lines(error)
+        if not lines:
             raise
-        said = " ".join(str(error).split())
-        raise SettingError(setting, value, f"raised {type(error).__name__}: {said} ({place})") from error
+        raise SettingError(setting, value, raised(error, lines[-1])) from error
 
 
-def _users_line(error: BaseException | None) -> str | None:
-    """File and line of the innermost code that is neither ours nor a library's; None if there is none."""
+def raised(error: BaseException, line: tuple[FrameType, int]) -> str:
+    """What an exception says, and where, in one line."""
+    said, (frame, number) = " ".join(str(error).split()), line
+    return f"raised {type(error).__name__}: {said} ({frame.f_code.co_filename}, line {number})"
+
+
+def users_lines(error: BaseException | None) -> list[tuple[FrameType, int]]:
+    """Frames and line numbers of code that is neither ours nor a library's, the innermost last."""
     library = sysconfig.get_paths()["stdlib"]
     while error is not None:
-        files = [
-            frame
-            for frame in traceback.extract_tb(error.__traceback__)
-            if not frame.filename.startswith((_OURS, library, "<frozen", "<string>"))
-            and not frame.filename.endswith((".pyx", ".pxd", ".pxi"))
-            and not {*_INSTALLED} & {*Path(frame.filename).parts}
+        lines = [
+            (frame, number)
+            for frame, number in traceback.walk_tb(error.__traceback__)
+            if not (file := frame.f_code.co_filename).startswith((_OURS, library, "<frozen", "<string>"))
+            and not file.endswith((".pyx", ".pxd", ".pxi"))
+            and not {*_INSTALLED} & {*Path(file).parts}
         ]
-        if files:
-            return f"{files[-1].filename}, line {files[-1].lineno}"
+        if lines:
+            return lines
         error = error.__cause__ or error.__context__  # as when a library has raised it anew
-    return None
+    return []

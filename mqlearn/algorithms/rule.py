@@ -19,7 +19,7 @@ from mqlearn.algorithms.step_sizes import Harmonic, StepSize
 from mqlearn.checks import PlainNumbers
 from mqlearn.errors import SettingError, user_code
 
-_LARGEST = 1e100  # weight: squares of larger ones are no numbers
+LARGEST = 1e100  # weight: squares of larger ones are no numbers
 
 
 def changed(rule: Any, **attributes: Any) -> Any:
@@ -109,7 +109,7 @@ def check_rule(rule: Rule) -> None:
     if not np.array_equal(weights, again, equal_nan=True):
         expected = "its chance comes from the samples, and what it keeps is the previous iterate"
         raise SettingError("algorithm", name, f"update() gives other numbers when it is called again; {expected}")
-    for wrong, what in ((~np.isfinite(weights), "is not finite"), (np.abs(weights) > _LARGEST, "is beyond 1e100")):
+    for wrong, what in ((~np.isfinite(weights), "is not finite"), (np.abs(weights) > LARGEST, "is beyond 1e100")):
         if wrong.any():
             where = f"update() {what} at k = {k[wrong.any(1)][0]:g}"
             raise SettingError("algorithm", name, f"{where} (step size {rule.step_size(k[wrong.any(1)][:1])[0]:g})")

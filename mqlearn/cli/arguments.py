@@ -115,7 +115,8 @@ def only(verb: str, overrides: Sequence[str], groups: Sequence[str]) -> None:
     for text in overrides:
         key, _, value = text.partition("=")
         if key.lstrip("+~").partition(".")[0] not in groups:
-            expected = f"has no effect on `mqlearn {verb}`; only {' and '.join(groups)} can be set"
+            listed = " and ".join([", ".join(groups[:-1])] * (len(groups) > 1) + [groups[-1]])
+            expected = f"has no effect on `mqlearn {verb}`; only {listed} can be set"
             raise SettingError(key, value, expected)
 
 

@@ -45,7 +45,7 @@ def _main(argv: list[str] | None) -> int | None:
         print(_help(verb))
         return None
     from mqlearn.errors import SettingError, WorkerDied, nearest
-    from mqlearn.experiments.settings import plugins
+    from mqlearn.experiments.settings import own_choices, plugins
     from mqlearn.storage import connection
     from mqlearn.storage.passwords import in_argument
 
@@ -53,6 +53,7 @@ def _main(argv: list[str] | None) -> int | None:
     arguments = [in_argument(argument) for argument in arguments]  # so that nothing can print a secret
     verb, *rest = arguments
     plugins.forget()
+    own_choices.forget()
     # What starts with the current folder on its path would take a file of the user's for a module of Python's.
     os.environ.setdefault("PYTHONSAFEPATH", "1")
     # Runs use the cores side by side themselves, and threads of BLAS would only wait beside them. Set before NumPy is
@@ -63,7 +64,8 @@ def _main(argv: list[str] | None) -> int | None:
         if {"-sc", "--shell-completion"} & {*arguments}:
             code = _complete([argument for argument in arguments if argument not in VERBS])
         elif verb in VERBS:
-            code = getattr(importlib.import_module(f"mqlearn.cli.{verb}"), verb)(rest)
+            with plugins.own_code():  # whatever a method of the user's raises, wherever it is called
+                code = getattr(importlib.import_module(f"mqlearn.cli.{verb}"), verb)(rest)
         else:
             raise SettingError("verb", verb, f"must be one of {', '.join(VERBS)}{nearest(verb, VERBS)}")
         sys.stdout.flush()

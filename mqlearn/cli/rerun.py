@@ -26,7 +26,7 @@ def rerun(arguments: Sequence[str]) -> int:
     if not options.overrides or "=" in options.overrides[0]:
         raise SettingError("rerun", " ".join(arguments), "must name a run folder or an MLflow run id first")
     source, *overrides = options.overrides
-    only("rerun", overrides, ("tracking", "n_workers"))
+    only("rerun", overrides, ("plugins", "tracking", "n_workers"))
     changes = compose.compose(["tracking=mlflow", *overrides])
     recorded = runs.load(source) if is_there(source) else store.find(store_of(changes)[1], source, outputs_folder())
     where = {"tracking": {"name": "none"}, "n_workers": changes["n_workers"]}

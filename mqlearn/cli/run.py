@@ -33,15 +33,15 @@ def run(arguments: Sequence[str]) -> int:
     _mode(options)
     _warn_of_names(options)
     preview, existing = take_switch(options, "preview"), take_existing(options)
-    if not options.multirun and not preview:
-        return _single(options, existing or "rerun")
+    if not options.multirun:
+        return _single(options, existing or "rerun", preview=preview)
     flags = ["--multirun"] if options.multirun else []
     folder = [] if options.config_dir is None else ["--config-dir", options.config_dir]
     given = [*flags, *folder, *options.overrides]  # in this order: Hydra takes no flags between overrides
     return sweeps.run(given, options.overrides, options.config_dir, preview=preview, existing=existing or "skip")
 
 
-def _single(options: Options, existing: str) -> int:
+def _single(options: Options, existing: str, *, preview: bool) -> int:
     """One cell: composed, validated and built once, then run."""
     (job,) = compose.jobs([options.overrides], options.config_dir, multirun=False)
     if too_long(job.folder) and any(text.startswith("hydra.run.dir=") for text in options.overrides):
@@ -50,6 +50,10 @@ def _single(options: Options, existing: str) -> int:
         job = job.placed(outputs_folder() / "runs" / job.cell.subfolder)
     check_place(job)
     done = None if existing == "rerun" else finished_run(job)
+    if preview:
+        _warn_of_cells(job)
+        print(sweeps.preview_of_run(job, done or finished_run(job), existing))
+        return 0
     if existing == "error":
         refuse_finished(int(done is not None), 1)
     if done is not None:
@@ -62,7 +66,9 @@ def _single(options: Options, existing: str) -> int:
 
 
 def _warn_of_cells(job: compose.Job) -> None:
-    """Say that an experiment's curves are not what a single run runs."""
+    """Say that an experiment's curves, and what its yaml sweeps, are not what a single run runs."""
+    if job.config.hydra.sweeper.get("params"):
+        sys.stderr.write("warning: this is one run; hydra.sweeper.params of a yaml are swept by mqlearn run -m\n")
     if cells := len(job.figure.get("grid") or [""]) * len(job.figure.get("curves") or []):
         sys.stderr.write(f"warning: this is one run; the {cells} cells of this experiment are run by mqlearn run -m\n")
 
@@ -95,8 +101,8 @@ def _shown_by_hydra(arguments: Sequence[str]) -> int:
     folders = [after for flag, after in pairwise((*arguments, "")) if flag in CONFIG_DIR]
     folders += [text.partition("=")[2] for text in arguments if text.startswith("--config-dir=")]
     overrides = [text for text in arguments if "=" in text and not text.startswith("-")]
-    compose.check(overrides, folders[0] if folders else None)
+    taken = compose.check(overrides, folders[0] if folders else None)
     try:
-        return hydra_main([*(text for text in arguments if text not in overrides), *overrides])
+        return hydra_main([*(text for text in arguments if text not in overrides), *taken])
     except SystemExit as ended:  # Hydra has said what it does not like
         return 2 if ended.code else 0

@@ -3,6 +3,7 @@
 import itertools
 import json
 import shlex
+import sys
 import textwrap
 from collections.abc import Sequence
 from typing import Any
@@ -15,6 +16,7 @@ from mqlearn.paths import outputs_folder
 from mqlearn.problems.mdp import FiniteMDP
 
 _WIDTH = 80
+_MANY = 1000  # state-action pairs
 
 
 def theory(arguments: Sequence[str]) -> int:
@@ -28,6 +30,10 @@ def theory(arguments: Sequence[str]) -> int:
     if not isinstance(mdp, FiniteMDP):
         raise SettingError("env", mdp.name, "no exact model: theory has nothing to compute from")
     cell = build(settings)
+    if (pairs := len(cell.mdp.pairs)) > _MANY:
+        sys.stderr.write(
+            f"{pairs:,} state-action pairs: this takes seconds to minutes, as solves grow with their cube\n"
+        )
     facts = predictions(cell, finished(cell))
     config = ["--config-dir", options.config_dir] if options.config_dir else []
     facts["command"] = shlex.join(["mqlearn", "run", *config, *options.overrides])

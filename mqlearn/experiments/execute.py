@@ -14,8 +14,9 @@ from typing import Any
 from mqlearn import source_text
 from mqlearn.errors import SettingError
 from mqlearn.experiments import circumstances
-from mqlearn.experiments.settings import identity, plugins
-from mqlearn.experiments.settings.cell import Cell, run_cells, tracking_section
+from mqlearn.experiments.settings import identity, own_choices
+from mqlearn.experiments.settings import plugins as user_modules
+from mqlearn.experiments.settings.cell import Cell, measured_by, run_cells, tracking_section
 from mqlearn.paths import outputs_folder
 
 
@@ -174,6 +175,7 @@ def perform(
     return perform_together([(cell, folder)], track, label or cell.name, known, quiet=quiet)[0]
 
 
+@user_modules.own_code()
 def perform_together(
     some: Sequence[tuple[Cell, Path]],
     track: Tracker,
@@ -207,7 +209,9 @@ def perform_together(
                 digest=cell.digest,
                 name=cell.name,
                 result=result,
-                extra=_circumstances(result, known or {}) | {"made_of": cell.made_of, "effective": cell.effective},
+                extra=_circumstances(result, known or {})
+                | {"made_of": cell.made_of, "effective": cell.effective}
+                | _own_choices(cell),
                 digest_of=identity.digest_of,
             )
             for (cell, folder), result in zip(some, results, strict=True)
@@ -243,13 +247,16 @@ def foreseen(cell: Cell) -> list[str]:
     arguments = cell.run_arguments
     rule = arguments["rule"].with_step_size(arguments["step_size"])
     initial = arguments["q0" if arguments["features"] is None else "theta0"]
-    warned = source_text.changed(plugins.load(cell.settings["plugins"]).values())
+    warned = source_text.changed(user_modules.load(cell.settings["plugins"]).values())
     warned += advice.foreseen(cell.mdp, rule, arguments["sampling"], arguments["iterations"], cell.operator, initial)
     tracking = cell.settings["tracking"]
     if tracking["name"] == "none":
         plain = {"uri": None, "per_seed": False}
         idle = [f"tracking.{key}={tracking[key]}" for key, value in plain.items() if tracking[key] != value]
         warned += [f"{text} has no effect: tracking=none" for text in idle]
+    settings = cell.settings["evaluation"]
+    if settings.get("draws", "fresh") != "fresh" and not any(one.startswith("return_") for one in measured_by(cell)):
+        warned.append(f"evaluation.draws={settings['draws']} has no effect: no episodes are played")
     return warned
 
 
@@ -259,6 +266,10 @@ def quietly(prepare: Callable[[], None]) -> None:
 
     with contextlib.suppress(TrackingError, SettingError):
         prepare()
+
+
+def _own_choices(cell: Cell) -> dict[str, Any]:
+    return {own_choices.KEY: cell.own_choices} if cell.own_choices else {}
 
 
 def _circumstances(result: Any, known: dict[str, Any]) -> dict[str, Any]:

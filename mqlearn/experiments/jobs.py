@@ -21,7 +21,7 @@ from mqlearn.experiments.execute import (
 )
 from mqlearn.experiments.presentation.printed import describe
 from mqlearn.experiments.progress import COMPILING, duration
-from mqlearn.experiments.settings import compose, identity
+from mqlearn.experiments.settings import compose, identity, loader, own_choices, plugins
 from mqlearn.experiments.settings.cell import Cell, build
 from mqlearn.experiments.settings.refusals import hydra_errors
 from mqlearn.paths import CONF, outputs_folder
@@ -65,11 +65,12 @@ def hydra_main(arguments: Sequence[str]) -> int:
     import hydra
 
     compose.register_resolvers()
+    own_choices.go_first()
     os.environ["HYDRA_FULL_ERROR"] = "1"  # else Hydra prints its errors itself, and exits with 1
     _refused[os.getpid()] = refused = []
     start = hydra.main(config_path=str(CONF), config_name="config", version_base=compose.VERSION_BASE)
     with _environment(arguments):
-        given, sys.argv = sys.argv, ["mqlearn", *arguments]
+        given, sys.argv = sys.argv, ["mqlearn", *map(loader.for_hydra, arguments)]
         try:
             start(_job)()
         finally:
@@ -143,6 +144,7 @@ def _job(configuration: Any) -> float | None:
         return None
 
 
+@plugins.own_code()
 def _carried_out(cell: Cell, *, skip: bool) -> Any:
     """The run of a cell in the folder that Hydra made for it, tracked and described."""
     with _folder() as folder:

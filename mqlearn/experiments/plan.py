@@ -9,7 +9,7 @@ from typing import Any
 
 from mqlearn.errors import SettingError, nearest
 from mqlearn.experiments import execute
-from mqlearn.experiments.settings import compose, old_names
+from mqlearn.experiments.settings import compose, old_names, own_choices
 from mqlearn.experiments.settings.cell import Cell, build
 from mqlearn.paths import CONF, config_groups
 
@@ -26,7 +26,8 @@ EXISTING = ("skip", "rerun", "error")
 class PlannedCell:
     """A cell of a figure, a claim or a sweep that has been validated, known by its digest; it holds no arrays.
 
-    panel, label: where it stands among the others (in a sweep: its problem, and what was swept).   settings: resolved.
+    panel, label: where it stands among the others (in a sweep: its problem, and what was swept).   settings: resolved,
+    with the files of the user's that they came from.
     seconds: about how long it learns on one core.   A sweep has a number for it, its overrides, a folder `subfolder`
     below Hydra's folder `root`, and about how many bytes its run takes.
     """
@@ -45,7 +46,8 @@ class PlannedCell:
 
     @classmethod
     def of(cls, cell: Cell, panel: str, label: str, **more: Any) -> "PlannedCell":
-        return cls(panel, label, cell.settings, cell.digest, cell.name, execute.estimated_seconds(cell), **more)
+        settings = cell.settings | ({own_choices.KEY: cell.own_choices} if cell.own_choices else {})
+        return cls(panel, label, settings, cell.digest, cell.name, execute.estimated_seconds(cell), **more)
 
     @cached_property
     def cell(self) -> Cell:

@@ -72,7 +72,7 @@ class Evaluation(PlainNumbers):
         from mqlearn.problems.solvers import shortest_path
 
         path, limit = shortest_path(mdp), self.limit(mdp)
-        if self.episodes and path is not None and limit < path:
+        if (self.episodes or self.time_limit is not None) and path is not None and limit < path:
             return [f"evaluation.time_limit={limit} is below the shortest path from the start, {path} moves"]
         return []
 

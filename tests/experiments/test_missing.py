@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from mqlearn.analysis.figures import error_curves
+from mqlearn.errors import SettingError
 from mqlearn.experiments import execute, progress, run_missing
 from mqlearn.experiments.plan import PlannedCell, plan
 from mqlearn.experiments.settings import compose
@@ -104,7 +105,7 @@ def test_a_rule_that_fails_costs_those_beside_it_nothing(tmp_path, monkeypatch, 
     bad = build(planned.cells[0].cell.settings | {"algorithm": {"_target_": "failing.Failing", "name": "f"}})
     cells_of = (PlannedCell.of(bad, planned.cells[0].panel, "failing"), *planned.cells[1 : 2 * cores])
     assert len(run_missing._groups(cells_of, 2)) == cores
-    with pytest.raises(RuntimeError, match="of its own"):
+    with pytest.raises(SettingError, match=r"Failing.weights\(\) raised RuntimeError: of its own .*failing.py, line 7"):
         run_missing.finished(replace(planned, cells=cells_of))
     found = lookup.finished(tmp_path, planned.settings["experiment"]["name"], store=None)
     assert cells_of[1].cell.digest in found and bad.digest not in found

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from mqlearn.errors import SettingError, nearest
+from mqlearn.experiments.settings import yamls
 from mqlearn.paths import CONF, expanded
 
 _KEYS = ("statement", "place", "ours", "reading", "runs", "smoke", "checks", "by")
@@ -76,14 +77,8 @@ def path_of(name: str, config_dir: str | None = None) -> Path:
 
 def load(name: str, config_dir: str | None = None) -> Claim:
     """A claim, its keys checked. Raises SettingError, which names the file and the key."""
-    import yaml
-
     path = path_of(name, config_dir)
-    try:
-        spec = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise SettingError("claim", path, f"cannot be read: {error}") from None
-    spec = _keys(path, "", spec, _KEYS, needed=("statement", "place", "reading", "runs", "checks"))
+    spec = _keys(path, "", yamls.read("claim", path), _KEYS, needed=("statement", "place", "reading", "runs", "checks"))
     _keys(path, "runs", spec["runs"], _RUNS, needed=("conditions",))
     _keys(path, "smoke", spec.get("smoke", {}), _RUNS)
     if not isinstance(spec["checks"], list) or not spec["checks"]:

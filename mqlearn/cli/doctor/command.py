@@ -14,6 +14,7 @@ from mqlearn.cli.arguments import CONFIG_DIR, only, parse
 from mqlearn.cli.doctor.checks import HOLDS, Check, Outcome, cases, of_case
 from mqlearn.errors import SettingError
 from mqlearn.experiments import processes
+from mqlearn.experiments.settings import plugins
 from mqlearn.files import deliver
 from mqlearn.paths import outputs_folder
 
@@ -85,7 +86,8 @@ def carried_out(check: Check) -> Line:
         sys.stderr.flush()
     started = time.monotonic()
     try:
-        outcome = check.carry_out()
+        with plugins.own_code():
+            outcome = check.carry_out()
     except SettingError:
         raise
     except Exception as error:

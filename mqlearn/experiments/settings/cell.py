@@ -18,7 +18,7 @@ from mqlearn import source_text
 from mqlearn.checks import choice, switch, whole
 from mqlearn.errors import SettingError, SettingErrors, nearest
 from mqlearn.experiments.presentation.names import of_problem
-from mqlearn.experiments.settings import identity, instantiate, own_step_size, records
+from mqlearn.experiments.settings import identity, instantiate, own_choices, own_step_size, records
 from mqlearn.experiments.settings import plugins as user_modules
 from mqlearn.rounding import Rounding
 from mqlearn.storage.effective import OPEN
@@ -36,6 +36,7 @@ class Cell:
     name: str
     mdp: Any
     run_arguments: dict[str, Any]
+    own_choices: dict[str, Any]  # files of the user's that settings came from, by group; not for those of a record
 
     @property
     def samples_key(self) -> str | None:
@@ -151,10 +152,12 @@ _models: weakref.WeakValueDictionary[tuple, Any] = weakref.WeakValueDictionary()
 
 
 @functools.lru_cache(maxsize=64)
+@user_modules.own_code()
 def _build(text: str, imports: int, *, recorded: bool) -> Cell:
     settings = identity.complete(json.loads(text))
     for plan in ("figure", "tuning"):  # of an experiment, not settings of its cells
         settings.pop(plan, None)
+    own = {} if recorded else settings.pop(own_choices.KEY, {})
     from mqlearn.learning.learners import on_clock
     from mqlearn.learning.sampling import Synchronous
     from mqlearn.learning.setup import resolve_reward
@@ -225,7 +228,7 @@ def _build(text: str, imports: int, *, recorded: bool) -> Cell:
         **{name: settings[name] for name in _PLAIN},
     }
     _refuse_combinations(settings, mdp, arguments)
-    return Cell(settings, identity.digest(settings, mdp, plugins), _name(settings, plugins, rule), mdp, arguments)
+    return Cell(settings, identity.digest(settings, mdp, plugins), _name(settings, plugins, rule), mdp, arguments, own)
 
 
 def _refuse_combinations(settings: dict[str, Any], mdp: Any, arguments: dict[str, Any]) -> None:
@@ -340,7 +343,7 @@ def tracking_section(node: Any) -> dict[str, Any]:
     """The section `tracking`, checked; truth values as such. Raises SettingError."""
     node = _section("tracking", node, ("name", "uri", "per_seed"))
     choice("tracking", node["name"], ("mlflow", "none"))
-    per_seed = node["name"] == "mlflow" and switch("tracking.per_seed", node["per_seed"])
+    per_seed = switch("tracking.per_seed", node["per_seed"])
     uri = node["uri"]
     if uri is not None and not (isinstance(uri, str) and uri.strip()):
         raise SettingError("tracking.uri", uri, "must be the address of a store, or null")

@@ -2,20 +2,24 @@
 
 import contextlib
 import functools
+import math
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 from mqlearn.errors import SettingError, SettingErrors
-from mqlearn.experiments.settings import loader, plugins
+from mqlearn.experiments.settings import loader, own_choices, plugins
 from mqlearn.experiments.settings.cell import Cell, build
 from mqlearn.experiments.settings.refusals import diagnose, hydra_errors, parse, refusals
 from mqlearn.paths import CONF, expanded, outputs_folder
 from mqlearn.storage.passwords import Address
 
 VERSION_BASE = "1.3"
+MOST_CELLS = 1_000_000  # of a sweep
+LAUNCHER = "joblib"  # of sweeps, where there are cores
 
 
 def compose(overrides: Sequence[str], config_dir: str | None = None) -> dict[str, Any]:
@@ -23,11 +27,18 @@ def compose(overrides: Sequence[str], config_dir: str | None = None) -> dict[str
     return compose_all([overrides], config_dir)[0]
 
 
-def check(overrides: Sequence[str], config_dir: str | None = None) -> None:
-    """Raise SettingError for what Hydra refuses; values that are missing or not admissible are let through."""
+def check(overrides: Sequence[str], config_dir: str | None = None) -> list[str]:
+    """The overrides as Hydra takes them, with the launcher that a yaml needs.
+
+    Raises SettingError for what Hydra refuses; values that are missing or not admissible are let through.
+    """
     with _hydra(config_dir) as compose_one:
         try:
-            compose_one(overrides)
+            launcher = compose_one(overrides).hydra.runtime.choices["hydra/launcher"]
+            given = any(text.startswith("hydra/launcher=") for text in overrides)
+            return [*overrides, *([f"hydra/launcher={launcher}"] if launcher == LAUNCHER and not given else [])]
+        except SettingError:
+            raise
         except refusals() as error:
             raise diagnose(compose_one, _validate, overrides, error) from None
 
@@ -123,6 +134,8 @@ def plain(config: Any) -> dict[str, Any]:
     from omegaconf import OmegaConf
 
     content = {key: config[key] for key in config if key != "hydra"}
+    if own_choices.KEY in content:
+        raise SettingError(own_choices.KEY, content[own_choices.KEY], "there is no such setting")
     settings = {
         key: OmegaConf.to_container(value, resolve=True, throw_on_missing=True) if OmegaConf.is_config(value) else value
         for key, value in content.items()
@@ -133,20 +146,23 @@ def plain(config: Any) -> dict[str, Any]:
     node = settings.get("tracking")
     if isinstance(node, dict) and isinstance(node.get("uri"), str):  # which a yaml of the user's may hold
         node["uri"] = str(Address(node["uri"]))
-    for group, choice in _choices(config).items():  # the yaml of a user's own choice may leave its name out
+    runtime = _runtime(config)
+    choices = runtime.choices if runtime else {}
+    for group, choice in choices.items():  # the yaml of a user's own choice may leave its name out
         node = settings.get(group)
         if isinstance(node, dict) and "_target_" in node and "name" not in node:
             settings[group] = {**node, "name": choice}
-    return settings
+    own = own_choices.found(runtime) if runtime else {}
+    return settings | ({own_choices.KEY: own} if own else {})
 
 
-def _choices(config: Any) -> dict[str, str]:
-    """The file that was chosen of each group; a job's configuration does not tell, but Hydra does."""
+def _runtime(config: Any) -> Any:
+    """Which choice was made of each group, and where; a job's configuration does not tell, but Hydra does."""
     from hydra.core.hydra_config import HydraConfig
 
     if "hydra" in config:
-        return dict(config.hydra.runtime.choices)
-    return dict(HydraConfig.get().runtime.choices) if HydraConfig.initialized() else {}
+        return config.hydra.runtime
+    return HydraConfig.get().runtime if HydraConfig.initialized() else None
 
 
 def _validate(config: Any) -> None:
@@ -180,19 +196,18 @@ def _hydra(config_dir: str | None) -> Iterator[Compose]:
     """A function from overrides to Hydra's composed configuration, with what `--config-dir` adds to conf/."""
     from hydra import compose as hydra_compose
     from hydra import initialize_config_dir
-    from hydra.core.config_search_path import SearchPathQuery
     from hydra.core.global_hydra import GlobalHydra
 
     register_resolvers()
     plugins.search(config_dir)
     folder = None if config_dir is None else expanded(config_dir).resolve()
-    if folder is not None and not (config_dir and folder.is_dir()):
-        raise SettingError("--config-dir", config_dir, "is not a folder")
+    if config_dir is not None and folder is not None:
+        own_choices.check_folder(config_dir, folder)
+    own_choices.go_first()
     with initialize_config_dir(str(CONF), version_base=VERSION_BASE, job_name="mqlearn"):
         own: Any = GlobalHydra.instance().config_loader()
         if folder is not None:
-            before_schemas = SearchPathQuery(provider="schema")
-            own.get_search_path().prepend("command-line", f"file://{folder}", anchor=before_schemas)
+            own.get_search_path().append("command-line", f"file://{folder}")
             own.repository.initialize_sources(own.get_search_path())
         GlobalHydra.instance().hydra.config_loader = loader.composing_once(own, folder)  # type: ignore  # which initialize_config_dir has made
 
@@ -200,12 +215,27 @@ def _hydra(config_dir: str | None) -> Iterator[Compose]:
             with warnings.catch_warnings():
                 warnings.filterwarnings("error", message="provider=hydra.searchpath")
                 try:
-                    return hydra_compose("config", list(overrides), return_hydra_config=True)
+                    config = _with_launcher(hydra_compose, overrides)
+                    own_choices.say_hidden(own_choices.found(config.hydra.runtime))
+                    return config
                 except UserWarning as warning:
                     _, _, place = str(warning).removesuffix(" is not available.").rpartition("path=")
                     raise SettingError("hydra.searchpath", place, "is no folder of configurations") from None
 
         yield compose_one
+
+
+def _with_launcher(hydra_compose: Any, overrides: Sequence[str]) -> Any:
+    """Hydra's configuration. Where none is chosen, a yaml with settings of a launcher is for the one of sweeps."""
+    from hydra.errors import HydraException
+
+    try:
+        return hydra_compose("config", list(overrides), return_hydra_config=True)
+    except HydraException as error:
+        chosen = any(text.startswith("hydra/launcher=") for text in overrides)
+        if chosen or "full_key: hydra.launcher." not in str(error):
+            raise
+    return hydra_compose("config", [*overrides, f"hydra/launcher={LAUNCHER}"], return_hydra_config=True)
 
 
 def _composed(compose_one: Compose, overrides: Sequence[str]) -> tuple[Any, dict[str, Any]]:
@@ -221,11 +251,18 @@ def _composed(compose_one: Compose, overrides: Sequence[str]) -> tuple[Any, dict
         raise diagnose(compose_one, _validate, overrides, error) from None
 
 
-def _swept(compose_one: Compose, overrides: Sequence[str]) -> dict[str, Any]:
-    """What an experiment's yaml says under hydra.sweeper.params; nothing where experiments themselves are swept."""
+def launcher(overrides: Sequence[str], config_dir: str | None) -> str | None:
+    """The launcher that a yaml chooses for its sweep, or has settings of; None if it leaves that open."""
+    with _hydra(config_dir) as compose_one:
+        config = _of_sweep(compose_one, overrides)
+        name = None if config is None else str(config.hydra.runtime.choices["hydra/launcher"])
+    return None if name == "basic" else name
+
+
+def _of_sweep(compose_one: Compose, overrides: Sequence[str]) -> Any:
+    """Hydra's configuration of a sweep's first job, without an experiment where these are swept; None if refused."""
     from hydra.core.global_hydra import GlobalHydra
     from hydra.core.override_parser.overrides_parser import OverridesParser
-    from omegaconf import OmegaConf
 
     SettingErrors.collect(functools.partial(parse, text, sweeps=True) for text in overrides)
     parsed = OverridesParser.create(GlobalHydra.instance().config_loader()).parse_overrides(list(overrides))
@@ -236,10 +273,17 @@ def _swept(compose_one: Compose, overrides: Sequence[str]) -> dict[str, Any]:
         value = next(iter(one.sweep_string_iterator()), None) if one.is_sweep_override() else None
         first.append(str(one.input_line) if value is None else f"{one.get_key_element()}={value}")
     try:
-        config = compose_one([text for text in first if not text.startswith("hydra.launcher.")])
+        return compose_one([text for text in first if not text.startswith("hydra.launcher.")])
     except refusals():  # so is the first job, and is told of there
-        return {}
-    params: Any = OmegaConf.select(config, "hydra.sweeper.params")
+        return None
+
+
+def _swept(compose_one: Compose, overrides: Sequence[str]) -> dict[str, Any]:
+    """What an experiment's yaml says under hydra.sweeper.params; nothing where experiments themselves are swept."""
+    from omegaconf import OmegaConf
+
+    config = _of_sweep(compose_one, overrides)
+    params: Any = None if config is None else OmegaConf.select(config, "hydra.sweeper.params")
     if params is not None and not OmegaConf.is_dict(params):
         raise SettingError("hydra.sweeper.params", params, "must map settings to the values to sweep over")
     content: Any = {} if params is None else OmegaConf.to_container(params)
@@ -255,9 +299,30 @@ def _sweep(overrides: Sequence[str]) -> list[list[str]]:
     with hydra_errors(overrides):
         parser = OverridesParser.create(GlobalHydra.instance().config_loader())
         parsed = parser.parse_overrides(list(overrides))
+        _refuse_too_many(parsed)
         for one in parsed:
             if one.is_sweep_override() and not any(True for _ in one.sweep_string_iterator()):
                 expected = "stands for no value: no choice fits, or the range is empty"
                 raise SettingError(one.key_or_group, str(one.input_line).partition("=")[2], expected)
         (batch,) = BasicSweeper.split_arguments(parsed, max_batch_size=None)
     return [list(job) for job in batch]
+
+
+def _refuse_too_many(parsed: Sequence[Any]) -> None:
+    """Raise SettingError for a sweep of more cells than can be planned, counted without expanding it."""
+    counts = {str(one.input_line): _number_of(one) for one in parsed if one.is_sweep_override()}
+    if (number := math.prod(counts.values())) > MOST_CELLS:
+        setting, _, value = max(counts, key=lambda text: counts[text]).partition("=")
+        expected = f"makes {number:,} cells of this sweep, and at most {MOST_CELLS:,} are planned at once"
+        raise SettingError(setting, value, f"{expected}: sweep over fewer values, or part after part")
+
+
+def _number_of(override: Any) -> int:
+    """How many values a swept override stands for."""
+    from hydra.core.override_parser.types import RangeSweep
+
+    value = override.value()
+    if isinstance(value, RangeSweep):
+        start, stop, step = (Decimal(str(number)) for number in (value.start, value.stop, value.step))
+        return max(0, math.ceil((stop - start) / step)) if step else MOST_CELLS + 1
+    return len(getattr(value, "list", ())) or 1

@@ -42,7 +42,8 @@ def make(group: str, node: Any, plugins: Mapping[str, Any], more: Mapping[str, A
     for key, value in arguments.items():
         if key in more or not (takes_any or key in parameters):
             own = [name for name in parameters if name not in more]
-            errors.append(SettingError(f"{group}.{key}", value, f"is no setting of {path}{nearest(key, own)}"))
+            listed = f"; its settings are {', '.join(own)}" if own else "; it has none"
+            errors.append(SettingError(f"{group}.{key}", value, f"is no setting of {path}{listed}{nearest(key, own)}"))
     arguments |= {key: value for key, value in more.items() if key in parameters}
     for key, parameter in parameters.items():
         optional = parameter.default is not parameter.empty or parameter.kind in (

@@ -8,13 +8,19 @@ from pathlib import Path
 from typing import Any
 
 from mqlearn.errors import SettingError
-from mqlearn.paths import CONF
+from mqlearn.experiments.settings import yamls
+from mqlearn.paths import CONF, config_groups
 
 # Settings of every algorithm, whether its yaml writes them or not.
 OPTIONS = ("algorithm.averaged", "algorithm.batch", "algorithm.compiled")
 
 # What the yaml of an algorithm says to suites, which read it themselves: no setting.
 TUNING = "algorithm.tuning"
+
+
+def for_hydra(text: str) -> str:
+    """An override as Hydra's own loader takes it: a setting of every algorithm is added."""
+    return f"++{text}" if text.partition("=")[0] in OPTIONS else text
 
 
 def composing_once(loader: Any, folder: Path | None) -> Any:
@@ -67,6 +73,7 @@ def composing_once(loader: Any, folder: Path | None) -> Any:
 def _read_once(repository: Any, read: dict[str, bytes]) -> Any:
     """A repository that reads each yaml once; Hydra's own reads them all again for each composition (20 ms)."""
     from hydra._internal.config_repository import ConfigRepository
+    from hydra.core.object_type import ObjectType
 
     class ReadOnce(ConfigRepository):
         def __init__(self, sources: Any, read: dict[str, bytes]) -> None:
@@ -81,10 +88,27 @@ def _read_once(repository: Any, read: dict[str, bytes]) -> Any:
 
         def load_config(self, config_path: str) -> Any:
             if config_path not in self.read:
-                loaded = super().load_config(config_path)
+                loaded = self._loaded(config_path)
                 _check_package(config_path, loaded)
                 self.read[config_path] = pickle.dumps(loaded)
             return pickle.loads(self.read[config_path])  # compositions change what they get
+
+        def _loaded(self, config_path: str) -> Any:
+            source = self._find_object_source(config_path, ObjectType.CONFIG)
+            group, _, name = config_path.rpartition("/")
+            nothing = group == "experiment" or group not in config_groups()  # may be there
+
+            def check() -> None:
+                if source is not None and source.scheme() == "file":
+                    yamls.check(group or name, Path(source.path) / f"{config_path}.yaml", empty=nothing)
+
+            if source is not None and source.provider != "main":  # a file of the user's
+                check()
+            try:
+                return super().load_config(config_path)
+            except Exception:
+                check()
+                raise
 
     return ReadOnce(repository.sources, read)
 
@@ -97,7 +121,7 @@ def _check_package(config_path: str, loaded: Any) -> None:
         raise SettingError("experiment", name, expected)
 
 
-@functools.lru_cache(maxsize=1)
+@functools.lru_cache(maxsize=2)  # with a folder of the user's, and without
 def _known(state: Any) -> tuple[dict[str, bytes], dict[Any, bytes]]:
     """What was read and composed in this process, pickled (the fastest way to have copies), until `state` changes."""
     return {}, {}

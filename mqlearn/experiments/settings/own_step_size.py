@@ -48,7 +48,8 @@ def resolved(node: dict[str, Any], rule: Rule | Stateful, discount: float) -> di
         if key not in own:
             known = [name for name in own if name not in ("_target_", "name")]
             expected = f"is no setting of step_size={own['name']}, the own step size of {type(rule).__name__}"
-            raise SettingError(f"step_size.{key}", value, expected + nearest(key, known))
+            listed = f"; its settings are {', '.join(known)}" if known else "; it has none"
+            raise SettingError(f"step_size.{key}", value, expected + listed + nearest(key, known))
     return own | given
 
 

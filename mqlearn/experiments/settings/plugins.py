@@ -5,23 +5,25 @@ takes the place of one of Python's or of an installed module for anybody else, w
 found by the user's modules, after all that is installed. A module that a record names is not imported for that.
 """
 
+import contextlib
 import hashlib
 import importlib
 import importlib.util
 import os
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
-from types import ModuleType
+from types import FrameType, ModuleType
 from typing import Any
 
 from mqlearn import source_text
-from mqlearn.errors import SettingError
+from mqlearn.errors import SettingError, raised, users_lines
 from mqlearn.paths import expanded
 
 FOLDERS = "MQLEARN_MODULES"  # environment variable: where else modules are looked for, for worker processes too
+_RENAMED = "mqlearn_plugin_"  # before the name of a module that Python or something installed has, too
 _named: dict[str, ModuleType] = {}  # by the user, since `forget`
 _ours: dict[str, ModuleType] = {}  # imported from a file of the user's, by the name in sys.modules
 _expected: dict[str, str] = {}  # in a worker: the digests of the modules' texts where it was started
@@ -69,6 +71,30 @@ def search(config_dir: str | Path | None) -> None:
     os.environ[FOLDERS] = os.pathsep.join(map(str, folders))
 
 
+@contextlib.contextmanager
+def own_code() -> Iterator[None]:
+    """Around all that may call the user's modules, if only in a method that nobody thinks of.
+
+    What these raise, sys.exit too, becomes a SettingError of one line; a fault of ours keeps its traceback.
+    """
+    try:
+        yield
+    except SettingError:
+        raise
+    except (Exception, SystemExit) as error:
+        lines = [(frame, number) for frame, number in users_lines(error) if _is_users(frame)]
+        if not lines:
+            raise
+        code, module = lines[0][0].f_code, lines[0][0].f_globals["__name__"]
+        said = f"{code.co_qualname}() {raised(error, lines[-1])}"
+        raise SettingError("plugins", module.removeprefix(_RENAMED), said) from error
+
+
+def _is_users(frame: FrameType) -> bool:
+    name = frame.f_globals.get("__name__", "")
+    return is_beside(name) or name in _named
+
+
 def _folders() -> list[str]:
     return list(dict.fromkeys([str(Path.cwd()), *filter(None, os.environ.get(FOLDERS, "").split(os.pathsep))]))
 
@@ -108,7 +134,7 @@ def _imported_from_file(name: str) -> ModuleType:
         else:
             module = _module(package, found.origin)
             module = importlib.import_module(f"{module.__name__}.{inner}") if inner else module
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         where = "" if isinstance(error, ModuleNotFoundError) else f" at {_place(error)}"
         reason = f"{type(error).__name__}{where}: {error}"
         places = " and ".join(_folders())
@@ -121,7 +147,7 @@ def _imported_from_file(name: str) -> ModuleType:
 def _module(name: str, file: str) -> ModuleType:
     """The module in a file; under a name of its own in sys.modules if another module has the name."""
     if _is_of_others(name, file):
-        name = f"mqlearn_plugin_{name}"
+        name = f"{_RENAMED}{name}"
     if name in sys.modules and _same_file(sys.modules[name], file):
         return sys.modules[name]
     _drop(name)
@@ -177,7 +203,7 @@ def source_digest(module: ModuleType) -> str:
     return code.hexdigest()
 
 
-def _place(error: Exception) -> str:
+def _place(error: BaseException) -> str:
     """File and line at which importing a module failed."""
     if isinstance(error, SyntaxError):
         return f"{error.filename}, line {error.lineno}"

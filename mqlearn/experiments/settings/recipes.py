@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from mqlearn.errors import SettingError
-from mqlearn.experiments.settings import compose, identity, records
+from mqlearn.experiments.settings import compose, identity, records, yamls
 from mqlearn.experiments.settings.cell import rebuild
 from mqlearn.experiments.settings.identity import canonical
 from mqlearn.paths import CONF, expanded
@@ -17,7 +17,8 @@ from mqlearn.paths import CONF, expanded
 _GROUPS = ("env", "algorithm", "operator", "step_size", "sampling", "features", "evaluation")
 # Of conf/config.yaml:
 _DEFAULTS = ("operator=bellman", "sampling=synchronous", "features=tabular", "evaluation=episodes")
-_ELSEWHERE = ("experiment", "tracking", "n_workers", "plugins", "figure", "tuning")  # no number of a cell is theirs
+# No number of a cell is theirs:
+_ELSEWHERE = ("experiment", "tracking", "n_workers", "plugins", "figure", "tuning", "own_choices")
 _WORD = re.compile(r"[A-Za-z_./][A-Za-z0-9_./@-]*")  # what Hydra's grammar takes as a text without quotes
 _NOT_TEXTS = ("null", "true", "false", "nan", "inf", "yes", "no", "on", "off")
 
@@ -92,13 +93,10 @@ def _names(group: str, config_dir: str | None) -> Iterator[str]:
 
 
 def _read(group: str, name: str, config_dir: str | None) -> dict[str, Any]:
-    import yaml
-
     for folder in _folders(config_dir):
         path = folder / group / f"{name}.yaml"
         if path.is_file():
-            content = yaml.safe_load(path.read_text(encoding="utf-8"))
-            return content if isinstance(content, dict) else {}
+            return yamls.read(group, path)
     return {}
 
 

@@ -4,11 +4,11 @@ import contextlib
 import difflib
 import re
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 from mqlearn.errors import SettingError, SettingErrors, nearest
 from mqlearn.experiments.settings.loader import TUNING
-from mqlearn.paths import CONF
 
 _NAMED = 6  # other choices that a hint names
 _SPELLINGS = (
@@ -100,7 +100,9 @@ def parse(text: str, *, sweeps: bool = False) -> None:
     try:
         parsed = OverridesParser.create().parse_override(text)
     except HydraException:
-        raise SettingError(key, value, f"cannot be read; {_SPELLINGS}") from None
+        strange = "".join(dict.fromkeys(c for c in value if c == "\\" or not c.isascii()))
+        why = f"{strange} must stand in quotes: \"{key}='{value}'\"" if strange else _SPELLINGS
+        raise SettingError(key, value, f"cannot be read; {why}") from None
     if parsed.is_sweep_override() and not sweeps:
         several = f"-m (mqlearn run) makes one job of each; a list is written {key}=[...]"
         raise SettingError(key, value, f"stands for several values: {several}")
@@ -137,6 +139,9 @@ def _translate(error: Exception, given: dict[str, str]) -> tuple[str, SettingErr
         if not options:
             return group or missing, None
         return group, SettingError(group, value, f"must be one of {', '.join(options)}{nearest(value, options)}")
+    if of_yaml := re.search(r"In '(.+?)': \w+ raised while composing config:\n(.*)\n\s+full_key: (\S+)", text):
+        group, _, name = of_yaml[1].rpartition("/")
+        return group, SettingError(group, name, f"its yaml sets {of_yaml[3]}: {of_yaml[2]}")
     full_key = next(filter(None, (getattr(part, "full_key", None) for part in chain)), None)
     for pattern, admissible in (
         (r"Could not override '([^']+)", None),
@@ -153,13 +158,17 @@ def _translate(error: Exception, given: dict[str, str]) -> tuple[str, SettingErr
     ):
         if found := re.search(pattern, text):
             key = str(full_key or found[1])
-            value = given.get(key, "???" if admissible == "must be given" else "${" + found[1] + "}")
+            value = given.get(key, "" if admissible == "must be given" else "${" + found[1] + "}")
             if admissible == "must be given":
+                admissible = ("??? is Hydra's word for a missing value: " if "???" in value else "") + admissible
                 admissible += _explained(key, given)
             return key, None if admissible is None else SettingError(key, value, admissible)
     if "recursion depth" in text:
         key, value = next(((k, v) for k, v in given.items() if "${" in v), (str(full_key), ""))
         return key, SettingError(key, value, "refers to itself")
+    if wrong := re.search(r"Value '.*' of type '\w+' could not be converted to (Integer|Float|Boolean)", text):
+        kind = {"Integer": "a whole number", "Float": "a number", "Boolean": "true or false"}[wrong[1]]
+        return str(full_key), SettingError(str(full_key), given.get(str(full_key), ""), f"must be {kind}")
     for key, value in given.items():
         if key == full_key or f"{key}=" in text or f"'{key}'" in text:
             return key, SettingError(key, value, str(chain[-1]).splitlines()[0])
@@ -173,12 +182,21 @@ def _translate(error: Exception, given: dict[str, str]) -> tuple[str, SettingErr
 
 
 def _explained(key: str, given: dict[str, str]) -> str:
-    """What conf/ says first of the choice that a setting belongs to."""
+    """What a yaml says first of the choice that a setting belongs to."""
     group = key.partition(".")[0]
-    path = CONF / group / f"{given.get(group, '')}.yaml"
-    lines = path.read_text("utf-8").splitlines() if path.is_file() else []
+    name = f"{group}/{given.get(group, '')}.yaml"
+    path = next((path for folder in _folders() if (path := folder / name).is_file()), None)
+    lines = path.read_text("utf-8").splitlines() if path else []
     first = next((line for line in lines if not line.startswith("# @")), "")  # that is Hydra's own
     return f". {first[2:]}" if first.startswith("# ") else ""
+
+
+def _folders() -> list[Path]:
+    """Where choices of groups lie, the user's own first."""
+    from hydra.core.global_hydra import GlobalHydra
+
+    sources = GlobalHydra.instance().config_loader().get_sources()
+    return [Path(one.path) for one in sources if one.scheme() == "file"]
 
 
 def _no_such(key: str, config: Any) -> str:
@@ -211,10 +229,10 @@ _WAYS = {
 
 
 def _elsewhere(group: str, name: str, chosen: str = "") -> str:
-    """Which choices of a group of conf/ have a setting of this name, as a hint: first the one most like the chosen."""
+    """Which choices of a group have a setting of this name, as a hint: first the one most like the chosen."""
     has = [
         path
-        for path in sorted(CONF.glob(f"{group}/*.yaml"))
+        for path in sorted(path for folder in _folders() for path in folder.glob(f"{group}/*.yaml"))
         if path.parent.name != "experiment" and re.search(rf"^(  )?{re.escape(name)}:", path.read_text("utf-8"), re.M)
     ]
     if not has:

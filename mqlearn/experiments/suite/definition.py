@@ -14,11 +14,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import yaml
 
 from mqlearn.checks import whole
 from mqlearn.errors import SettingError, nearest
-from mqlearn.experiments.settings import compose, identity
+from mqlearn.experiments.settings import compose, identity, yamls
 from mqlearn.experiments.settings.cell import Cell, build
 from mqlearn.paths import CONF, expanded
 
@@ -133,15 +132,12 @@ def load(name: str, config_dir: str | None = None) -> Suite:
     known = suites(config_dir)
     if name not in known:
         raise SettingError("suite", name, f"must be one of {', '.join(sorted(known))}{nearest(name, known)}")
-    try:
-        content = yaml.safe_load(known[name].read_text(encoding="utf-8"))
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise SettingError("suite", name, f"its file cannot be read ({' '.join(str(error).split())})") from None
-    return made(name, content, config_dir)
+    return made(name, yamls.read("suite", known[name]), config_dir, shipped=known[name].parent == CONF / "suite")
 
 
-def made(name: str, content: Any, config_dir: str | None = None) -> Suite:
-    """A suite from the content of its file. Raises SettingError."""
+def made(name: str, content: Any, config_dir: str | None = None, *, shipped: bool = False) -> Suite:
+    """A suite from the content of its file; one of the package has the problems of the package, whatever the user's
+    folder has of their names. Raises SettingError."""
     content = _mapping(name, content, _KEYS)
     seeds = Seeds(**_mapping(f"{name}.seeds", content["seeds"], _SEEDS))
     budget = whole(f"{name}.budget", content["budget"], 1, written=True)
@@ -150,7 +146,7 @@ def made(name: str, content: Any, config_dir: str | None = None) -> Suite:
         raise SettingError(f"{name}.problems", problems, "must map names of problems to lists of overrides")
     own = {str(label): _overrides(name, str(label), given) for label, given in problems.items()}
     lists = [[*base, *given, *ALIKE] for given in own.values()]
-    composed = compose.compose_all(lists, config_dir)
+    composed = compose.compose_all(lists, None if shipped else config_dir)
     metric, parts = str(content["metric"]), zip(own.items(), composed, strict=True)
     return Suite(
         name,

@@ -14,10 +14,9 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
-import yaml
 
 from mqlearn.errors import SettingError, nearest
-from mqlearn.experiments.settings import compose, identity, own_step_size
+from mqlearn.experiments.settings import compose, identity, own_step_size, yamls
 from mqlearn.experiments.settings import plugins as user_modules
 from mqlearn.paths import CONF, expanded
 
@@ -84,7 +83,7 @@ def _without_tuning(node: dict[str, Any]) -> dict[str, Any]:
 
 
 def _read(file: Path) -> dict[str, Any]:
-    return yaml.safe_load(file.read_text(encoding="utf-8")) or {}
+    return yamls.read("algorithm", file)
 
 
 def _chosen(name: str, plugins: dict[str, ModuleType], folder: Path | None) -> _Chosen:
@@ -96,6 +95,9 @@ def _chosen(name: str, plugins: dict[str, ModuleType], folder: Path | None) -> _
         if inspect.isclass(value) and value.__module__ == content.__name__
     }
     if folder is not None and (folder / f"{name}.yaml").is_file():
+        if name in names():
+            expected = f"is a rule of mqlearn, which has a row of its own, and your {folder / name}.yaml: rename yours"
+            raise SettingError("algorithm", name, expected)
         return [f"algorithm={name}"], folder / f"{name}.yaml", True
     if name in names():
         if name in classes:

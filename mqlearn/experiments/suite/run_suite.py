@@ -159,7 +159,11 @@ def _job(suite: str, problem: Problem, some: Sequence[Entrant], modules: Sequenc
     """Run rules on a problem, and write its file with what it had already."""
     plugins.search(problem.config_dir)
     plugins.load(list(modules))
-    with processes.busy, locks.claimed(locks.folder(outputs_folder()), "bench", suite, problem.name):
+    with (
+        processes.busy,
+        plugins.own_code(),
+        locks.claimed(locks.folder(outputs_folder()), "bench", suite, problem.name),
+    ):
         made = trials.entries(problem, some, modules)
         kept_rules = {rule.name: made[rule.name] for rule in some if rule.made is None}
         before, _ = results.kept(suite, problem)

@@ -129,9 +129,16 @@ def _settings(
     """The settings of cells. Only rules are composed, which Hydra then does once for all problems of a discount."""
     discount = f"discount={problem.settings['discount']}"
     lists = [[discount, *_chosen_by(rule, modules), *setting] for rule, setting in each]
-    composed = compose.compose_all(lists, problem.config_dir)
+    # A rule of the package is that of the package, whatever the user's folder has of that name.
+    composed: dict[int, dict[str, Any]] = {}
+    for own, folder in ((True, problem.config_dir), (False, None)):
+        numbers = [number for number, (rule, _) in enumerate(each) if rule.own is own]
+        if numbers:
+            made = compose.compose_all([lists[number] for number in numbers], folder)
+            composed |= dict(zip(numbers, made, strict=True))
     return [
-        {**problem.settings, **{key: one[key] for key in ("algorithm", "step_size", "plugins")}} for one in composed
+        {**problem.settings, **{key: one[key] for key in ("algorithm", "step_size", "plugins")}}
+        for _, one in sorted(composed.items())
     ]
 
 
@@ -145,6 +152,8 @@ def _made(problem: Problem, settings: dict[str, Any]) -> Any:
     try:
         arguments = build(settings).run_arguments
     except SettingError as error:
+        if error.__cause__ is not None:  # an exception of the user's own code, to be mended and not ranked
+            raise
         return _told(error)
     return _too_much(problem, arguments["rule"]) or arguments["rule"].with_step_size(arguments["step_size"])
 

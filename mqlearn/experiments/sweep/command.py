@@ -13,6 +13,7 @@ import shlex
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from mqlearn.errors import SettingError
 from mqlearn.experiments import execute, processes
@@ -21,7 +22,7 @@ from mqlearn.experiments.plan import PlannedCell, refuse_finished
 from mqlearn.experiments.settings import compose, identity
 from mqlearn.experiments.sweep import audit, journal, tuning
 from mqlearn.experiments.sweep.launch import launch
-from mqlearn.experiments.sweep.plan import plan
+from mqlearn.experiments.sweep.plan import plan, planned_cell
 from mqlearn.experiments.sweep.preview import preview as preview_of
 from mqlearn.experiments.sweep.states import settled
 from mqlearn.experiments.sweep.sweep import Sweep
@@ -78,7 +79,7 @@ def run(
         if preview:
             raise SettingError("preview", True, f"does not go with hydra/sweeper={chosen['hydra/sweeper']}")
         return hydra_main(arguments)
-    added, launcher = _defaults(chosen)
+    added, launcher = _defaults(chosen, compose.launcher(overrides, config_dir))
     name = _new_id()
     if launcher.startswith("submitit") and "hydra.launcher.submitit_folder" not in chosen:
         place = journal.sweeps(outputs_folder()) / name / "submitit" / "%j"
@@ -97,6 +98,14 @@ def run(
     # Hydra composes a configuration of the sweep, too, in which a group that is swept has no settings: it gets a job's.
     flags = arguments[: len(arguments) - len(overrides)]
     return _execute(sweep, kept, [*flags, *planned[0].overrides, *added])
+
+
+def preview_of_run(job: compose.Job, done: runs.Run | None, existing: str) -> str:
+    """What a single run would do. done: the finished run of its cell."""
+    one = replace(planned_cell(job, job.overrides, "", ""), number=1)
+    words = ["mqlearn", "run", *job.overrides]
+    sweep = Sweep("", [one], shlex.join(words), "basic", existing, None, [], {} if done is None else {1: done})
+    return preview_of(sweep, {}, {})
 
 
 def _execute(sweep: Sweep, kept: Mapping[int, runs.Run], arguments: Sequence[str]) -> int:
@@ -149,12 +158,15 @@ def _told(error: OSError) -> str:
     return f"{place or 'something'}: {error.strerror or error}"
 
 
-def _defaults(chosen: dict[str, str]) -> tuple[list[str], str]:
-    """Overrides that a multirun adds (joblib where there are cores, one thread a job), and the launcher."""
+def _defaults(chosen: dict[str, str], of_yaml: str | None) -> tuple[list[str], str]:
+    """Overrides that a multirun adds (joblib where there are cores, one thread a job), and the launcher.
+
+    of_yaml: the launcher that a yaml chooses.
+    """
     added, launcher = [], chosen.get("hydra/launcher")
     if launcher is None:
         named = any(key.lstrip("+").startswith("hydra.launcher.") for key in chosen)
-        launcher = "joblib" if named or (os.cpu_count() or 1) > 1 else "basic"
+        launcher = of_yaml or (compose.LAUNCHER if named or (os.cpu_count() or 1) > 1 else "basic")
         added = [f"hydra/launcher={launcher}"]
     if launcher != "basic" and "n_workers" not in chosen:
         threads = chosen.get("hydra.launcher.cpus_per_task", "1")

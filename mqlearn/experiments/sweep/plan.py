@@ -10,7 +10,11 @@ from mqlearn.experiments import execute
 from mqlearn.experiments.jobs import check_place, too_long
 from mqlearn.experiments.plan import PlannedCell, expand
 from mqlearn.experiments.presentation.names import of_problem
+from mqlearn.experiments.progress import duration
 from mqlearn.experiments.settings import compose
+
+_MANY = 200  # cells, whose planning takes seconds
+_EACH = 0.017  # seconds of planning, as measured for sweeps of thousands
 
 
 def plan(overrides: Sequence[str], added: Sequence[str], config_dir: str | None) -> list[PlannedCell]:
@@ -30,9 +34,11 @@ def plan(overrides: Sequence[str], added: Sequence[str], config_dir: str | None)
     labels = {(*own, *added): (tuple(own), label, panel) for own, label, panel in expanded}
 
     def keep(job: compose.Job) -> PlannedCell:
-        return _planned(_short_named(job), *labels[job.overrides])
+        return planned_cell(_short_named(job), *labels[job.overrides])
 
     every = [(*own, *added) for own, _, _ in expanded]
+    if len(every) > _MANY:
+        sys.stderr.write(f"planning {len(every):,} cells, about {duration(_EACH * len(every))}\n")
     planned = compose.jobs(every, config_dir, multirun=True, keep=keep)
     named = [text for text in overrides if text.startswith("hydra.sweep.subdir=")]
     if named and any(one.subfolder.endswith(one.digest[:16]) for one in planned):  # see _short_named
@@ -48,7 +54,8 @@ def plan(overrides: Sequence[str], added: Sequence[str], config_dir: str | None)
     return [replace(one, number=number) for number, one in enumerate(kept, 1)]
 
 
-def _planned(job: compose.Job, overrides: tuple[str, ...], label: str, panel: str) -> PlannedCell:
+def planned_cell(job: compose.Job, overrides: tuple[str, ...], label: str, panel: str) -> PlannedCell:
+    """A job as a cell of a plan. Raises SettingError if its run cannot be tracked or written."""
     check_place(job)
     settings, track = job.cell.settings, execute.tracker(job.cell.settings)
     mdp, n_seeds = job.cell.mdp, settings["n_seeds"]

@@ -2,8 +2,10 @@
 
 import os
 from collections.abc import Collection, Mapping
+from pathlib import Path
 
 from mqlearn.experiments.progress import COMPILING, duration
+from mqlearn.experiments.settings.own_choices import KEY
 from mqlearn.experiments.sweep.sweep import Sweep
 
 
@@ -27,6 +29,8 @@ def preview(sweep: Sweep, kept: Collection[int], chosen: Mapping[str, str]) -> s
         f"about {duration(seconds)} ({source}; {COMPILING}), about {size:.3g} MB of disk",
         f"experiment: {', '.join(sorted({one.experiment for one in sweep.cells}))}",
     ]
+    files = {(group, Path(one["file"])) for cell in sweep.cells for group, one in cell.settings.get(KEY, {}).items()}
+    lines += [f"yours: {group.partition('@')[0]}={file.stem} of {file}" for group, file in sorted(files)]
     shown_cells = sweep.cells[:5]
     lines += [
         f"  {one.number:4} {'done' if one.number in sweep.done else '    '} {sweep.labels[one.number]}"

@@ -3,6 +3,7 @@
 Tuning and reporting never share a seed: the streams of runs with different `seed` are disjoint.
 """
 
+import contextlib
 import json
 import os
 import sys
@@ -12,11 +13,15 @@ from typing import Any
 
 from mqlearn.checks import whole
 from mqlearn.errors import SettingError, nearest
+from mqlearn.experiments import processes
 from mqlearn.experiments.jobs import OBJECTIVE, hydra_main
 from mqlearn.experiments.settings import compose
 from mqlearn.experiments.settings.cell import build
 from mqlearn.experiments.settings.recipes import command_of
 from mqlearn.paths import outputs_folder
+
+_JOBS = ("hydra.launcher.n_jobs", "hydra.sweeper.n_jobs")
+_SIDE_BY_SIDE = [f"hydra/launcher={compose.LAUNCHER}", "n_workers=1"]
 
 
 def run(settings: dict[str, Any], overrides: Sequence[str], config_dir: str | None) -> int:
@@ -33,20 +38,24 @@ def run(settings: dict[str, Any], overrides: Sequence[str], config_dir: str | No
         expected = f"must be one of {', '.join(errors)}: the least is the best"
         raise SettingError("tuning.metric", tuning["metric"], expected + nearest(str(tuning["metric"]), errors))
     flags = ["-m", *(["--config-dir", config_dir] if config_dir else [])]
+    jobs = _at_once(overrides)
+    hydras, overrides = _hydras(overrides), [text for text in overrides if not _is_hydras(text)]
     results = {}
     os.environ[OBJECTIVE] = tuning["metric"]
-    try:
+    with contextlib.ExitStack() as ends:
+        ends.callback(os.environ.pop, OBJECTIVE)
+        if jobs > 1:
+            ends.enter_context(processes.ending_workers())
         for algorithm, space in tuning["spaces"].items():
             chosen = [*overrides, f"algorithm={algorithm}"]
             build(compose.compose(chosen, config_dir))
-            sampler = ["hydra/sweeper=optuna", "hydra/launcher=basic", "hydra.sweeper.n_jobs=1"]
+            sampler = ["hydra/sweeper=optuna", f"hydra.sweeper.n_jobs={jobs}"]
+            sampler += ["hydra/launcher=basic"] if jobs == 1 else [*_SIDE_BY_SIDE, f"hydra.launcher.n_jobs={jobs}"]
             sampler += [f"hydra.sweeper.n_trials={trials}", f"hydra.sweeper.sampler.seed={settings['seed']}"]
             searched = [f"{setting}={words}" for setting, words in space.items()]
             sys.stderr.write(f"tuning {algorithm}: {trials} trials\n")
-            hydra_main([*flags, *chosen, *sampler, *searched])
+            hydra_main([*flags, *chosen, *hydras, *sampler, *searched])
             results[algorithm] = _result(outputs_folder() / "runs" / "optimization_results.yaml")
-    finally:
-        del os.environ[OBJECTIVE]
     lines = []
     for algorithm, (best, value) in results.items():
         own = [f"{key}={number}" for key, number in best.items()]
@@ -54,6 +63,28 @@ def run(settings: dict[str, Any], overrides: Sequence[str], config_dir: str | No
         lines.append(f"  report: {report_of([*overrides, f'algorithm={algorithm}', *own], config_dir)}")
     print("\n".join(lines))
     return 0
+
+
+def _at_once(overrides: Sequence[str]) -> int:
+    """How many trials run side by side: hydra.launcher.n_jobs or hydra.sweeper.n_jobs. Raises SettingError."""
+    given = {key: value for key, _, value in (text.partition("=") for text in overrides) if key in _JOBS}
+    jobs = {key: whole(key, value, -1, written=True) for key, value in given.items()}
+    for key, number in jobs.items():
+        if number == 0:
+            raise SettingError(key, 0, "must be a number of trials at once; -1 is one a core")
+        if number != (first := next(iter(jobs.values()))):
+            raise SettingError(key, number, f"must be {first}, as {next(iter(jobs))} is: give one of them")
+    number = next(iter(jobs.values()), 1)
+    return number if number > 0 else processes.cores()
+
+
+def _hydras(overrides: Sequence[str]) -> list[str]:
+    """What is Hydra's among some overrides, but for the number of trials at once."""
+    return [text for text in overrides if _is_hydras(text) and text.partition("=")[0] not in _JOBS]
+
+
+def _is_hydras(text: str) -> bool:
+    return text.lstrip("+~").startswith(("hydra.", "hydra/"))
 
 
 def report_of(overrides: Sequence[str], config_dir: str | None) -> str:

@@ -7,6 +7,7 @@ import os
 import traceback
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,7 +15,7 @@ import numpy as np
 
 from mqlearn.algorithms.four_numbers import FourNumbers
 from mqlearn.algorithms.operators import BELLMAN, Operator, is_plain
-from mqlearn.algorithms.rule import Rule, check_rule
+from mqlearn.algorithms.rule import LARGEST, Rule, check_rule
 from mqlearn.algorithms.stateful import MODES, NEEDS, Stateful
 from mqlearn.errors import SettingError, nearest
 from mqlearn.learning.recorded import Recorded
@@ -25,6 +26,7 @@ from mqlearn.learning.stateful.plain import NoSecond, Sweep, Transition, measure
 from mqlearn.learning.stateful.values import Layout
 from mqlearn.learning.stateful.verbs import no_verb
 from mqlearn.linear_solves import solve
+from mqlearn.paths import PACKAGE
 from mqlearn.problems.environments.simulator import Simulator
 from mqlearn.problems.mdp import FiniteMDP
 
@@ -174,6 +176,10 @@ def _check_numbers(rule: Stateful) -> None:
         if not np.isfinite(values).all():
             expected = f"numbers()['{key}'] is not finite at k = {k[~np.isfinite(values)][0]:g}{_at(rule.numbers)}"
             raise SettingError("algorithm", name, expected)
+        if (np.abs(values) > LARGEST).any():
+            where = f"numbers()['{key}'] is beyond {LARGEST:g} at k = {k[np.abs(values) > LARGEST][0]:g}"
+            step = f" (step size {float(np.ravel(rule.alpha(np.zeros(1)))[0]):g} at k = 0)"
+            raise SettingError("algorithm", name, f"{where}{step}{_at(rule.numbers)}")
 
 
 class _Trial:
@@ -275,6 +281,8 @@ def _at(function: Any) -> str:
     try:
         code = inspect.unwrap(function).__code__
     except AttributeError:
+        return ""
+    if Path(code.co_filename).is_relative_to(PACKAGE):  # a rule of ours: its values are wrong, not its text
         return ""
     return f" ({code.co_filename}, line {code.co_firstlineno})"
 

@@ -157,7 +157,10 @@ def _make(env_id: str, make_kwargs: dict[str, Any]) -> "gymnasium.Env":
     except SettingError:
         raise
     except (gymnasium.error.Error, ImportError) as error:
-        raise SettingError("env.id", env_id, f"cannot be made: {error}") from None
+        own = (
+            "; a module of yours that registers it is named by plugins=[my_module]" if "Namespace" in str(error) else ""
+        )
+        raise SettingError("env.id", env_id, f"cannot be made: {error}{own}") from None
     except TypeError as error:
         key = re.search(r"unexpected keyword argument '(\w+)'", str(error))
         if key is None or key[1] not in make_kwargs:
