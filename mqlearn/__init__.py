@@ -43,6 +43,8 @@ if TYPE_CHECKING:
         Advantage,
         Bellman,
         Mellowmax,
+        Numbers,
+        Operator,
         Relative,
         Relaxed,
         Robust,
@@ -122,6 +124,8 @@ __all__ = [
     "MomentumQLinear",
     "NeSA",
     "Nesterov",
+    "Numbers",
+    "Operator",
     "Periodic",
     "Phased",
     "PolSA",
@@ -201,7 +205,7 @@ _PLACES = {
             "Nesterov Periodic Phased PolSA QLearning Residual RootSA Rule SpeedyQ Stateful VarianceReduced Zap "
             "averaged minibatch solve times"
         ),
-        "algorithms.operators": "Advantage Bellman Mellowmax Relative Relaxed Robust Soft Truncated",
+        "algorithms.operators": "Advantage Bellman Mellowmax Numbers Operator Relative Relaxed Robust Soft Truncated",
         "algorithms.step_sizes": "Constant Harmonic InverseSqrt Matched Polynomial RescaledLinear",
         "analysis.library": "compare load",
         "cli.library": "bench",
