@@ -1,11 +1,12 @@
-"""V of an operator, a small formula of the user's or ours, as machine code that compiled loops call by its address.
+"""V of an operator, a small formula, as machine code that compiled loops call by its address.
 
 A loop that called the formula itself would have to be compiled again for each one, and could not be kept on disk. Here a
-formula is a method of an object with numbers for fields, of the values of one state:
+formula is two methods of an object with numbers for fields, an `Operator` of `algorithms`; arrays hold the values of one
+state:
 
     value(self, q, by) -> V        slopes(self, q) -> dV/dq
 
-It is an `Operator` of `algorithms`. Compiled code sees `self` as a named tuple of these numbers, and nothing else of the object.
+Compiled code sees `self` as a named tuple of these numbers, and nothing else of the object.
 """
 
 import functools

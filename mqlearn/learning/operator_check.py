@@ -38,12 +38,12 @@ def check_operator_formula(operator: Operator, facts: Any) -> None:
     common = abs(numbers.common) * {"none": 0.0, "mean": 1.0, "least": steepest}[operator.scalar]
     found = (abs(numbers.ahead) + abs(numbers.here)) * steepest + abs(numbers.own) + common
     if operator.scalar == "none" and not found <= claimed * (1 + _ROUNDING):
-        raise SettingError(
-            "operator", name,
-            f"is no contraction by {claimed:.6g}, as contraction() says: on random tables its V moved {steepest:.6g} times "
-            f"as far as the values, so that its target may move {found:.6g} times as far; mend value() or numbers(), or "
-            "return None from contraction() if none is proven",
-        )  # fmt: skip
+        expected = (
+            f"is no contraction by {claimed:.6g}, as contraction() says: on random tables its V moved {steepest:.6g} "
+            f"times as far as the values, so that its target may move {found:.6g} times as far; mend value() or "
+            "numbers(), or return None from contraction() if none is proven"
+        )
+        raise SettingError("operator", name, expected)
 
 
 @functools.lru_cache(maxsize=256)

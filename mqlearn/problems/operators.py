@@ -2,10 +2,10 @@
 
     (T Q)(x, u) = reward R(x, u) + ahead E V(y) + here V(x) + own Q(x, u) + common s
 
-An operator (see `mqlearn.algorithms.operators`) is asked for these five numbers, and for its map to Q*; V and its
-slopes are its formula, run over all states by `compiled_operators`. The fixed point is found by Newton steps from Q*: where V is a maximum they are policy iteration, where it is
-smooth they converge quadratically. What is found is certified by its residual. scipy costs start-up time, so it is
-imported inside the functions.
+An operator (see `mqlearn.algorithms.operators`) is asked for these five numbers, and for its map to Q*. V and its
+slopes are its formula, run over all states by `compiled_operators`. The fixed point is found by Newton steps from Q*:
+where V is a maximum they are policy iteration, where it is smooth they converge quadratically. What is found is
+certified by its residual. scipy costs start-up time, so it is imported inside the functions.
 """
 
 from dataclasses import dataclass
