@@ -1,8 +1,8 @@
 """V of an operator, a small formula, as machine code that compiled loops call by its address.
 
-A loop that called the formula itself would have to be compiled again for each one, and could not be kept on disk. Here a
-formula is two methods of an object with numbers for fields, an `Operator` of `algorithms`; arrays hold the values of one
-state:
+A loop that called the formula itself would have to be compiled again for each one, and could not be kept on disk.
+Here a formula is two methods of an object with numbers for fields, an `Operator` of `algorithms`; arrays hold the
+values of one state:
 
     value(self, q, by) -> V        slopes(self, q) -> dV/dq
 

@@ -64,7 +64,8 @@ def _steepest(operator: Operator) -> float:
     except Exception as error:  # of numba, which has many
         lines = [line.strip() for line in str(error).splitlines() if line.strip()]
         said = next((line for line in lines if "Error" not in line), lines[0] if lines else type(error).__name__)
-        expected = f"cannot be compiled: {said[:200]}; value() may use numbers of self, Python's arithmetic, and NumPy on q and by"
+        may_use = "value() may use numbers of self, Python's arithmetic, and NumPy on q and by"
+        expected = f"cannot be compiled: {said[:200]}; {may_use}"
         raise SettingError("operator", name, expected) from error
     for trial in range(_TRIALS):
         q = random.normal(size=1 + trial % 5)

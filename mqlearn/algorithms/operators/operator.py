@@ -56,7 +56,7 @@ class Operator:
         return q[by.argmax()]
 
     def slopes(self, q: np.ndarray) -> np.ndarray:
-        """(n,): the derivative of value(q, q) in each value, of the first where maxima tie; by default of differences."""
+        """(n,): the derivative of value(q, q) in each value, of the first maximum; by default of differences."""
         if self.greedy:
             slopes = np.zeros(len(q))
             slopes[q.argmax()] = 1.0
