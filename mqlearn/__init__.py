@@ -44,6 +44,8 @@ if TYPE_CHECKING:
         Advantage,
         Bellman,
         Mellowmax,
+        Numbers,
+        Operator,
         Relative,
         Relaxed,
         Robust,
@@ -123,6 +125,8 @@ __all__ = [
     "MomentumQLinear",
     "NeSA",
     "Nesterov",
+    "Numbers",
+    "Operator",
     "Periodic",
     "Phased",
     "PolSA",
@@ -202,7 +206,7 @@ _PLACES = {
             "Nesterov Periodic Phased PolSA QLearning Residual RootSA Rule SpeedyQ Stateful VarianceReduced Zap "
             "averaged minibatch solve times"
         ),
-        "algorithms.operators": "Advantage Bellman Mellowmax Relative Relaxed Robust Soft Truncated",
+        "algorithms.operators": "Advantage Bellman Mellowmax Numbers Operator Relative Relaxed Robust Soft Truncated",
         "algorithms.step_sizes": "Constant Harmonic InverseSqrt Matched Polynomial RescaledLinear",
         "analysis.library": "compare load",
         "cli.library": "bench",

@@ -4,8 +4,8 @@
 beside the source (in NUMBA_CACHE_DIR if that is set, in the user's cache folder where the source cannot be written to,
 nowhere if neither can). Of processes that need the same code at the same time one compiles it, and the others wait for
 its file. Numba itself looks at the one file of a function, and so misses an edit in a file that the
-function calls into. Here the code of a function is stamped with all files of its folder, this file, and the versions
-of Python, NumPy, numba and llvmlite: whatever changes there, everything is compiled anew.
+function calls into. Here the code of a function is stamped with all files of its folder, this file and `formulas`, and
+the versions of Python, NumPy, numba and llvmlite: whatever changes there, everything is compiled anew.
 
 NUMBA_DISABLE_JIT=1 runs all of it as plain Python, for a debugger: the same numbers, a thousand times slower.
 
@@ -120,9 +120,9 @@ def without_overlap() -> dict[str, Any]:
 
 @functools.cache
 def stamp(folder: Path) -> bytes:
-    """A digest of all Python files in a folder, of this file and of what compiles them."""
+    """A digest of all Python files in a folder, of this file and `formulas`, and of what compiles them."""
     code = hashlib.sha256(" ".join((sys.version, np.__version__, numba.__version__, llvmlite.__version__)).encode())
-    for path in [Path(__file__), *sorted(folder.glob("*.py"))]:
+    for path in [Path(__file__), Path(__file__).with_name("formulas.py"), *sorted(folder.glob("*.py"))]:
         text = path.read_bytes()
         code.update(f"{path.name} {len(text)} ".encode())
         code.update(text)

@@ -7,14 +7,28 @@ One seed, one transition at a time; shares no code with the package but for its 
 
 import math
 from collections.abc import Callable
-from dataclasses import replace
-from typing import Any, NamedTuple
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from random_mdps import random_mdp
 
 import mqlearn as mq
 from mqlearn.problems.mdp import FiniteMDP
+
+
+@dataclass(frozen=True)
+class ExpectedSarsa(mq.Operator):
+    """A user's: V of the epsilon-greedy policy."""
+
+    epsilon: float = 0.2
+    with_features: ClassVar[bool] = True
+
+    def value(self, q, by):
+        return (1 - self.epsilon) * q[by.argmax()] + self.epsilon * q.mean()
+
+    def to_optimum(self, q, v, mean, discount):
+        return None
 
 
 class Row(NamedTuple):
@@ -50,8 +64,9 @@ TABLE: dict[str, tuple[Any, Row]] = {
     ),
     "soft": (mq.Soft(omega=3.0), Row(_bellman, lambda q: math.log(sum(math.exp(3 * x) for x in q)) / 3)),
     "truncated": (mq.Truncated(bound=0.3), Row(_bellman, lambda q: max(-0.3, min(0.3, max(q))))),
+    "expected sarsa": (ExpectedSarsa(), Row(_bellman, lambda q: 0.8 * max(q) + 0.2 * sum(q) / len(q))),
 }
-LINEAR = ("bellman", "relaxed", "over-relaxed", "mellowmax", "soft", "truncated")
+LINEAR = ("bellman", "relaxed", "over-relaxed", "mellowmax", "soft", "truncated", "expected sarsa")
 
 
 def model(name: str, seed: int = 3) -> FiniteMDP:
@@ -74,6 +89,8 @@ def target(mdp: FiniteMDP, name: str, q: Any, pair: int, y: Any, r: Any, by: Any
         first, end = edges[x], edges[x + 1]
         if first == end:
             return 0.0
+        if name == "expected sarsa":
+            return 0.8 * q[max(range(first, end), key=by.__getitem__)] + 0.2 * sum(q[first:end]) / (end - first)
         if q is not by and by != q:
             if name not in ("mellowmax", "soft"):
                 return row.v([q[max(range(first, end), key=by.__getitem__)]])
@@ -96,6 +113,8 @@ def dv(name: str, q: list[float]) -> list[float]:
     if name in ("mellowmax", "soft"):
         exps = [math.exp(3 * x) for x in q]
         return [x / sum(exps) for x in exps]
+    if name == "expected sarsa":
+        return [0.8 * (i == q.index(max(q))) + 0.2 / len(q) for i in range(len(q))]
     inside = name != "truncated" or abs(max(q)) <= 0.3
     return [1.0 * (inside and i == q.index(max(q))) for i in range(len(q))]
 

@@ -8,7 +8,17 @@ import pytest
 
 from mqlearn.paths import PACKAGE
 
-GROUND = {"errors", "checks", "files", "paths", "jit", "linear_solves", "rounding", "source_text"}
+GROUND = {
+    "errors",
+    "checks",
+    "files",
+    "paths",
+    "jit",
+    "formulas",
+    "linear_solves",
+    "rounding",
+    "source_text",
+}
 BELOW = {
     "algorithms": set(),
     "problems": set(),

@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mqlearn.algorithms.operators import Bellman, Operator, is_plain, name_of
+from mqlearn.algorithms.operators import SCALARS, Bellman, Operator, is_plain, name_of
 from mqlearn.errors import SettingError
+from mqlearn.learning.operator_check import check_operator_formula
 from mqlearn.problems import solvers
 from mqlearn.problems.environments.simulator import Simulator
 from mqlearn.problems.mdp import FiniteMDP
 from mqlearn.problems.operators import Facts, OperatorPoint, apply, fixed_point, rounding, values
-from mqlearn.problems.solvers import optimal
+from mqlearn.problems.solvers import ConvergenceError, optimal
 from mqlearn.rounding import Rounding
 
 if TYPE_CHECKING:
@@ -89,7 +90,13 @@ class OnModel:
 
     @cached_property
     def _point(self) -> OperatorPoint:
-        return fixed_point(self._model, self.operator)
+        try:
+            return fixed_point(self._model, self.operator)
+        except ConvergenceError as error:
+            expected = (
+                f"has no fixed point on {self._model.name} that could be found, to measure errors against ({error})"
+            )
+            raise SettingError("operator", self.name, expected) from error
 
     @property
     def _model(self) -> FiniteMDP:
@@ -100,17 +107,20 @@ class OnModel:
     def compiled(self) -> "kernels.Operator | None":
         if self.plain:
             return None
+        from mqlearn import formulas
         from mqlearn.learning import kernels
 
         one, mdp = self.operator, self.mdp
         assert mdp is not None, "Bellman's alone is on no problem"
         # On a simulator the pairs of three observations, see `kernels.simulated`.
         states = mdp.pairs[:, 0] if isinstance(mdp, FiniteMDP) else np.repeat(np.arange(3), mdp.n_actions)
+        formula = formulas.Formula(0, 0) if one.greedy else formulas.compiled(one)
         return kernels.Operator(
-            functional=("max", "clipped", "mellowmax", "soft").index(one.functional),
-            parameter=one.parameter,
+            greedy=one.greedy,
+            value=formula.value,
+            slopes=formula.slopes,
             **{name: float(number) for name, number in one.numbers(mdp.discount)._asdict().items()},
-            scalar=("none", "mean", "least").index(one.scalar),
+            scalar=SCALARS.index(one.scalar),
             terminals=one.counts_terminals,
             states=states.astype(np.uint64),
         )
@@ -134,6 +144,7 @@ def on_problem(operator: Operator, mdp: Any, features: Any = None) -> OnModel:
         )
         raise SettingError("operator", name, expected)
     ready = operator.on(Facts(mdp))
+    check_operator_formula(ready, Facts(mdp))
     if features is not None and (ready.scalar != "none" or ready.numbers(mdp.discount).own != 0):
         raise SettingError("operator", name, "has s or Q(x, u) in its target, which is possible with tables only")
     return OnModel(ready, mdp)
@@ -149,7 +160,9 @@ def _on_simulator(operator: Operator, simulator: Simulator, features: Any) -> Op
     if not operator.with_features and getattr(features, "name", "") != "one_hot":
         ways = "features=one_hot" if simulator.n_observations is not None else "bellman, relaxed, truncated, mellowmax"
         raise SettingError("operator", name, f"has no certified fixed point with features; use {ways}")
-    return operator.on(_facts_of(simulator))
+    ready = operator.on(_facts_of(simulator))
+    check_operator_formula(ready, _facts_of(simulator))
+    return ready
 
 
 def _facts_of(mdp: Any) -> Any:

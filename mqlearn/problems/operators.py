@@ -2,10 +2,10 @@
 
     (T Q)(x, u) = reward R(x, u) + ahead E V(y) + here V(x) + own Q(x, u) + common s
 
-An operator (see `mqlearn.algorithms.operators`) is asked for these five numbers, for V and its slopes, and for its map
-to Q*. The fixed point is found by Newton steps from Q*: where V is a maximum they are policy iteration, where it is
-smooth they converge quadratically. What is found is certified by its residual. scipy costs start-up time, so it is
-imported inside the functions.
+An operator (see `mqlearn.algorithms.operators`) is asked for these five numbers, and for its map to Q*. V and its
+slopes are its formula, run over all states by `compiled_operators`. The fixed point is found by Newton steps from Q*:
+where V is a maximum they are policy iteration, where it is smooth they converge quadratically. What is found is
+certified by its residual. scipy costs start-up time, so it is imported inside the functions.
 """
 
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from mqlearn.problems.mdp import FiniteMDP, expected, state_values, table_of_pairs
+from mqlearn.problems.mdp import FiniteMDP, expected, greedy, state_values, table_of_pairs
 from mqlearn.problems.solvers import ConvergenceError, Optimum, optimal
 from mqlearn.rounding import SOLVES, Rounding, of_discount
 
@@ -87,14 +87,21 @@ _points: WeakKeyDictionary[FiniteMDP, dict[Any, OperatorPoint]] = WeakKeyDiction
 
 def values(mdp: FiniteMDP, operator: Any, q: np.ndarray) -> np.ndarray:
     """V (..., S) of tables q (..., S, A), 0 at terminal states."""
-    some = mdp.admissible | mdp.terminal[:, None]  # a terminal state may admit nothing
-    return np.where(mdp.terminal, 0.0, operator.values(q, some))
+    if operator.greedy:
+        return state_values(mdp, q)
+    from mqlearn.problems import compiled_operators
+
+    return compiled_operators.values(mdp, operator, q)
 
 
 def slopes(mdp: FiniteMDP, operator: Any, q: np.ndarray) -> np.ndarray:
     """(S, A): the derivative of V in the values of its own state, 0 at pairs not learned. q (S, A)."""
-    some = mdp.admissible | mdp.terminal[:, None]
-    return np.where(mdp.learned, operator.slopes(q, some), 0.0)
+    if operator.greedy:
+        chosen = np.arange(mdp.n_actions) == greedy(mdp, q)[:, None]
+        return np.where(mdp.learned, 1.0 * chosen, 0.0)
+    from mqlearn.problems import compiled_operators
+
+    return compiled_operators.slopes(mdp, operator, q)
 
 
 def apply(mdp: FiniteMDP, operator: Any, q: np.ndarray) -> np.ndarray:

@@ -59,7 +59,20 @@ FLAGS = (
     "-x", "--cfg", "--info", "--config-dir", "-cd", "-cn", "--resolve", "--", "-",
 )  # fmt: skip
 PAGES = ("page.html", "picture.png", "picture.svg", "picture.pdf")
-KINDS = ("rule", "stateful", "problem", "features", "metric", "figure", "claim", "suite", "tutorial", "nix", "")
+KINDS = (
+    "rule",
+    "stateful",
+    "problem",
+    "operator",
+    "features",
+    "metric",
+    "figure",
+    "claim",
+    "suite",
+    "tutorial",
+    "nix",
+    "",
+)
 FIXED = {  # what a verb is about, with the right word most of the time
     "figure": ("figure2_smoke", "figure2_smoke", "figure1", "nix", "tuning", ""),
     "claims": ("momentum_vs_q_learning", "nix", ""),

@@ -151,7 +151,7 @@ def test_a_state_that_nothing_leads_to_may_have_any_value():
 def test_the_default_bound_is_that_of_the_largest_reward():
     """1/(1 - discount) would be too small: rewards are not within [-1, 1]."""
     six = mq.six_state(discount=0.8)
-    assert mq.Truncated().on(Facts(six)).parameter == pytest.approx(np.abs(six.rewards).max() / 0.2)
+    assert mq.Truncated().on(Facts(six)).limit == pytest.approx(np.abs(six.rewards).max() / 0.2)
     assert solved(six, mq.Truncated()).distance < 1e-10
     assert solved(six, mq.Truncated(5.0)).distance > 390
 

@@ -1,5 +1,6 @@
 """Bellman's optimality operator."""
 
+import re
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -27,5 +28,5 @@ def is_plain(operator: Operator) -> bool:
 
 
 def name_of(operator: Operator) -> str:
-    """The name of its config group."""
-    return type(operator).__name__.lower()
+    """The name of its config group: expected_sarsa of ExpectedSarsa."""
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", type(operator).__name__).lower()

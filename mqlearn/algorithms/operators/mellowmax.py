@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
+import numpy as np
+
 from mqlearn.algorithms.operators.operator import Operator
 from mqlearn.checks import within
 
@@ -19,16 +21,34 @@ class Mellowmax(Operator):
     """
 
     omega: float = 10.0
-    functional: ClassVar[str] = "mellowmax"
+    averages: ClassVar[bool] = True  # over the actions, or adds up
     with_features: ClassVar[bool] = True
     fixed_point: ClassVar[str] = "the smoothed Q, below Q*"
 
     def __post_init__(self) -> None:
         within("operator.omega", self.omega, 0)
 
-    @property
-    def parameter(self) -> float:
-        return self.omega
+    def value(self, q, by):
+        # Chosen by p, the softmax of `by`: <p, q> and the entropy of p, that is V(by) + <p, q - by> (Geist, Scherrer,
+        # Pietquin 2019, "A theory of regularized Markov decision processes"). It never exceeds V(q).
+        best = by[by.argmax()]
+        total, beyond = 0.0, 0.0  # beyond: <p, q - by> total
+        for i in range(len(q)):
+            weight = np.exp(self.omega * (by[i] - best))
+            total += weight
+            beyond += weight * (q[i] - by[i])
+        beyond /= total
+        if self.averages:
+            total /= len(q)
+        return best + np.log(total) / self.omega + beyond
+
+    def slopes(self, q):
+        best = q[q.argmax()]
+        weights, total = np.empty(len(q)), 0.0
+        for i in range(len(q)):
+            weights[i] = np.exp(self.omega * (q[i] - best))
+            total += weights[i]
+        return weights / total
 
     def to_optimum(self, q, v, mean, discount):
         return None
@@ -41,5 +61,5 @@ class Soft(Mellowmax):
     omega: above 0; the larger, the nearer to the max. Raises SettingError.
     """
 
-    functional: ClassVar[str] = "soft"
+    averages: ClassVar[bool] = False
     fixed_point: ClassVar[str] = "the smoothed Q, above Q*"

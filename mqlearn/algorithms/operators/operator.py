@@ -1,11 +1,15 @@
 """The base of the operators, and what each of them states."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
 from mqlearn.checks import PlainNumbers
+
+SCALARS = ("none", "mean", "least")  # what s may be
+_STEP = 2.0**-17  # of central differences: the cube root of the rounding
 
 
 class Numbers(NamedTuple):
@@ -18,26 +22,58 @@ class Numbers(NamedTuple):
     common: float = 0.0
 
 
+def differences(value: Callable[[np.ndarray, np.ndarray], float], q: np.ndarray) -> np.ndarray:
+    """(n,): the derivative of value(q, q) in each of q (n,) by central differences, to about 1e-10 of its size."""
+    slopes, at = np.empty(q.shape[0]), q.copy()
+    for i in range(q.shape[0]):
+        step = _STEP * max(1.0, abs(q[i]))
+        at[i] = q[i] + step
+        above, up = value(at, at), at[i]
+        at[i] = q[i] - step
+        slopes[i] = (above - value(at, at)) / (up - at[i])
+        at[i] = q[i]
+    return slopes
+
+
 @dataclass(frozen=True)
 class Operator(PlainNumbers):
-    """Base of the operators.
+    """Base of the operators. V stands in `value`, once: kernels compile it, the exact fixed point is solved with it.
 
-    functional: V of a state, "max", "clipped" (the max, within -parameter and parameter), "mellowmax" (log mean exp
-    over the admissible actions, at the temperature 1/parameter) or "soft" (log sum exp).   scalar: what s is, "none",
-    "mean" (of Q over the learned pairs) or "least" (of V over the states).   counts_terminals: whether terminal states,
-    whose V is 0, are among these states.   with_features: whether linear features have a fixed point of it to be
-    measured against; only without s and Q(x, u).
+    scalar: what s is, "none", "mean" (of Q over the learned pairs) or "least" (of V over the states).
+    counts_terminals: whether terminal states, whose V is 0, are among these states.   with_features: whether linear
+    features have a fixed point of it to be measured against; only without s and Q(x, u).
     """
 
-    functional: ClassVar[str] = "max"
     scalar: ClassVar[str] = "none"
     with_features: ClassVar[bool] = False
     fixed_point: ClassVar[str] = "Q*"  # in words
+    differences: ClassVar[Callable[..., np.ndarray]] = staticmethod(differences)
+
+    def value(self, q: np.ndarray, by: np.ndarray) -> float:
+        """V of a state that is not terminal, from the values q (n,) of its admissible actions; by default the largest.
+
+        by: (n,), q itself but for rules that choose by another table: then V is what the policy of `by` is worth by q.
+        Written with numbers of self, Python's arithmetic and NumPy's functions: it is compiled.
+        """
+        return q[by.argmax()]
+
+    def slopes(self, q: np.ndarray) -> np.ndarray:
+        """(n,): the derivative of value(q, q) in each value, of the first maximum; by default of differences."""
+        if self.greedy:
+            slopes = np.zeros(len(q))
+            slopes[q.argmax()] = 1.0
+            return slopes
+        return differences(self.value, q)
 
     @property
-    def parameter(self) -> float:
-        """Of the functional."""
-        return 0.0
+    def own_slopes(self) -> bool:
+        """Whether the derivative is written down."""
+        return type(self).slopes is not Operator.slopes
+
+    @property
+    def greedy(self) -> bool:
+        """Whether V is the largest value, of which kernels have a form of their own."""
+        return type(self).value is Operator.value
 
     @property
     def counts_terminals(self) -> bool:
@@ -67,25 +103,3 @@ class Operator(PlainNumbers):
         """Q* from the fixed point q (..., S, A), its maxima v (..., S) and its mean over the learned pairs; None if
         these do not say what Q* is."""
         return q
-
-    def values(self, q: np.ndarray, admissible: np.ndarray) -> np.ndarray:
-        """V (...) of the values q (..., A) of the admissible actions (..., A) bool."""
-        allowed = np.where(admissible, q, -np.inf)
-        best = allowed.max(-1)
-        if self.functional == "max":
-            return best
-        if self.functional == "clipped":
-            return np.clip(best, -self.parameter, self.parameter)
-        exps = np.exp(self.parameter * (allowed - best[..., None]))
-        n = admissible.sum(-1) if self.functional == "mellowmax" else 1
-        return best + np.log(exps.sum(-1) / n) / self.parameter
-
-    def slopes(self, q: np.ndarray, admissible: np.ndarray) -> np.ndarray:
-        """(..., A): the derivative of V in each value; where maxima tie, of the first."""
-        allowed = np.where(admissible, q, -np.inf)
-        if self.functional in ("max", "clipped"):
-            first = np.arange(q.shape[-1]) == allowed.argmax(-1)[..., None]
-            inside = self.functional == "max" or np.abs(allowed.max(-1))[..., None] <= self.parameter
-            return 1.0 * (first & inside)
-        exps = np.exp(self.parameter * (allowed - allowed.max(-1, keepdims=True)))
-        return exps / exps.sum(-1, keepdims=True)

@@ -22,7 +22,6 @@ class Truncated(Operator):
     """
 
     bound: float | None = None
-    functional: ClassVar[str] = "clipped"
     with_features: ClassVar[bool] = True
     fixed_point: ClassVar[str] = "Q* if no V* of a successor is clipped"
 
@@ -30,8 +29,18 @@ class Truncated(Operator):
         if self.bound is not None:
             within("operator.bound", self.bound, 0)
 
+    def value(self, q, by):
+        return min(max(q[by.argmax()], -self.bound), self.bound)
+
+    def slopes(self, q):
+        greedy = q.argmax()
+        slopes = np.zeros(len(q))
+        slopes[greedy] = 1.0 if abs(q[greedy]) <= self.bound else 0.0
+        return slopes
+
     @property
-    def parameter(self) -> float:
+    def limit(self) -> float:
+        """The bound of an operator that is ready for a problem."""
         assert self.bound is not None, "a run fills it in"
         return float(self.bound)
 
@@ -44,16 +53,16 @@ class Truncated(Operator):
 
     def suffices(self, facts: Any) -> bool:
         """Whether no V* of a state that can be reached in one step is clipped, up to rounding."""
-        return self.parameter >= facts.largest_value * (1 - 1e-12)
+        return self.limit >= facts.largest_value * (1 - 1e-12)
 
     def warnings(self, facts):
         if facts.largest_value is None:
-            return [f"operator.bound={self.parameter:g}: without a model it is not known whether it suffices"]
+            return [f"operator.bound={self.limit:g}: without a model it is not known whether it suffices"]
         if self.suffices(facts):
             return []
         largest = f"{facts.largest_value:.6g}, the largest |V*| that can be reached in one step"
-        short = f"operator.bound={self.parameter:g} is below {largest}"
+        short = f"operator.bound={self.limit:g} is below {largest}"
         return [f"{short}: the fixed point may not be Q*, and its greedy actions may not be optimal"]
 
     def to_optimum(self, q, v, mean, discount):
-        return q if np.abs(v).max(initial=0.0) <= self.parameter * (1 + 1e-12) else None
+        return q if np.abs(v).max(initial=0.0) <= self.limit * (1 + 1e-12) else None

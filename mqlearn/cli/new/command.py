@@ -33,6 +33,7 @@ KINDS = {
     "rule": Kind("algorithm", "mqlearn run --config-dir my_conf 'plugins=[{name}]' algorithm={name}"),
     "stateful": Kind("algorithm", "mqlearn run --config-dir my_conf 'plugins=[{name}]' algorithm={name}"),
     "problem": Kind("env", "mqlearn run --config-dir my_conf 'plugins=[{name}]' env={name}"),
+    "operator": Kind("operator", "mqlearn run --config-dir my_conf 'plugins=[{name}]' operator={name}"),
     "features": Kind(
         "features",
         "mqlearn run --config-dir my_conf 'plugins=[{name}]' features={name} sampling=replay step_size=constant",

@@ -6,26 +6,27 @@ Kernels that know operators take one as their last argument. None is Bellman's: 
 compiled apart, and then nothing of this file is in them.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from mqlearn.formulas import call_slopes, call_value
 from mqlearn.jit import compiled
 
-MAX, CLIPPED, MELLOWMAX, SOFT = 0, 1, 2, 3
 NONE, MEAN, LEAST = 0, 1, 2
 
 
 class Operator(NamedTuple):
     """An operator on a model.
 
-    functional: MAX to SOFT, with its parameter.   reward .. common: the five numbers.   scalar: what s is, NONE to
-    LEAST; `terminals`: whether terminal states, of V 0, count for the least.   states: (pairs,) uint64, whose pairs
-    these are.
+    greedy: whether V is the largest value; else `value` and `slopes` are the addresses of its formula, see
+    `mqlearn.formulas`.   reward .. common: the five numbers.   scalar: what s is, NONE to LEAST; `terminals`: whether
+    terminal states, of V 0, count for the least.   states: (pairs,) uint64, whose pairs these are.
     """
 
-    functional: int
-    parameter: float
+    greedy: bool
+    value: Any
+    slopes: Any
     reward: float
     ahead: float
     here: float
@@ -40,29 +41,16 @@ class Operator(NamedTuple):
 def state_value(q, by, first, end, operator):
     """V from the values q[first] .. q[end - 1] of a state, 0 if there are none.
 
-    by: q itself, but for rules that choose by another table. A maximum is at the greedy pair of `by`; log mean exp and
-    log sum exp are <p, q> and the entropy of p, p the softmax of `by`: V(by) + <p, q - by>.
+    by: q itself, but for rules that choose by another table.
     """
     if first >= end:
         return 0.0
+    if not operator.greedy:
+        return call_value(operator.value, q, by, first, np.int64(end - first))
     greedy = first
     for pair in range(first + np.uint64(1), end):
         greedy = pair if by[pair] > by[greedy] else greedy
-    best = by[greedy]
-    if operator.functional == MAX:
-        return q[greedy]
-    if operator.functional == CLIPPED:
-        return min(max(q[greedy], -operator.parameter), operator.parameter)
-    total = 0.0
-    beyond = 0.0  # <p, q - by> total
-    for pair in range(first, end):
-        weight = np.exp(operator.parameter * (by[pair] - best))
-        total += weight
-        beyond += weight * (q[pair] - by[pair])
-    beyond /= total
-    if operator.functional == MELLOWMAX:
-        total /= np.float64(end - first)
-    return best + np.log(total) / operator.parameter + beyond
+    return q[greedy]
 
 
 @compiled
@@ -132,20 +120,14 @@ def state_slopes(q, first, end, operator, slopes):
     """dV/dq of a state, into slopes[first] .. slopes[end - 1]; at a maximum that of the first greedy pair."""
     if first >= end:
         return
+    if not operator.greedy:
+        call_slopes(operator.slopes, q, slopes, first, np.int64(end - first))
+        return
     greedy = first
     for pair in range(first + np.uint64(1), end):
         greedy = pair if q[pair] > q[greedy] else greedy
-    best = q[greedy]
-    if operator.functional == MAX or operator.functional == CLIPPED:
-        slopes[first:end] = 0.0
-        slopes[greedy] = 1.0 if operator.functional == MAX or abs(best) <= operator.parameter else 0.0
-        return
-    total = 0.0
-    for pair in range(first, end):
-        slopes[pair] = np.exp(operator.parameter * (q[pair] - best))
-        total += slopes[pair]
-    for pair in range(first, end):
-        slopes[pair] /= total
+    slopes[first:end] = 0.0
+    slopes[greedy] = 1.0
 
 
 @compiled
@@ -227,29 +209,27 @@ def momentum_target(z, w, d, features, offsets, sample, operator):
 @compiled
 def block_values(q, v, n_lanes, offsets, operator):
     """V of every state and lane, into v (states x lanes,); that of terminal states stays."""
+    own = np.empty(0)  # the values of a state
     for x in range(np.uint64(offsets.shape[0] - 1)):
         first = offsets[x]
         end = offsets[x + np.uint64(1)]
         if first == end:
             continue
         at = x * n_lanes
+        if not operator.greedy:
+            if own.shape[0] < end - first:
+                own = np.empty(np.int64(end - first))
+            for lane in range(n_lanes):
+                for pair in range(first, end):
+                    own[pair - first] = q[pair * n_lanes + lane]
+                v[at + lane] = call_value(operator.value, own, own, np.uint64(0), np.int64(end - first))
+            continue
         for lane in range(n_lanes):
             v[at + lane] = q[first * n_lanes + lane]
         for pair in range(first + np.uint64(1), end):
             for lane in range(n_lanes):
                 other = q[pair * n_lanes + lane]
                 v[at + lane] = other if other > v[at + lane] else v[at + lane]
-        if operator.functional == CLIPPED:
-            for lane in range(n_lanes):
-                v[at + lane] = min(max(v[at + lane], -operator.parameter), operator.parameter)
-        elif operator.functional != MAX:
-            for lane in range(n_lanes):
-                total = 0.0
-                for pair in range(first, end):
-                    total += np.exp(operator.parameter * (q[pair * n_lanes + lane] - v[at + lane]))
-                if operator.functional == MELLOWMAX:
-                    total /= np.float64(end - first)
-                v[at + lane] += np.log(total) / operator.parameter
 
 
 @compiled

@@ -61,21 +61,11 @@ class Pairs:
         return max(range(first, end), key=lambda pair: self.value(by, pair), default=-1)
 
     def state_value(self, q: np.ndarray, by: np.ndarray, y: int) -> float:
-        """V of state y by the operator's functional; 0 if y is terminal.
-
-        Chosen by `by`: a maximum is at its greedy pair. Log mean exp and log sum exp are V(by) + <p, q - by>, p the
-        softmax of `by`, that is <p, q> and the entropy of p (Geist, Scherrer, Pietquin 2019, "A theory of regularized
-        Markov decision processes"). With by = q it is V(q), and it never exceeds V(q).
-        """
-        one, greedy = self.operator, self.greedy(by, y)
-        if greedy < 0:
+        """V of state y, chosen by `by`; 0 if y is terminal."""
+        if self.offsets[y] == self.offsets[y + 1]:
             return 0.0
-        if one.functional in ("mellowmax", "soft"):
-            own, chosen = self.values_of(q, y), self.values_of(by, y)
-            some = np.ones(len(own), bool)
-            return float(one.values(chosen, some) + one.slopes(chosen, some) @ (own - chosen))
-        best = self.value(q, greedy)
-        return min(max(best, -one.parameter), one.parameter) if one.functional == "clipped" else best
+        own = self.values_of(q, y)
+        return float(self.operator.value(own, own if by is q else self.values_of(by, y)))
 
     def target(self, q: np.ndarray, by: np.ndarray, pair: int, reward: float, y: int) -> float:
         """The operator's target of a transition."""
@@ -114,8 +104,7 @@ class Pairs:
 
     def slopes_of(self, q: np.ndarray, x: int) -> np.ndarray:
         """dV of a state that is not terminal in the values of its pairs."""
-        own = self.values_of(q, x)
-        return self.operator.slopes(own, np.ones(len(own), bool))
+        return self.operator.slopes(self.values_of(q, x))
 
     def common_slopes(self, q: np.ndarray) -> np.ndarray:
         """(pairs,): the derivative of common s; of the least V, at the first state that has it."""
