@@ -16,7 +16,7 @@ from mqlearn.learning.metric_kinds import KINDS
 from mqlearn.learning.metrics import recorded
 from mqlearn.learning.record import ERROR_TABLES, LEARNED_TABLES
 from mqlearn.learning.setup import AnyRule, Environment, Setup, validated
-from mqlearn.learning.stateful.source import inexact
+from mqlearn.learning.stateful.source import inexact, inexact_value
 from mqlearn.problems import solvers
 from mqlearn.problems.mdp import FiniteMDP
 from mqlearn.rounding import OWN_CODE, POWERS, Rounding, has_powers, joined, of_discount
@@ -48,7 +48,7 @@ def of_learning(setup: Setup, rule: AnyRule) -> Rounding | None:
         powers = any(has_powers(partial(_weight, own, unit), _PROBED) for unit in np.eye(4))
     else:
         powers = has_powers(own.numbers, _PROBED) or inexact(own)
-    if powers or setup.operator.operator.functional in ("mellowmax", "soft"):
+    if powers or inexact_value(setup.operator.operator):
         through.append(POWERS)
     through += filter(None, [getattr(setup.features, "through", "")])
     if not isinstance(setup.mdp, FiniteMDP):

@@ -1,4 +1,4 @@
-"""Operators other than Bellman's: targets of five numbers and a functional of a state's values.
+"""Operators other than Bellman's: targets of five numbers and V, a formula of a state's values.
 
     target(x, u, y) = reward r + ahead V(y) + here V(x) + own Q(x, u) + common s
 

@@ -10,6 +10,7 @@ import numpy as np
 
 import mqlearn.linear_solves
 from mqlearn import source_text
+from mqlearn.algorithms.operators import Operator
 from mqlearn.algorithms.stateful import Stateful
 from mqlearn.errors import SettingError
 
@@ -107,6 +108,11 @@ def inexact(rule: Stateful) -> bool:
     """Whether the compiled and the plain form of a rule may differ, to 1e-12: by powers, exp, sums and the like."""
     methods = [getattr(type(rule), name) for name in ("step", "estimate", "acting")]
     return any(_inexact(one, set()) for one in methods if one.__module__ != Stateful.__module__)
+
+
+def inexact_value(operator: Operator) -> bool:
+    """The same of V of an operator."""
+    return not operator.greedy and _inexact(type(operator).value, set())
 
 
 def _inexact(function: FunctionType, seen: set[FunctionType]) -> bool:
