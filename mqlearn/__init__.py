@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         RootSA,
         Rule,
         SpeedyQ,
+        SpeedyQPrinted,
         Stateful,
         VarianceReduced,
         Zap,
@@ -140,6 +141,7 @@ __all__ = [
     "SettingError",
     "Soft",
     "SpeedyQ",
+    "SpeedyQPrinted",
     "Stateful",
     "Synchronous",
     "Truncated",
@@ -198,8 +200,8 @@ _PLACES = {
     for module, names in {
         "algorithms": (
             "PID Adam AMSGrad AveragingQ DoubleQ Halpern HalpernDirect MomentumQ MomentumQLinear MoVI NeSA "
-            "Nesterov Periodic Phased PolSA QLearning Residual RootSA Rule SpeedyQ Stateful VarianceReduced Zap "
-            "averaged minibatch solve times"
+            "Nesterov Periodic Phased PolSA QLearning Residual RootSA Rule SpeedyQ SpeedyQPrinted Stateful "
+            "VarianceReduced Zap averaged minibatch solve times"
         ),
         "algorithms.operators": "Advantage Bellman Mellowmax Relative Relaxed Robust Soft Truncated",
         "algorithms.step_sizes": "Constant Harmonic InverseSqrt Matched Polynomial RescaledLinear",

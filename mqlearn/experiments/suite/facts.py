@@ -35,6 +35,7 @@ def facts(problem: Problem) -> dict[str, Any]:
         "discount": settings["discount"],
         "reward": settings["reward"],
         "sampling": settings["sampling"]["name"],
+        "clock": settings["sampling"].get("clock"),
         "metric": problem.metric,
         "pairs": problem.pairs,
         "budget": problem.budget,

@@ -17,13 +17,13 @@ import numpy as np
 
 from mqlearn.errors import SettingError
 from mqlearn.experiments.suite.definition import CHECKPOINTS, Problem, Suite
-from mqlearn.experiments.suite.rules import SETTINGS
 from mqlearn.experiments.suite.scores import SCORES
+from mqlearn.experiments.suite.search import SETTINGS
 from mqlearn.files import write_whole
 from mqlearn.paths import PACKAGE, outputs_folder
 
 LEAGUES = ("default", "tuned")
-_FORMAT = 2  # what is kept, and how scores and facts are made: files of another are made again
+_FORMAT = 3  # what is kept, and how scores and facts are made: files of another are made again
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,8 +31,9 @@ class Entry:
     """A rule on a problem.
 
     digest: of the rule.   rule: overrides that choose it.   iterations: of its runs.
-    settings: the five, as overrides; `chosen` is the number of the best on the tuning seeds.
-    tuning (5, n): areas there.   scores (2, 4, n_seeds): of the default and of the chosen setting (see `scores`).
+    settings: those that were tried, as overrides, the default first; `chosen` is the number of the best on the tuning
+    seeds.   tuned: the numbers that were searched, and `ends` those whose best value is the last that was tried.
+    tuning (15, n): areas there.   scores (2, 4, n_seeds): of the default and of the chosen setting (see `scores`).
     curve (2, C): log10 of the error over the initial one, mean over seeds, on the problem's axis.
     reasons: why it did not run by default, and why not tuned; its numbers are NaN there, and without either all else is
     empty.
@@ -43,6 +44,8 @@ class Entry:
     iterations: int = 0
     settings: tuple[tuple[str, ...], ...] = ()
     chosen: int = 0
+    tuned: tuple[str, ...] = ()
+    ends: tuple[str, ...] = ()
     tuning: np.ndarray = field(default_factory=lambda: np.empty((0, 0), np.float32))
     scores: np.ndarray = field(default_factory=lambda: np.empty((0, 0, 0), np.float32))
     curve: np.ndarray = field(default_factory=lambda: np.empty((0, 0), np.float32))
@@ -117,6 +120,8 @@ def write(path: Path, some: Sequence[Results]) -> None:
                 "iterations": entry.iterations,
                 "settings": entry.settings,
                 "chosen": entry.chosen,
+                "tuned": entry.tuned,
+                "ends": entry.ends,
                 "reasons": entry.reasons,
             }
         told.append({"facts": one.facts, "entries": described})
@@ -152,7 +157,8 @@ def _entry(told: Mapping[str, Any], arrays: Mapping[str, np.ndarray], p: int, r:
         return Entry(told["digest"], reasons=(default, tuned))
     settings = tuple(map(tuple, told["settings"]))
     tuning = arrays["tuning"][p, r, : len(settings)]
-    described = (told["digest"], tuple(told["rule"]), told["iterations"], settings, told["chosen"])
+    searched = (told["chosen"], tuple(told["tuned"]), tuple(told["ends"]))
+    described = (told["digest"], tuple(told["rule"]), told["iterations"], settings, *searched)
     return Entry(*described, tuning, arrays["scores"][p, r], arrays["curve"][p, r], (default, tuned))
 
 
