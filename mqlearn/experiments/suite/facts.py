@@ -39,6 +39,7 @@ def facts(problem: Problem) -> dict[str, Any]:
         "metric": problem.metric,
         "pairs": problem.pairs,
         "budget": problem.budget,
+        "tuning_budget": problem.tuning_budget or problem.budget,
         "seeds": vars(problem.seeds),
         "kind": kind(mdp, optimal(mdp)),
         "kinds": [name for name, holds in kinds.items() if holds],

@@ -32,11 +32,11 @@ class Entry:
 
     digest: of the rule.   rule: overrides that choose it.   iterations: of its runs.
     settings: those that were tried, as overrides, the default first; `chosen` is the number of the best on the tuning
-    seeds.   tuned: the numbers that were searched, and `ends` those whose best value is the last that was tried.
-    tuning (15, n): areas there.   scores (2, 4, n_seeds): of the default and of the chosen setting (see `scores`).
+    seeds.   tuning (15, n): areas there.   scores (2, 4, n_seeds): of the default and of the chosen setting (see `scores`).
     curve (2, C): log10 of the error over the initial one, mean over seeds, on the problem's axis.
     reasons: why it did not run by default, and why not tuned; its numbers are NaN there, and without either all else is
     empty.
+    tuned: the numbers that were searched, and `ends` those whose best value is the last that was tried on a side.
     """
 
     digest: str
@@ -44,12 +44,12 @@ class Entry:
     iterations: int = 0
     settings: tuple[tuple[str, ...], ...] = ()
     chosen: int = 0
-    tuned: tuple[str, ...] = ()
-    ends: tuple[str, ...] = ()
     tuning: np.ndarray = field(default_factory=lambda: np.empty((0, 0), np.float32))
     scores: np.ndarray = field(default_factory=lambda: np.empty((0, 0, 0), np.float32))
     curve: np.ndarray = field(default_factory=lambda: np.empty((0, 0), np.float32))
     reasons: tuple[str | None, str | None] = (None, None)
+    tuned: tuple[str, ...] = ()
+    ends: tuple[str, ...] = ()
 
     @classmethod
     def refused(cls, digest: str, reason: str) -> "Entry":
@@ -157,9 +157,9 @@ def _entry(told: Mapping[str, Any], arrays: Mapping[str, np.ndarray], p: int, r:
         return Entry(told["digest"], reasons=(default, tuned))
     settings = tuple(map(tuple, told["settings"]))
     tuning = arrays["tuning"][p, r, : len(settings)]
-    searched = (told["chosen"], tuple(told["tuned"]), tuple(told["ends"]))
-    described = (told["digest"], tuple(told["rule"]), told["iterations"], settings, *searched)
-    return Entry(*described, tuning, arrays["scores"][p, r], arrays["curve"][p, r], (default, tuned))
+    described = (told["digest"], tuple(told["rule"]), told["iterations"], settings, told["chosen"])
+    measured = (tuning, arrays["scores"][p, r], arrays["curve"][p, r], (default, tuned))
+    return Entry(*described, *measured, tuple(told["tuned"]), tuple(told["ends"]))
 
 
 def kept(suite: str, problem: Problem) -> tuple[Results | None, str | None]:

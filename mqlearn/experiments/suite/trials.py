@@ -107,13 +107,13 @@ def entries(problem: Problem, rules: Sequence[Entrant], modules: Sequence[str] =
 
 def _tune(problem: Problem, contests: Sequence[Contest]) -> None:
     """Search for the best setting of each rule on the tuning seeds, those of all rules side by side."""
-    seeds = problem.seeds
+    seeds, shorter = problem.seeds, problem.for_tuning()
     asked = [one.search.ask() for one in contests]
     while any(asked):
         lists = [[one.made(problem, point) for point in points] for one, points in zip(contests, asked, strict=True)]
-        tried = run(problem, lists, seeds.tuning_seed, seeds.tuning)
+        tried = run(shorter, lists, seeds.tuning_seed, seeds.tuning)
         for one, points, outcomes in zip(contests, asked, tried, strict=True):
-            areas = [np.full(seeds.tuning, np.inf) if part.reason else _scores(problem, part)[0] for part in outcomes]
+            areas = [np.full(seeds.tuning, np.inf) if part.reason else _scores(shorter, part)[0] for part in outcomes]
             one.areas.update(zip(points, areas, strict=True))
             one.search.tell(points, [float(area.mean()) for area in areas])
         asked = [one.search.ask() for one in contests]
