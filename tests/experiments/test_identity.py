@@ -88,6 +88,10 @@ def digest(*words: str) -> str:
         (["algorithm=momentum_q"], ["algorithm=momentum_q", "algorithm.m=2"]),
         (["algorithm=momentum_q", "algorithm.m=20"], ["algorithm=momentum_q", "algorithm.m=20", "algorithm.shift=on"]),
         (["algorithm=speedy_q"], ["algorithm=speedy_q", "~algorithm.form"]),
+        (
+            ["algorithm=speedy_q_printed", "algorithm.name=speedy_q"],
+            ["algorithm=speedy_q", "algorithm.form=printed"],
+        ),
         (["step_size=polynomial"], ["step_size=polynomial", "~step_size.scale", "~step_size.exponent"]),
         (["env=frozen_lake_4x4"], ["env=frozen_lake_4x4", "~env.map", "~env.rewards", "~env.slippery"]),
         (
