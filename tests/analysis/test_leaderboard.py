@@ -248,7 +248,8 @@ def test_ranks_have_intervals_over_seeds(every, found):
     seeds = Resampled.of(*areas.shape[1:])
     drawn = []
     for counts in seeds.counts:
-        means = [[np.repeat(row, count.astype(int)).mean() for row, count in zip(rule, counts)] for rule in areas]
+        repeats = counts.astype(int)
+        means = [[np.repeat(row, n).mean() for row, n in zip(rule, repeats, strict=True)] for rule in areas]
         drawn.append(stats.rankdata(np.round(means, 12), axis=0).mean(1))
     low, high = np.quantile(drawn, (0.025, 0.975), axis=0)
     rows = {row["rule"]: row for row in found["rules"] if row["setting"] == "tuned"}
@@ -313,7 +314,7 @@ def test_the_clock_is_said(every):
     found = board("small", lines)
     assert "markovian sampling (global clock)" in " ".join(tables.terminal(found).split())
     assert "(global clock)" in tables.latex(found) and "(global clock)" in page.build(found)
-    assert "Suite small (global clock)" in figure.draw(found).axes[0].get_title()
+    assert "Suite small (global clock)" in figure.draw(found).axes[0].get_title(loc="left")
 
 
 def without(one, rule):

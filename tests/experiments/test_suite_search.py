@@ -126,7 +126,9 @@ def test_every_rule_has_fifteen_settings_which_are_runs_as_they_are_printed(prob
         asked = [problem.overrides + tuple(one.rule.overrides) + settings[i] for i in (1, -1)]
         for point, composed in zip((points[1], points[-1]), compose.compose_all(asked), strict=True):
             arguments, tried = build(composed).run_arguments, one.made(problem, point)
-            assert isinstance(tried, str) or (tried, tried.step_size) == (arguments["rule"], arguments["step_size"]), name
+            assert isinstance(tried, str) or (tried, tried.step_size) == (arguments["rule"], arguments["step_size"]), (
+                name
+            )
 
 
 def run(rule, **settings):

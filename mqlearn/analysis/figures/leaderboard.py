@@ -103,7 +103,10 @@ def _heat_map(figure: "Figure", axes: "Axes", found: Mapping[str, Any], rows: li
     axes.set(xlim=(0, len(problems)), ylim=(len(rows), 0))
     axes.tick_params(length=0)
     axes.grid(False)
-    axes.set_title(f"Mean error over that of tuned {found['baseline']}, each rule tuned (†: at an end of what was tried)", fontsize=9)
+    axes.set_title(
+        f"Mean error over that of tuned {found['baseline']}, each rule tuned (†: at an end of what was tried)",
+        fontsize=9,
+    )
     bar = figure.colorbar(mesh, ax=axes, extend="both", fraction=0.025, pad=0.01)
     bar.ax.tick_params(labelsize=6.5)
 

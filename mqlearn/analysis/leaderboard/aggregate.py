@@ -96,7 +96,7 @@ def ranks(means: np.ndarray) -> np.ndarray:
 
 
 def common(areas: np.ndarray) -> np.ndarray:
-    """(P,) bool: the problems that all rules ran on, of areas (R, P, S); rules that missed more than half do not count."""
+    """(P,) bool: problems that all rules ran on, of areas (R, P, S); rules that missed more than half do not count."""
     ran = ~np.isnan(areas).any(2)
     counted = ran[2 * ran.sum(1) >= ran.shape[1]]
     return counted.all(0) if len(counted) else np.zeros(ran.shape[1], bool)

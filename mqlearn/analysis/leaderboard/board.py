@@ -206,7 +206,7 @@ def _common(names: Sequence[str], pairs: Sequence[tuple]) -> list[dict[str, Any]
 def _seed_scores(
     every: Sequence[Results], names: Sequence[str], areas: np.ndarray, base: np.ndarray
 ) -> list[dict[str, Any]]:
-    """The score of each seed: areas (R, league, P, S) over those of the baseline (P, S); null where either did not run."""
+    """The score of each seed: areas (R, league, P, S) over the baseline's (P, S); null where either did not run."""
     with np.errstate(over="ignore"):
         factors = 10.0 ** (areas - base)
     return [

@@ -142,9 +142,8 @@ def searched(found: Mapping[str, Any]) -> list[str]:
     ends = found["at_end"]
     if ends["at_end"]:
         rules = ", ".join(f"{rule} {count}" for rule, count in ends["rules"].items())
-        texts.append(
-            f"{ends['at_end']} of {ends['choices']} choices lie at an end of what was tried that no limit sets: {rules}."
-        )
+        count = f"{ends['at_end']} of {ends['choices']} choices"
+        texts.append(f"{count} lie at an end of what was tried that no limit sets: {rules}.")
     return texts
 
 
@@ -223,10 +222,10 @@ def latex(found: Mapping[str, Any]) -> str:
     total = len(found["problems"])
     caption = (
         f"Error relative to tuned {escaped(found['baseline'])} (geometric mean over log samples; interquartile "
-        f"mean over {total} problems and {found['n_seeds']} seeds, 95\\,\\% interval), mean rank with its interval over "
-        f"{_ranked_over(found)}, and numbers of rules that it beats and loses to (signed-rank test over problems, Holm, 5\\,\\%). Suite {escaped(found['suite'])}, "
-        f"{_of_all(found, 'budget')} samples, {_of_all(found, 'sampling')} sampling{clock(found)}; each rule has the "
-        f"best of {found['n_settings']} settings."
+        f"mean over {total} problems and {found['n_seeds']} seeds, 95\\,\\% interval), mean rank with its interval (over "
+        f"{_ranked_over(found)}), and numbers of rules that it beats and loses to (signed-rank test over problems, "
+        f"Holm, 5\\,\\%). Suite {escaped(found['suite'])}, {_of_all(found, 'budget')} samples, {_of_all(found, 'sampling')} "
+        f"sampling{clock(found)}; each rule has the best of {found['n_settings']} settings."
     )
     lines = [
         r"\begin{table}", r"\centering", rf"\caption{{{caption}}}", r"\begin{tabular}{lrlrrr}",

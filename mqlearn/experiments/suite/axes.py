@@ -1,8 +1,8 @@
 """The numbers of a rule that a suite tunes: those of its step size, and its own that `tuning:` in its yaml names.
 
-Each step size of ours is alpha_k = first (horizon/(k + horizon))^exponent. Which of these numbers are tuned follows from
-its class, or from `tuning:`, which may name step_size.first, .horizon and .exponent, and step_size.offset, the horizon
-with alpha_k horizon^exponent for large k kept.
+Each step size of ours is alpha_k = first (horizon/(k + horizon))^exponent. Which of these numbers are tuned follows
+from its class, or from `tuning:`, which may name step_size.first, .horizon and .exponent, and step_size.offset: the
+horizon, with first horizon^exponent kept, so that the same steps come later.
 """
 
 import math
@@ -50,9 +50,7 @@ class Axis:
         return self.rounded(value)
 
     def rounded(self, value: float) -> float:
-        low, high = (
-            math.inf * sign if end is None else float(end) for sign, end in ((-1, self.least), (1, self.most))
-        )
+        low, high = (math.inf * sign if end is None else float(end) for sign, end in ((-1, self.least), (1, self.most)))
         value = float(f"{min(max(value, low), high):.4g}") if low < value < high else min(max(value, low), high)
         return float(round(value)) if self.whole else value
 

@@ -32,7 +32,8 @@ class Entry:
 
     digest: of the rule.   rule: overrides that choose it.   iterations: of its runs.
     settings: those that were tried, as overrides, the default first; `chosen` is the number of the best on the tuning
-    seeds.   tuning (15, n): areas there.   scores (2, 4, n_seeds): of the default and of the chosen setting (see `scores`).
+    seeds.   tuning (15, n): areas there.
+    scores (2, 4, n_seeds): of the default and of the chosen setting (see `scores`).
     curve (2, C): log10 of the error over the initial one, mean over seeds, on the problem's axis.
     reasons: why it did not run by default, and why not tuned; its numbers are NaN there, and without either all else is
     empty.

@@ -31,6 +31,14 @@ class Search:
         """The best point so far, the first of equals."""
         return min(self.tried, key=lambda point: self.tried[point])
 
+    def near(self) -> list[Point]:
+        """The points a first step from the default."""
+        return [
+            (*self.start[:number], axis.value(self.start[number], sign), *self.start[number + 1 :])
+            for number, axis in enumerate(self.axes)
+            for sign in (-1.0, 1.0)
+        ]
+
     def ask(self) -> list[Point]:
         """The next points; none when the search is over."""
         if not self.tried:

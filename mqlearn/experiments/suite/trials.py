@@ -50,7 +50,13 @@ class Contest:
         discount = problem.settings["discount"]
         tuned = tuple(axis.at(discount) for axis in axes.of_rule(rule.tuning, step_size))
         form = Form.of(step_size)
-        return cls(rule, settings, default, form, Search(tuned, tuple(_start(rule, settings, form, axis) for axis in tuned)))
+        search = Search(tuned, tuple(_start(rule, settings, form, axis) for axis in tuned))
+        return cls(rule, settings, default, form, search)
+
+    def refused(self, problem: Problem) -> bool:
+        """Whether nothing of it can be run: neither the default nor what is a step away from it."""
+        near = (self.made(problem, point) for point in self.search.near())
+        return isinstance(self.default, str) and all(isinstance(one, str) for one in near)
 
     def overrides(self, point: Point) -> tuple[str, ...]:
         """What chooses a point; nothing for the default."""
@@ -159,7 +165,7 @@ def _composed(
         default = _made(problem, settings)
         step_size = None if isinstance(default, str) else default.step_size
         contest = Contest.of(problem, rule, settings, default, step_size)
-        if isinstance(default, str) and not contest.search.axes:
+        if contest.refused(problem):
             refused[rule.name] = Entry.refused(rule.digest, default)
         else:
             contests.append(contest)
