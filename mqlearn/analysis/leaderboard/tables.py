@@ -221,11 +221,11 @@ def latex(found: Mapping[str, Any]) -> str:
     """A table for a paper; it needs the package booktabs."""
     total = len(found["problems"])
     caption = (
-        f"Error relative to tuned {escaped(found['baseline'])} (geometric mean over log samples; interquartile "
-        f"mean over {total} problems and {found['n_seeds']} seeds, 95\\,\\% interval), mean rank with its interval (over "
+        f"Error relative to tuned {escaped(found['baseline'])} (geometric mean over log samples; interquartile mean "
+        f"over {total} problems and {found['n_seeds']} seeds, 95\\,\\% interval), mean rank with its interval (over "
         f"{_ranked_over(found)}), and numbers of rules that it beats and loses to (signed-rank test over problems, "
-        f"Holm, 5\\,\\%). Suite {escaped(found['suite'])}, {_of_all(found, 'budget')} samples, {_of_all(found, 'sampling')} "
-        f"sampling{clock(found)}; each rule has the best of {found['n_settings']} settings."
+        f"Holm, 5\\,\\%). Suite {escaped(found['suite'])}, {_of_all(found, 'budget')} samples, "
+        f"{_of_all(found, 'sampling')} sampling{clock(found)}; each rule at the best of {found['n_settings']} settings."
     )
     lines = [
         r"\begin{table}", r"\centering", rf"\caption{{{caption}}}", r"\begin{tabular}{lrlrrr}",
