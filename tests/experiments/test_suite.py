@@ -316,6 +316,22 @@ def test_what_is_refused_again_is_not_run_again(outputs):
     assert "numbers of state" in (again[0].entries["zap"].reasons[1] or "")
 
 
+def test_a_file_of_another_version_is_made_again_and_said_to_be_one(work, outputs):
+    (problem,) = definition.made("s", KEYS).problems
+    path = results.place("s", problem)
+    results.write(path, [results.Results(facts(problem), {})])
+    with np.load(path) as archive:
+        arrays = {name: archive[name] for name in archive.files}
+    meta = json.loads(arrays["meta"].tobytes())
+    text = json.dumps(meta | {"format": meta["format"] - 1}).encode()
+    arrays["meta"] = np.frombuffer(text, np.uint8)
+    np.savez_compressed(path, allow_pickle=False, **arrays)
+    found, wrong = results.kept("s", problem)
+    assert found is None and wrong is not None and wrong.startswith("a file of another version is made again")
+    with pytest.raises(results.OtherVersion):
+        results.read(path)
+
+
 def test_a_rule_whose_default_is_refused_runs_tuned(work):
     """Its own step size has no form with the share that its yaml has; the others that are tried have one."""
     (work / "algorithm").mkdir()

@@ -97,7 +97,7 @@ def ranks(means: np.ndarray) -> np.ndarray:
 
 def common(areas: np.ndarray) -> np.ndarray:
     """(P,) bool: problems that all rules ran on, of areas (R, P, S); rules that missed more than half do not count."""
-    ran = ~np.isnan(areas).any(2)
+    ran = np.isfinite(areas.sum(2))
     counted = ran[2 * ran.sum(1) >= ran.shape[1]]
     return counted.all(0) if len(counted) else np.zeros(ran.shape[1], bool)
 
@@ -123,7 +123,7 @@ def mean_ranks(areas: np.ndarray, seeds: Resampled) -> tuple[np.ndarray, np.ndar
 def pairwise(areas: np.ndarray, seeds: Resampled) -> list[tuple[int, int, int, float, float, float]]:
     """Each pair of rules (i, j), how many problems both ran on, and `relative` of i to j on these."""
     drawn = Resampled(seeds.counts[:FEW])
-    ran = ~np.isnan(areas).any(2)
+    ran = np.isfinite(areas.sum(2))
     return [
         (i, j, int((ran[i] & ran[j]).sum()), *relative(areas[i], areas[j], drawn))
         for i, j in combinations(range(len(areas)), 2)

@@ -7,7 +7,7 @@ horizon, with first horizon^exponent kept, so that the same steps come later.
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from mqlearn.algorithms.step_sizes import Constant, Harmonic, InverseSqrt, Polynomial, RescaledLinear
@@ -38,8 +38,8 @@ class Axis:
 
     def at(self, discount: float) -> "Axis":
         """With limits that are numbers."""
-        limits = (1 / discount if end == "1/discount" else end for end in (self.least, self.most))
-        return Axis(self.setting, self.scale, self.step, *limits, self.whole, self.start)  # type: ignore[arg-type]
+        least, most = (1 / discount if end == "1/discount" else end for end in (self.least, self.most))
+        return replace(self, least=least, most=most)
 
     def value(self, start: float, steps: float) -> float:
         """The number so many first steps away from `start`, within the limits and rounded as settings are written."""
@@ -64,13 +64,14 @@ class Axis:
 
 # --- step sizes ---------------------------------------------------------------------------------------------------
 
-_EXPONENT = {"scale": "linear", "step": 0.25, "least": 0.0, "most": 1.0}
+# Steps that never fall are 1 throughout, and without noise several rules are then value iteration.
 STEP_SIZE = {
     "step_size.first": Axis("step_size.first"),
-    "step_size.horizon": Axis("step_size.horizon", least=1.0),
-    "step_size.exponent": Axis("step_size.exponent", **_EXPONENT),
-    "step_size.offset": Axis("step_size.offset", least=1.0),
+    "step_size.horizon": Axis("step_size.horizon", least=1.0, most=1e9),
+    "step_size.exponent": Axis("step_size.exponent", "linear", 0.25, least=0.01, most=1.0),
+    "step_size.offset": Axis("step_size.offset", least=1.0, most=1e9),
 }
+FROM_CONSTANT = replace(STEP_SIZE["step_size.exponent"], least=0.0)
 
 
 @dataclass(frozen=True)
@@ -121,7 +122,7 @@ def of_step_size(step_size: Any) -> tuple[Axis, ...]:
     if isinstance(step_size, InverseSqrt):
         return STEP_SIZE["step_size.first"], STEP_SIZE["step_size.horizon"]
     if isinstance(step_size, Constant):
-        return STEP_SIZE["step_size.first"], STEP_SIZE["step_size.exponent"]
+        return STEP_SIZE["step_size.first"], FROM_CONSTANT
     if isinstance(step_size, Harmonic | RescaledLinear | Polynomial):
         return STEP_SIZE["step_size.horizon"], STEP_SIZE["step_size.exponent"]
     return ()

@@ -132,14 +132,18 @@ def write(path: Path, some: Sequence[Results]) -> None:
     write_whole(path, buffer.getvalue())
 
 
+class OtherVersion(ValueError):
+    """A file of results that another version of mqlearn wrote."""
+
+
 def read(path: Path) -> list[Results]:
-    """The results in a file. Raises ValueError for one that is damaged or no such file."""
+    """The results in a file. Raises ValueError for one that is damaged or no such file, or of another version."""
     try:
         with np.load(io.BytesIO(path.read_bytes())) as archive:  # of a path, it leaves a damaged file open
             meta = json.loads(archive["meta"].tobytes())
             arrays = {name: archive[name] for name in ("tuning", "scores", "curve")}
         if meta["format"] != _FORMAT:
-            raise ValueError(f"format {meta['format']}")
+            raise OtherVersion(f"format {meta['format']}, and this version has {_FORMAT}")
         return [
             Results(one["facts"], {rule: _entry(told, arrays, p, r) for rule, told, r in _each(one, meta["rules"])})
             for p, one in enumerate(meta["problems"])
@@ -164,14 +168,16 @@ def _entry(told: Mapping[str, Any], arrays: Mapping[str, np.ndarray], p: int, r:
 
 
 def kept(suite: str, problem: Problem) -> tuple[Results | None, str | None]:
-    """What is kept of a problem under its present digest, and what is wrong with its file if something is."""
+    """What is kept of a problem under its present digest, and why its file is made again if it cannot be used."""
     path = place(suite, problem)
     if not path.is_file():
         return None, None
     try:
         (one,) = read(path)
+    except OtherVersion as error:
+        return None, f"a file of another version is made again: {path}: {error}"
     except ValueError as error:
-        return None, f"{path}: {error}"
+        return None, f"a damaged file is made again: {path}: {error}"
     return (one if one.facts.get("digest") == problem.digest else None), None
 
 

@@ -86,9 +86,9 @@ def _without(one: Results | None, rules: set[str]) -> Results | None:
 
 
 def _kept(suite: Suite, problem: Problem) -> Results | None:
-    found, damage = results.kept(suite.name, problem)
-    if damage:
-        sys.stderr.write(f"bench {suite.name}: a damaged file is made again: {damage}\n")
+    found, wrong = results.kept(suite.name, problem)
+    if wrong:
+        sys.stderr.write(f"bench {suite.name}: {wrong}\n")
     return found
 
 
