@@ -126,7 +126,7 @@ def test_tuning_in_a_yaml_that_is_none_is_refused(work, tiny, tuning, setting, w
 def test_a_number_that_is_tuned_must_have_a_start(work, tiny):
     (tiny / "algorithm").mkdir()
     (tiny / "algorithm" / "mine.yaml").write_text("_target_: mqlearn.MomentumQ\nm: null\ntuning: {algorithm.m: {}}\n")
-    (problem,) = definition.made("s", KEYS).problems
+    (problem,) = definition.made("s", KEYS, str(tiny)).problems
     with pytest.raises(SettingError, match=r"mine.tuning.algorithm.m.start.*must be set"):
         trials.entries(problem, rules.entrants(["mine"], (), str(tiny)))
 
