@@ -204,7 +204,7 @@ def test_no_two_tuned_rows_of_a_stored_board_hold_the_same_run(suite):
         assert not [(a, b) for a, b in combinations(rows, 2) if np.array_equal(rows[a], rows[b])], one.name
         if "noisy" in one.facts["kinds"]:
             areas = {name: scores[0] for name, scores in rows.items()}  # log10 of the error
-            same = [(a, b) for a, b in combinations(areas, 2) if np.allclose(areas[a], areas[b], rtol=0, atol=1e-5)]
+            same = [(a, b) for a, b in combinations(areas, 2) if np.allclose(areas[a], areas[b], rtol=0, atol=1e-6)]
             assert not same, one.name
 
 
