@@ -69,6 +69,13 @@ def test_the_best_of_two_numbers_is_found():
     assert len(search.tried) == SETTINGS and not search.ends() and area(*search.best) < 0.4 < area(1, 1)
 
 
+def test_a_plateau_around_the_default_is_left():
+    def area(x):
+        return abs(math.log(x / 1e5)) - 5 if 1e3 < x < 1e7 else 0.0
+
+    assert area(searched(area, Axis("algorithm.x")).best[0]) < -4
+
+
 def test_equal_areas_keep_the_default():
     assert searched(lambda x: 0.0, Axis("algorithm.x")).best == (1.0,)
 

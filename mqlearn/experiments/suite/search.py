@@ -2,8 +2,9 @@
 
 It begins with the default. A poll tries the two neighbours of the best setting so far along one number, a step to
 either side; a first step is a factor of 4, or what the axis says. If a neighbour is better it is the best from then on,
-and the step doubles where nothing beyond it has been tried; if none is, the step halves. Numbers whose best value is
-the largest or the smallest of those tried are polled first, then those that were polled longest ago.
+and the step doubles where nothing beyond it has been tried. If none is, the step halves; on a plateau it doubles, as
+long as it was never halved. Numbers whose best value is the largest or the smallest of those tried are polled first,
+then those that were polled longest ago.
 """
 
 from collections.abc import Sequence
@@ -12,6 +13,7 @@ from mqlearn.experiments.suite.axes import Axis
 
 SETTINGS = 15  # of each rule, its default among them
 _LEAST_STEP, _MOST_STEP = 1 / 64, 64.0  # in units of the first
+_PLATEAU = 1e-3  # of log10 of the error
 
 Point = tuple[float, ...]
 
@@ -60,9 +62,14 @@ class Search:
         if before is None or not self.axes:
             return
         if self.best == before:
-            self._steps[self._polling] /= 2
+            self._steps[self._polling] *= 2 if self._on_plateau(points) else 1 / 2
         elif self._at_end(self._polling):
             self._steps[self._polling] = min(2 * self._steps[self._polling], _MOST_STEP)
+
+    def _on_plateau(self, points: Sequence[Point]) -> bool:
+        """Whether the points of a poll are as good as the best, before any step was halved."""
+        far = 1 <= self._steps[self._polling] < _MOST_STEP
+        return far and all(self.tried[point] - self.tried[self.best] < _PLATEAU for point in points)
 
     def ends(self) -> list[str]:
         """The settings whose best value is the last that was tried on a side, where no limit is."""
