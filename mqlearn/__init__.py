@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         RootSA,
         Rule,
         SpeedyQ,
+        SpeedyQPrinted,
         Stateful,
         VarianceReduced,
         Zap,
@@ -145,6 +146,7 @@ __all__ = [
     "SettingError",
     "Soft",
     "SpeedyQ",
+    "SpeedyQPrinted",
     "Stateful",
     "Synchronous",
     "Truncated",
@@ -203,8 +205,8 @@ _PLACES = {
     for module, names in {
         "algorithms": (
             "PID Adam AMSGrad AveragingQ DoubleQ Halpern HalpernDirect MomentumQ MomentumQLinear MoVI NeSA "
-            "Nesterov Periodic Phased PolSA QLearning Residual RootSA Rule SpeedyQ Stateful VarianceReduced Zap "
-            "averaged minibatch solve times"
+            "Nesterov Periodic Phased PolSA QLearning Residual RootSA Rule SpeedyQ SpeedyQPrinted Stateful "
+            "VarianceReduced Zap averaged minibatch solve times"
         ),
         "algorithms.operators": "Advantage Bellman Mellowmax Numbers Operator Relative Relaxed Robust Soft Truncated",
         "algorithms.step_sizes": "Constant Harmonic InverseSqrt Matched Polynomial RescaledLinear",

@@ -19,7 +19,7 @@ from mqlearn.algorithms.q_learning import QLearning
 from mqlearn.algorithms.residual import Residual
 from mqlearn.algorithms.root_sa import RootSA
 from mqlearn.algorithms.rule import Rule, check_rule
-from mqlearn.algorithms.speedy_q import SpeedyQ
+from mqlearn.algorithms.speedy_q import SpeedyQ, SpeedyQPrinted
 from mqlearn.algorithms.stateful import Stateful
 from mqlearn.algorithms.variance_reduced import VarianceReduced
 from mqlearn.algorithms.zap import Zap
@@ -46,6 +46,7 @@ __all__ = [
     "RootSA",
     "Rule",
     "SpeedyQ",
+    "SpeedyQPrinted",
     "Stateful",
     "VarianceReduced",
     "Zap",

@@ -10,8 +10,8 @@ from mqlearn.checks import within
 class RootSA(Rule):
     """V_k = f_k(Q_k) + (1 - a)(V_{k-1} - f_k(Q_{k-1})) and Q_{k+1} = Q_k + eta V_k, with f_k(Q) = T_k Q - Q.
 
-    Since eta V_{k-1} = Q_k - Q_{k-1}, this is four numbers, and V needs no memory. eta in (0, 1]; eta = 1 is SpeedyQ as
-    the paper prints it. Without the source's burn-in, which averages f at Q_0 first: a later start is the offset of
+    Since eta V_{k-1} = Q_k - Q_{k-1}, this is four numbers, and V needs no memory. eta in (0, 1]; eta = 1 is
+    `SpeedyQPrinted`. Without the source's burn-in, which averages f at Q_0 first: a later start is the offset of
     the harmonic step.
 
     Raises SettingError for values that are not admissible.

@@ -1,4 +1,4 @@
-"""SpeedyQ (Azar, Munos, Ghavamzadeh, Kappen 2011, "Speedy Q-learning", Algorithm 1)."""
+"""SpeedyQ (Azar, Munos, Ghavamzadeh, Kappen 2011, "Speedy Q-learning", Algorithm 1), and as the paper prints it."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -8,11 +8,23 @@ from mqlearn.checks import choice
 
 
 @dataclass(frozen=True)
+class SpeedyQPrinted(Rule):
+    """SpeedyQ as the paper prints it (3.1): Q_{k+1} = Q_k + a (T_k Q_k - Q_k) + (1 - a)(T_k Q_k - T_k Q_{k-1}).
+
+    It has T_k Q_k in the second term where Azar's has T_k Q_{k-1}, and overshoots the initial error at a high discount.
+    It is root-SA with eta = 1.
+    """
+
+    def update(self, k, q, q_prev, target, target_prev):
+        a = self.step_size(k)
+        return q + a * (target - q) + (1 - a) * (target - target_prev)
+
+
+@dataclass(frozen=True)
 class SpeedyQ(Rule):
     """Q_{k+1} = Q_k + a (T_k Q_{k-1} - Q_k) + (1 - a)(T_k Q_k - T_k Q_{k-1}).
 
-    `form` "azar" is the original; "printed" is the paper's equation (3.1), which has T_k Q_k in the second term and
-    behaves differently (it overshoots the initial error at a high discount).
+    `form` "azar" is this, the original; "printed" is another equation, that of `SpeedyQPrinted`.
 
     Raises SettingError for values that are not admissible.
     """
@@ -23,6 +35,7 @@ class SpeedyQ(Rule):
         choice("algorithm.form", self.form, ("azar", "printed"))
 
     def update(self, k, q, q_prev, target, target_prev):
+        if self.form == "printed":
+            return SpeedyQPrinted().with_step_size(self.step_size).update(k, q, q_prev, target, target_prev)
         a = self.step_size(k)
-        learned = target if self.form == "printed" else target_prev
-        return q + a * (learned - q) + (1 - a) * (target - target_prev)
+        return q + a * (target_prev - q) + (1 - a) * (target - target_prev)

@@ -8,7 +8,7 @@ def bench(
 ) -> dict[str, Any]:
     """Where a rule stands among all others on a suite of problems: what `mqlearn bench SUITE --json` writes.
 
-    rule: such as mq.RootSA(eta=0.3); it runs as it is, and tuned by offsets or scales of its step size.   suite: its
+    rule: such as mq.RootSA(eta=0.3); it runs as it is, and tuned by its step size.   suite: its
     name.   name: what the rule is called, by default my_ and its class.   config_dir: a folder with suites of your own.
     It runs in this process and is not kept; the others' results are those that are there. Raises SettingError.
 

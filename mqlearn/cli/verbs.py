@@ -74,9 +74,9 @@ Settings: against=LABEL  axis=iterations|samples (samples where rules take diffe
   mqlearn bench paper algorithm=root_sa,speedy_q         these two, and tuned Q-learning
   mqlearn bench classic --figure board.png --html board.html        the figure, and a page with a curve for each cell
 
-Runs what is missing, each rule with the default of its source and with the best of five settings (`tuning:` in its
-yaml, else offsets and scales of its step size), chosen on seeds that do not report. Kept in outputs/bench, one file a
-problem; results that come with mqlearn are not run again. --json FILE has everything (- is the standard output).
+Runs what is missing, each rule with the default of its source and with the best of 15 settings of its step size and of
+the numbers under `tuning:` in its yaml, by one search for all, on seeds that do not report. Kept in outputs/bench, one
+file a problem; results that come with mqlearn are not run again. --json FILE has everything (- is the standard output).
 Settings: n_workers (processes), tracking; --config-dir DIR adds your own suites, DIR/suite/NAME.yaml, and rules,
 DIR/algorithm/NAME.yaml. --store makes these results the committed ones, outputs/paper.
 Suites: {suites}""",

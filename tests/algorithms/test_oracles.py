@@ -250,6 +250,7 @@ def q_star(case: Problem) -> np.ndarray:
 RULES = {
     "q_learning": q_learning,
     "speedy_q": speedy_q,
+    "speedy_q_printed": partial(speedy_q, form="printed"),
     "momentum_q": partial(momentum_q, m=2),
     "nesa": nesa,
     "root_sa": root_sa,

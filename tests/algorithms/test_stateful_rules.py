@@ -178,7 +178,8 @@ def test_root_sa_is_its_recursion(eta):
 
 
 def test_root_sa_with_eta_1_is_speedy_q_as_printed():
-    expected = mq.SpeedyQ(form="printed").weights(0, 1000)
+    expected = mq.SpeedyQPrinted().weights(0, 1000)
+    assert np.array_equal(expected, mq.SpeedyQ(form="printed").weights(0, 1000))
     np.testing.assert_allclose(mq.RootSA(eta=1).weights(0, 1000), expected, rtol=0, atol=1e-15)
 
 

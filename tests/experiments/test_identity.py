@@ -88,6 +88,10 @@ def digest(*words: str) -> str:
         (["algorithm=momentum_q"], ["algorithm=momentum_q", "algorithm.m=2"]),
         (["algorithm=momentum_q", "algorithm.m=20"], ["algorithm=momentum_q", "algorithm.m=20", "algorithm.shift=on"]),
         (["algorithm=speedy_q"], ["algorithm=speedy_q", "~algorithm.form"]),
+        (
+            ["algorithm=speedy_q_printed", "algorithm.name=speedy_q"],
+            ["algorithm=speedy_q", "algorithm.form=printed"],
+        ),
         (["step_size=polynomial"], ["step_size=polynomial", "~step_size.scale", "~step_size.exponent"]),
         (["env=frozen_lake_4x4"], ["env=frozen_lake_4x4", "~env.map", "~env.rewards", "~env.slippery"]),
         (
@@ -116,7 +120,7 @@ def test_no_digest_knows_where_a_file_lies(monkeypatch):
         choices[path.parent.name].append(path.stem)
     public: dict[str, set] = {}
     for group in ("env", "algorithm", "step_size", "sampling", "features", "evaluation"):
-        for choice in set(choices[group]) - {"own"}:  # which stands for another
+        for choice in set(choices[group]) - {"own", "speedy_q_printed"}:  # which stand for others
             more = {
                 "frozen_lake": ["env.map=4x4"], "gymnasium": ["env.id=FrozenLake-v1"], "file": ["env.path=x"],
                 "recorded": ["sampling.path=x"],

@@ -71,6 +71,7 @@ def bench(mqlearn, tiny):
         ({"problems": {"two": "env=two_state"}}, "s.two", "list of overrides"),
         ({"problems": {"two": ["env=two_state", "algorithm=nesa"]}}, "s.two.algorithm", "decided by the suite"),
         ({"seeds": {**KEYS["seeds"], "reporting": 0}}, "seeds.reporting", "at least 1"),
+        ({"tuning_budget": 101}, "s.tuning_budget", "100"),
         ({"seeds": {**KEYS["seeds"], "tuning_seed": 0}}, "seeds.tuning_seed", "not tuned on the seeds that report"),
         ({"budgets": 3}, "s.budgets", "did you mean 'budget'?"),
     ],
@@ -86,6 +87,7 @@ def test_a_suite_that_is_none_is_refused(changes, setting, words):
     [
         (["clasic"], "did you mean 'classic'?"),
         (["classic", "algorithm=root_sq"], "did you mean 'root_sa'?"),
+        (["classic", "algorithm=speedy_q_printed"], "is no row of a leaderboard: root_sa has it as its limit"),
         (["classic", "discount=0.5"], "has no effect on `mqlearn bench`"),
         (["classic", "existing=error"], "must be skip or rerun"),
         (["classic", "algorithm=root_sa", "--store"], "leave algorithm= out"),
@@ -99,11 +101,34 @@ def test_bad_arguments_of_the_verb_are_refused(mqlearn, outputs, arguments, word
     assert done.code == 2 and words in done.err and not (outputs / "bench").exists()
 
 
-def test_tuning_in_a_yaml_must_have_as_many_settings_as_all_have(work, tiny):
+@pytest.mark.parametrize(
+    ("tuning", "setting", "words"),
+    [
+        ("[[algorithm.zeta=1]]", "mine.tuning", "no longer lists overrides"),
+        ("{zeta: {}}", "mine.tuning", "must be algorithm.NAME or one of step_size.first"),
+        ("{step_size.horizn: {}}", "mine.tuning", "did you mean 'step_size.horizon'?"),
+        ("{algorithm.zeta: {mst: 1}}", "mine.tuning.algorithm.zeta.mst", "did you mean 'most'?"),
+        ("{algorithm.zeta: {most: high}}", "mine.tuning.algorithm.zeta.most", "must be a number"),
+        ("{algorithm.zeta: {step: 1}}", "mine.tuning.algorithm.zeta.step", "above 1"),
+        ("{algorithm.zeta: 3}", "mine.tuning.algorithm.zeta", "must be a mapping"),
+        ("{step_size: horizon}", "mine.tuning.step_size", "must be none"),
+        ("my own reason", "algorithm", "is no row of a leaderboard: my own reason"),
+    ],
+)
+def test_tuning_in_a_yaml_that_is_none_is_refused(work, tiny, tuning, setting, words):
     (tiny / "algorithm").mkdir()
-    (tiny / "algorithm" / "mine.yaml").write_text("_target_: mqlearn.NeSA\ntuning:\n  - [algorithm.zeta=1]\n")
-    with pytest.raises(SettingError, match="4 lists of overrides"):
+    (tiny / "algorithm" / "mine.yaml").write_text(f"_target_: mqlearn.NeSA\ntuning: {tuning}\n")
+    with pytest.raises(SettingError) as refused:
         rules.entrants(["mine"], (), str(tiny))
+    assert refused.value.setting == setting and words in str(refused.value)
+
+
+def test_a_number_that_is_tuned_must_have_a_start(work, tiny):
+    (tiny / "algorithm").mkdir()
+    (tiny / "algorithm" / "mine.yaml").write_text("_target_: mqlearn.MomentumQ\nm: null\ntuning: {algorithm.m: {}}\n")
+    (problem,) = definition.made("s", KEYS, str(tiny)).problems
+    with pytest.raises(SettingError, match=r"mine.tuning.algorithm.m.start.*must be set"):
+        trials.entries(problem, rules.entrants(["mine"], (), str(tiny)))
 
 
 def test_a_class_called_as_a_rule_of_the_package_is_not_replaced_by_it(work):
@@ -173,23 +198,6 @@ def test_n_squared_state_is_over_budget_above_100_pairs():
     assert rules.over_budget(mq.Zap(), 100) is None and rules.over_budget(mq.QLearning(), 10**6) is None
     assert rules.over_budget(mq.DoubleQ(), 10**6) is None
     assert "101^2 = 10,201 numbers" in (rules.over_budget(mq.Zap(), 101) or "")
-
-
-@pytest.mark.parametrize(
-    ("step_size", "first"),
-    [
-        (mq.Harmonic(1.0), "step_size.offset=4"),
-        (mq.Constant(0.2), "step_size.alpha=0.05"),
-        (mq.InverseSqrt(0.2), "step_size.alpha=0.05"),
-        (mq.Polynomial(0.7), "step_size.scale=0.25"),
-        (mq.RescaledLinear(0.9), "step_size.discount=0.975"),
-    ],
-)
-def test_a_rule_without_tuning_is_tuned_by_its_step_size(step_size, first):
-    from mqlearn.experiments.settings.own_step_size import described
-
-    settings = rules.scaled(described(step_size, "rule"))
-    assert len(settings) == rules.SETTINGS - 1 and settings[0][-1] == first
 
 
 # --- what is run, kept and ranked ---------------------------------------------------------------------------------
@@ -308,26 +316,51 @@ def test_what_is_refused_again_is_not_run_again(outputs):
     assert "numbers of state" in (again[0].entries["zap"].reasons[1] or "")
 
 
+def test_a_file_of_another_version_is_made_again_and_said_to_be_one(work, outputs):
+    (problem,) = definition.made("s", KEYS).problems
+    path = results.place("s", problem)
+    results.write(path, [results.Results(facts(problem), {})])
+    with np.load(path) as archive:
+        arrays = {name: archive[name] for name in archive.files}
+    meta = json.loads(arrays["meta"].tobytes())
+    text = json.dumps(meta | {"format": meta["format"] - 1}).encode()
+    arrays["meta"] = np.frombuffer(text, np.uint8)
+    np.savez_compressed(path, allow_pickle=False, **arrays)
+    found, wrong = results.kept("s", problem)
+    assert found is None and wrong is not None and wrong.startswith("a file of another version is made again")
+    with pytest.raises(results.OtherVersion):
+        results.read(path)
+
+
 def test_a_rule_whose_default_is_refused_runs_tuned(work):
-    """Its own step size has no form at this discount; four settings have one, of which one is refused too."""
+    """Its own step size has no form with the share that its yaml has; the others that are tried have one."""
     (work / "algorithm").mkdir()
-    steps = [
-        "[step_size=constant, step_size.alpha=-1]",
-        *[f"[step_size=constant, step_size.alpha=0.{i}]" for i in (1, 2, 3)],
-    ]
-    tuning = "".join(f"  - {one}\n" for one in steps)
-    (work / "algorithm" / "picky.yaml").write_text(f"_target_: my_rules.Picky\nname: picky\ntuning:\n{tuning}")
-    refusing = "raise mq.SettingError('discount', discount, 'is none of mine')"
-    (work / "my_rules.py").write_text(
-        OWN.replace("MyRule", "Picky").replace("return mq.RescaledLinear(discount)", refusing)
-    )
+    tuning = "algorithm.share: {start: 0.5, most: 0.5}"
+    (work / "algorithm" / "picky.yaml").write_text(f"_target_: my_rules.Picky\nshare: 1\ntuning: {{{tuning}}}\n")
+    (work / "my_rules.py").write_text(PICKY)
     (problem,) = definition.made("s", KEYS | {"problems": {"two": ["env=two_state"]}}, str(work)).problems
-    entrant = rules.entrants(["picky"], ["my_rules"], str(work))
-    found = trials.entries(problem, entrant, ["my_rules"])["picky"]
+    found = trials.entries(problem, rules.entrants(["picky"], ["my_rules"], str(work)), ["my_rules"])["picky"]
     assert "is none of mine" in (found.reasons[0] or "") and found.reasons[1] is None
-    assert found.chosen >= 2 and np.isinf(found.tuning[:2]).all() and np.isfinite(found.tuning[2:]).all()
+    assert found.chosen >= 1 and np.isinf(found.tuning[0]).all() and np.isfinite(found.tuning[1:]).all()
     assert np.isnan(found.scores[0]).all() and np.isfinite(found.scores[1, 0]).all()
     results.write(work / "kept.npz", [results.Results({"problem": "two"}, {"picky": found})])
     (again,) = results.read(work / "kept.npz")
     assert again.entries["picky"].reasons == found.reasons
     assert np.array_equal(again.entries["picky"].scores, found.scores, equal_nan=True)
+
+
+PICKY = """
+from dataclasses import dataclass
+
+import mqlearn as mq
+
+
+@dataclass(frozen=True)
+class Picky(mq.QLearning):
+    share: float = 1.0
+
+    def own_step_size(self, discount):
+        if self.share == 1:
+            raise mq.SettingError("share", self.share, "is none of mine")
+        return mq.Constant(self.share)
+"""

@@ -10,6 +10,7 @@ import numpy as np
 
 from mqlearn.analysis.figures import style
 from mqlearn.analysis.leaderboard.board import PROFILE, by_setting
+from mqlearn.analysis.leaderboard.tables import clock
 from mqlearn.errors import SettingError
 
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ def _profiles(axes: "Axes", found: Mapping[str, Any], rows: list[dict[str, Any]]
     axes.set_xlabel(f"error over that of tuned {found['baseline']} (geometric mean over log samples)")
     axes.set_ylabel("share of seeds and problems")
     n = len(found["problems"])
-    axes.set_title(f"Suite {found['suite']}: at most that error, on {n} problem{'s' * (n != 1)}")
+    axes.set_title(f"Suite {found['suite']}{clock(found)}: at most that error, on {n} problem{'s' * (n != 1)}")
     axes.grid(True, color=style.GRID, linewidth=0.6)
     axes.legend(loc="lower right", fontsize=7.5, handlelength=3, ncols=1 + (len(shown) > 6))
 
@@ -88,10 +89,12 @@ def _heat_map(figure: "Figure", axes: "Axes", found: Mapping[str, Any], rows: li
         if np.isnan(value):
             axes.text(j + 0.5, i + 0.5, "–", ha="center", va="center", fontsize=5.5, color=style.QUIET)
             continue
+        mark = "†" if rows[i]["problems"][problems[j]]["at_end"] else ""
         dark = value > _FACTOR**0.55 or value < _FACTOR**-0.55
         axes.text(
-            j + 0.5, i + 0.5, _label(value), ha="center", va="center", fontsize=5, color="white" if dark else style.INK
-        )
+            j + 0.5, i + 0.5, _label(value) + mark, ha="center", va="center", fontsize=5,
+            color="white" if dark else style.INK,
+        )  # fmt: skip
     names = [f"{row['rule']} (yours)" if row["own"] else row["rule"] for row in rows]
     axes.set_yticks(np.arange(len(rows)) + 0.5, names, fontsize=7)
     axes.set_xticks(
@@ -100,7 +103,10 @@ def _heat_map(figure: "Figure", axes: "Axes", found: Mapping[str, Any], rows: li
     axes.set(xlim=(0, len(problems)), ylim=(len(rows), 0))
     axes.tick_params(length=0)
     axes.grid(False)
-    axes.set_title(f"Mean error over that of tuned {found['baseline']}, each rule tuned", fontsize=9)
+    axes.set_title(
+        f"Mean error over that of tuned {found['baseline']}, each rule tuned (†: at an end of what was tried)",
+        fontsize=9,
+    )
     bar = figure.colorbar(mesh, ax=axes, extend="both", fraction=0.025, pad=0.01)
     bar.ax.tick_params(labelsize=6.5)
 

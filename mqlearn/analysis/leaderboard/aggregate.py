@@ -13,6 +13,7 @@ import numpy as np
 from mqlearn.analysis.statistics.intervals import generator
 
 RESAMPLES = 1000
+FEW = 300  # resamples of the many pairs of rules
 LEVEL = 0.95
 
 
@@ -92,6 +93,42 @@ def ranks(means: np.ndarray) -> np.ndarray:
     below = (means[None] < means[:, None]).sum(1)
     equal = (means[None] == means[:, None]).sum(1)
     return np.where(np.isnan(means), np.nan, below + (equal + 1) / 2)
+
+
+def common(areas: np.ndarray) -> np.ndarray:
+    """(P,) bool: problems that all rules ran on, of areas (R, P, S); rules that missed more than half do not count."""
+    ran = np.isfinite(areas.sum(2))
+    counted = ran[2 * ran.sum(1) >= ran.shape[1]]
+    return counted.all(0) if len(counted) else np.zeros(ran.shape[1], bool)
+
+
+def mean_ranks(areas: np.ndarray, seeds: Resampled) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(R,) each: the mean rank over the common problems of areas (R, P, S), low and high by bootstrap over seeds.
+
+    NaN for a rule that missed one of them, and without any.
+    """
+    shared, n = common(areas), len(areas)
+    point, low, high = (np.full(n, np.nan) for _ in range(3))
+    rows = np.flatnonzero(~np.isnan(areas[:, shared]).any((1, 2)))
+    if not shared.any() or not rows.size:
+        return point, low, high
+    own = areas[rows][:, shared]
+    point[rows] = ranks(own.mean(2)).mean(1)
+    drawn = np.stack([ranks(means).mean(1) for means in np.einsum("bps,rps->brp", seeds.counts[:, shared], own)])
+    ends = [interval(column) for column in drawn.T]
+    low[rows], high[rows] = np.transpose(ends)
+    return point, low, high
+
+
+def pairwise(areas: np.ndarray, seeds: Resampled) -> list[tuple[int, int, int, float, float, float]]:
+    """Each pair of rules (i, j), how many problems both ran on, and `relative` of i to j on these."""
+    drawn = Resampled(seeds.counts[:FEW])
+    ran = np.isfinite(areas.sum(2))
+    return [
+        (i, j, int((ran[i] & ran[j]).sum()), *relative(areas[i], areas[j], drawn))
+        for i, j in combinations(range(len(areas)), 2)
+        if (ran[i] & ran[j]).any()
+    ]
 
 
 def profile(area: np.ndarray, base: np.ndarray, levels: np.ndarray) -> np.ndarray:

@@ -17,18 +17,21 @@ from mqlearn.errors import SettingError
 from mqlearn.experiments.suite.definition import BASELINE
 from mqlearn.experiments.suite.results import LEAGUES, Results
 from mqlearn.experiments.suite.scores import LEVELS, SCORES
+from mqlearn.experiments.suite.search import SETTINGS
 
 PROFILE = np.linspace(-4, 2, 121)  # log10 of the error over the baseline's
 _AREA, _LAST = SCORES.index("area"), SCORES.index("last")
 _TUNED = LEAGUES.index("tuned")
+_RANKS = ("rank", "rank_low", "rank_high")
 
 
 class _League:
     """What is computed of all rules with one kind of setting, of areas (R, P, S): means (R, P), ranks, tests."""
 
-    def __init__(self, names: Sequence[str], areas: np.ndarray) -> None:
+    def __init__(self, names: Sequence[str], areas: np.ndarray, seeds: Resampled) -> None:
         self.means = areas.mean(2)
-        self.ranks = aggregate.ranks(self.means)
+        self.ranks = aggregate.mean_ranks(areas, seeds)
+        self.n_ranked = int(aggregate.common(areas).sum())
         self.tests = over_problems.compare(names, self.means) if areas.shape[1] > 1 else []
 
 
@@ -45,7 +48,7 @@ def board(
     scores = _scores(every, names)  # (R, league, score, P, S)
     seeds = Resampled.of(len(every), scores.shape[-1])
     base = scores[names.index(BASELINE), _TUNED, _AREA]
-    leagues = [_League(names, scores[:, league, _AREA]) for league in range(len(LEAGUES))]
+    leagues = [_League(names, scores[:, league, _AREA], seeds) for league in range(len(LEAGUES))]
     rows = [
         _row(every, names, r, league, scores, base, leagues[league], seeds)
         for league in range(len(LEAGUES))
@@ -65,6 +68,7 @@ def board(
         "rules": rows,
         "problems": [_problem(one, p, names, tuned.means) for p, one in enumerate(every)],
         "tests": [_test(test, name) for name, league in zip(LEAGUES, leagues, strict=True) for test in league.tests],
+        "common": _common(names, aggregate.pairwise(scores[:, _TUNED, _AREA], seeds)),
         "improvement": _improvement(names, aggregate.improvement(scores[:, _TUNED, _AREA], seeds)),
         "unbeaten": [row["rule"] for row in rows if row["setting"] == "tuned" and row["rule"] not in beaten
                      and row["score"] is not None],
@@ -73,7 +77,11 @@ def board(
         "not_run_by_default": {rule: rest for rule, reasons in _not_run(every, names, LEAGUES.index("default")).items()
                                if (rest := _others(reasons, not_run.get(rule, {})))},
         "growth": growth(every, names, scores[:, _TUNED]),
+        "at_end": _at_end(every, names),
+        "tuned_over": {name: _tuned_over(every, name) for name in names},
+        "n_settings": SETTINGS,
         "conclusive": bool(tuned.tests) and _least_p(every, len(names)) <= over_problems.LEVEL,
+        "scores": _seed_scores(every, names, scores[:, :, _AREA], base),
         "notes": _notes(every, scores.shape[-1], len(names)),
     }  # fmt: skip
 
@@ -124,12 +132,12 @@ def _row(
         "score": _factor(centre),
         "low": _factor(low) if len(base[0]) > 1 else None,
         "high": _factor(high) if len(base[0]) > 1 else None,
-        "rank": float(np.nanmean(found.ranks[r])) if ran.any() else None,
+        **{key: _finite(float(part[r])) for key, part in zip(_RANKS, found.ranks, strict=True)},
         "improvement": dict(zip(("p", "low", "high"), chance, strict=True)),
         "better_than": sorted(_other(one, names[r]) for one in better),
         "worse_than": sorted(_other(one, names[r]) for one in worse),
         "n_problems": int(both.sum()),
-        "n_ranked": int(ran.sum()),
+        "n_ranked": found.n_ranked if math.isfinite(found.ranks[0][r]) else 0,
         "profile": aggregate.profile(own[_AREA], base, PROFILE).tolist(),
         "reached": [float(np.isfinite(own[1 + i])[ran].mean()) if ran.any() else None for i in range(len(LEVELS))],
         "problems": {
@@ -157,6 +165,7 @@ def _cell(one: Results, rule: str, league: int, own: np.ndarray, base: np.ndarra
         "iterations": entry.iterations,
         "rule": list(entry.rule),
         "setting": list(entry.settings[entry.chosen if league == _TUNED else 0]),
+        "at_end": list(entry.ends) if league == _TUNED else [],
         "curve": np.round(entry.curve[league].astype(float), 4).tolist(),
     }
 
@@ -165,6 +174,7 @@ def _problem(one: Results, p: int, names: Sequence[str], means: np.ndarray) -> d
     order = sorted((float(means[r, p]), name) for r, name in enumerate(names) if not math.isnan(means[r, p]))
     keys = ("kind", "kinds", "env", "discount", "reward", "sampling", "metric", "pairs", "budget", "floor", "overrides")
     facts = {key: one.facts[key] for key in keys}
+    facts |= {"clock": one.facts.get("clock"), "tuning_budget": one.facts.get("tuning_budget") or one.facts["budget"]}
     return {"problem": one.name, **facts, "order": [name for _, name in order]}
 
 
@@ -182,6 +192,46 @@ def _improvement(names: Sequence[str], found: tuple[np.ndarray, ...]) -> dict[st
         a: {b: [_finite(float(part[i, j])) for part in found] for j, b in enumerate(names) if i != j}
         for i, a in enumerate(names)
     }
+
+
+def _common(names: Sequence[str], pairs: Sequence[tuple]) -> list[dict[str, Any]]:
+    """Of each pair of tuned rules the error of a over that of b, on the problems that both ran on."""
+    return [
+        {"a": names[i], "b": names[j], "problems": problems, "score": _factor(centre), "low": _factor(low),
+         "high": _factor(high)}
+        for i, j, problems, centre, low, high in pairs
+    ]  # fmt: skip
+
+
+def _seed_scores(
+    every: Sequence[Results], names: Sequence[str], areas: np.ndarray, base: np.ndarray
+) -> list[dict[str, Any]]:
+    """The score of each seed: areas (R, league, P, S) over the baseline's (P, S); null where either did not run."""
+    with np.errstate(over="ignore"):
+        factors = 10.0 ** (areas - base)
+    return [
+        {"rule": name, "league": league, "problem": one.name, "seed": seed, "score": _finite(float(value))}
+        for r, name in enumerate(names)
+        for i, league in enumerate(LEAGUES)
+        for p, one in enumerate(every)
+        for seed, value in enumerate(factors[r, i, p])
+    ]
+
+
+def _at_end(every: Sequence[Results], names: Sequence[str]) -> dict[str, Any]:
+    """How many of the choices of tuned rules lie at an end of what was tried that is no limit, in all and by rule."""
+    ran = [(name, one.entries[name]) for one in every for name in names if one.entries[name].reasons[_TUNED] is None]
+    rules = {name: sum(bool(entry.ends) for own, entry in ran if own == name) for name in names}
+    return {
+        "choices": len(ran),
+        "at_end": sum(rules.values()),
+        "rules": {name: count for name, count in rules.items() if count},
+    }
+
+
+def _tuned_over(every: Sequence[Results], name: str) -> list[str]:
+    """The numbers that were tuned of a rule; none if its step size is not described by numbers and it has none."""
+    return list(dict.fromkeys(setting for one in every for setting in one.entries[name].tuned))
 
 
 def by_reason(reasons: Mapping[str, str]) -> dict[str, list[str]]:

@@ -11,7 +11,6 @@ from mqlearn.analysis.leaderboard.aggregate import Resampled
 from mqlearn.experiments.suite.results import Results
 
 KINDS = ("ergodic", "absorbing", "deterministic", "noisy")
-_FEW = 300  # resamples of the many pairs of rules
 
 
 def by_kind(
@@ -49,7 +48,7 @@ def by_kind(
 
 def _turned(areas: np.ndarray, whole: Sequence[int], inside: np.ndarray, seeds: Resampled) -> list[tuple[int, int]]:
     """Pairs of rules of which the first is surely better inside and the second surely better outside."""
-    parts = [(some, seeds.of_problems(some, _FEW)) for some in (inside, ~inside)]
+    parts = [(some, seeds.of_problems(some, aggregate.FEW)) for some in (inside, ~inside)]
     found = []
     for i, j in combinations(whole, 2):
         centres = [aggregate.centre(areas[i, some], areas[j, some]) for some, _ in parts]

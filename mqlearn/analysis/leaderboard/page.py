@@ -8,7 +8,16 @@ from markupsafe import Markup
 
 from mqlearn.analysis import report
 from mqlearn.analysis.leaderboard.board import by_setting
-from mqlearn.analysis.leaderboard.tables import EXPONENTS, command, exponent, exponents, ranked, setting
+from mqlearn.analysis.leaderboard.tables import (
+    EXPONENTS,
+    command,
+    exponent,
+    exponents,
+    ranked,
+    searched,
+    setting,
+    turned,
+)
 from mqlearn.analysis.report.markup import render
 
 _STYLE = Path(report.__file__).with_name("style.css")
@@ -36,6 +45,7 @@ def build(found: Mapping[str, Any]) -> str:
         anchor=anchor,
         ranked=ranked,
         setting=setting(found),
+        said=[*turned(found), *searched(found)],
         exponents=EXPONENTS,
         exponent=exponent,
         told=told,

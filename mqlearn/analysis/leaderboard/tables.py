@@ -22,7 +22,8 @@ EXPONENTS = (
 )
 _COLUMNS = (
     "rule", "setting", "score", "low", "high", "rank", "improvement", "improvement_low", "improvement_high",
-    "n_problems", "n_ranked", "of_problems", "better_than", "worse_than", "own",
+    "n_problems", "n_ranked", "of_problems", "better_than", "worse_than", "own", "rank_low", "rank_high", "tuned_over",
+    "at_end",
 )  # fmt: skip
 _PER_PROBLEM = ("area", "score", "to_10", "reached_10", "to_1", "reached_1", "last", "over_floor")
 
@@ -35,8 +36,9 @@ def terminal(found: Mapping[str, Any]) -> str:
         f"Score: the error over that of tuned {found['baseline']}, a geometric mean over log samples; interquartile "
         "mean over problems and seeds, 95 % interval by bootstrap over seeds. Less is better. P: how often a seed has "
         f"a smaller error than tuned {found['baseline']}. Won, lost: against how many rivals, over problems, "
-        "at 5 % after Holm. * marks yours. "
-        "n/m: score and rank are over n of m problems."
+        "at 5 % after Holm. * marks yours. n/m: the score is over n of m problems. "
+        f"Rank: over {_ranked_over(found)}. "
+        f"Tuned: the best of {found['n_settings']} settings, the same search for all rules; intervals do not redo it."
     )
     lines = [*textwrap.wrap(head, _WIDTH), *textwrap.wrap(about, _WIDTH), ""]
     lines.append(
@@ -53,9 +55,26 @@ def setting(found: Mapping[str, Any]) -> str:
     """How many problems and seeds a suite has, and what its problems are run with."""
     return (
         f"{_counted(len(found['problems']), 'problem')}, {_counted(found['n_seeds'], 'seed')}, "
-        f"{_of_all(found, 'budget')} samples, {_of_all(found, 'sampling')} sampling, "
-        f"{_of_all(found, 'reward')} reward, {_of_all(found, 'metric')}"
+        f"{_of_all(found, 'budget')} samples, {_of_all(found, 'sampling')} sampling{clock(found)}, "
+        f"{_of_all(found, 'reward')} reward, {_of_all(found, 'metric')}{_tuning_budget(found)}"
     )
+
+
+def clock(found: Mapping[str, Any]) -> str:
+    """The clock of the step sizes, where the sampling has one."""
+    clocks = dict.fromkeys(problem["clock"] for problem in found["problems"] if problem["clock"])
+    return f" ({' and '.join(clocks)} clock)" if clocks else ""
+
+
+def _tuning_budget(found: Mapping[str, Any]) -> str:
+    """The samples of a seed that tunes, where they are fewer."""
+    fewer = any(problem["tuning_budget"] != problem["budget"] for problem in found["problems"])
+    return f"; tuned on {_of_all(found, 'tuning_budget')} samples" if fewer else ""
+
+
+def _ranked_over(found: Mapping[str, Any]) -> str:
+    n = max(row["n_ranked"] for row in found["rules"])
+    return f"the {_counted(n, 'problem')} that all ran on, rules that missed more than half apart"
 
 
 def _of_all(found: Mapping[str, Any], key: str) -> str:
@@ -72,9 +91,10 @@ def _line(place: int, row: Mapping[str, Any], default: Mapping[str, Any], total:
     between = "" if row["low"] is None else f"{_short(row['low']):>7} {_short(row['high']):>7}"
     few = "" if row["n_problems"] == total else f" {row['n_problems']}/{total}"
     won, lost = len(row["better_than"]), len(row["worse_than"])
+    rank = "–" if row["rank"] is None else f"{row['rank']:.1f}"
     chance = "–" if row["improvement"]["p"] is None else f"{row['improvement']['p']:.2f}"
     return (
-        f"{start} {_short(row['score']):>7} {between:15} {row['rank']:5.1f} {chance:>4} {won:4} {lost:4} "
+        f"{start} {_short(row['score']):>7} {between:15} {rank:>5} {chance:>4} {won:4} {lost:4} "
         f"{_short(default['score']):>7}{few}"
     )
 
@@ -93,9 +113,38 @@ def _said(found: Mapping[str, Any]) -> list[str]:
             more = f" and {len(one['changed']) - 4} more" if len(one["changed"]) > 4 else ""
             text += f"; unlike elsewhere {', '.join(pairs)}{more}"
         texts.append(text + ".")
+    texts += [*turned(found), *searched(found)]
     texts += _not_run("Not run", found["not_run"], total)
     texts += _not_run("Not run by default", found["not_run_by_default"], total)
     return [line for text in texts for line in textwrap.wrap(text, _WIDTH, subsequent_indent="  ")]
+
+
+def turned(found: Mapping[str, Any]) -> list[str]:
+    """Pairs whose scores are over different problems and which stand the other way round on those that both ran on."""
+    rows = {row["rule"]: (place, row["n_problems"]) for place, row in enumerate(by_setting(found, "tuned"))}
+    texts = []
+    for pair in found["common"]:
+        (first, n_first), (second, n_second) = rows[pair["a"]], rows[pair["b"]]
+        a_leads = pair["high"] < 1
+        if n_first == n_second or not (a_leads or pair["low"] > 1) or a_leads == (first < second):
+            continue
+        ahead, behind = (pair["a"], pair["b"]) if a_leads else (pair["b"], pair["a"])
+        texts.append(f"{ahead} before {behind} on the {_counted(pair['problems'], 'problem')} that both ran on.")
+    return texts
+
+
+def searched(found: Mapping[str, Any]) -> list[str]:
+    """What an own rule was tuned over, and how many choices lie at an end of what was tried."""
+    texts = [
+        f"{rule} was tuned over {', '.join(found['tuned_over'][rule]) or 'nothing: it ran as it is'}."
+        for rule in (row["rule"] for row in by_setting(found, "tuned") if row["own"])
+    ]
+    ends = found["at_end"]
+    if ends["at_end"]:
+        rules = ", ".join(f"{rule} {count}" for rule, count in ends["rules"].items())
+        count = f"{ends['at_end']} of {ends['choices']} choices"
+        texts.append(f"{count} lie at an end of what was tried that no limit sets: {rules}.")
+    return texts
 
 
 def _growth(growth: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -151,16 +200,20 @@ def comma_separated(found: Mapping[str, Any]) -> str:
         told = {
             **row, "of_problems": len(row["problems"]), "improvement": chance["p"],
             "improvement_low": chance["low"], "improvement_high": chance["high"],
-            **{name: " ".join(row[name]) for name in ("better_than", "worse_than")},
+            **{name: " ".join(row[name]) for name in ("better_than", "worse_than")}, "tuned_over": "", "at_end": "",
         }  # fmt: skip
+        if row["setting"] == "tuned":
+            told["tuned_over"] = " ".join(found["tuned_over"][row["rule"]])
+            told["at_end"] = found["at_end"]["rules"].get(row["rule"], 0)
         writer.writerow([told[name] for name in _COLUMNS])
     buffer.write("\n")
-    writer.writerow(["rule", "setting", "problem", *_PER_PROBLEM, "overrides", "reason"])
+    writer.writerow(["rule", "setting", "problem", *_PER_PROBLEM, "overrides", "reason", "at_end"])
     for row in found["rules"]:
         for problem, one in row["problems"].items():
             values = [one.get(name) for name in _PER_PROBLEM]
             overrides = " ".join(one.get("setting", []))
-            writer.writerow([row["rule"], row["setting"], problem, *values, overrides, one.get("reason")])
+            ends = " ".join(one.get("at_end", []))
+            writer.writerow([row["rule"], row["setting"], problem, *values, overrides, one.get("reason"), ends])
     return buffer.getvalue()
 
 
@@ -168,10 +221,11 @@ def latex(found: Mapping[str, Any]) -> str:
     """A table for a paper; it needs the package booktabs."""
     total = len(found["problems"])
     caption = (
-        f"Error relative to tuned {escaped(found['baseline'])} (geometric mean over log samples; interquartile "
-        f"mean over {total} problems and {found['n_seeds']} seeds, 95\\,\\% interval), mean rank, and numbers of rules "
-        f"that it beats and loses to (signed-rank test over problems, Holm, 5\\,\\%). Suite {escaped(found['suite'])}, "
-        f"{_of_all(found, 'budget')} samples."
+        f"Error relative to tuned {escaped(found['baseline'])} (geometric mean over log samples; interquartile mean "
+        f"over {total} problems and {found['n_seeds']} seeds, 95\\,\\% interval), mean rank with its interval (over "
+        f"{_ranked_over(found)}), and numbers of rules that it beats and loses to (signed-rank test over problems, "
+        f"Holm, 5\\,\\%). Suite {escaped(found['suite'])}, {_of_all(found, 'budget')} samples, "
+        f"{_of_all(found, 'sampling')} sampling{clock(found)}; each rule at the best of {found['n_settings']} settings."
     )
     lines = [
         r"\begin{table}", r"\centering", rf"\caption{{{caption}}}", r"\begin{tabular}{lrlrrr}",
@@ -183,15 +237,16 @@ def latex(found: Mapping[str, Any]) -> str:
             continue
         between = "" if row["low"] is None else f"[{_short(row['low'])}, {_short(row['high'])}]"
         beats, loses = len(row["better_than"]), len(row["worse_than"])
-        score, rank = _short(row["score"]), ranked(row, total)
+        score, rank = _short(row["score"]), ranked(row)
         lines.append(rf"{escaped(row['rule'])} & {score} & {between} & {rank} & {beats} & {loses} \\")
     return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", r"\end{table}", ""])
 
 
-def ranked(row: Mapping[str, Any], total: int) -> str:
-    """The mean rank, which is over the problems that the rule ran on, with how many these are if not all."""
-    few = "" if row["n_ranked"] == total else f" ({row['n_ranked']} of {total} problems)"
-    return f"{row['rank']:.1f}{few}"
+def ranked(row: Mapping[str, Any]) -> str:
+    """The mean rank with its interval; a dash for a rule that missed more than half of the problems."""
+    if row["rank"] is None:
+        return "–"
+    return f"{row['rank']:.1f} [{row['rank_low']:.1f}, {row['rank_high']:.1f}]"
 
 
 def _short(value: float | None) -> str:

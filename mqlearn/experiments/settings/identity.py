@@ -58,6 +58,11 @@ def _momentum_q(node: Mapping[str, Any]) -> dict[str, Any]:
     return {**node, "m": rule.order, "shift": shift}
 
 
+def _speedy_q_printed(node: Mapping[str, Any]) -> dict[str, Any]:
+    """As it was before it was a rule of its own."""
+    return {**node, "_target_": "mqlearn.SpeedyQ", "form": "printed"}
+
+
 def _frozen_lake(node: Mapping[str, Any]) -> dict[str, Any]:
     """A map of Gymnasium's by its rows."""
     from mqlearn.problems.environments.frozen_lake import MAPS
@@ -86,6 +91,7 @@ def _recorded(node: Mapping[str, Any]) -> dict[str, Any]:
 # counts; settings that it does not know, it must hand on. Objects that took the place of others: `old_names.successor`.
 EQUAL: dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
     "mqlearn.MomentumQ": _momentum_q,
+    "mqlearn.SpeedyQPrinted": _speedy_q_printed,
     "mqlearn.frozen_lake": _frozen_lake,
     "mqlearn.from_file": _from_file,
     "mqlearn.Recorded": _recorded,

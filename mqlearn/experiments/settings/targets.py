@@ -47,7 +47,7 @@ TARGETS: dict[str, dict[str, str]] = {
         "algorithms.q_learning": ("QLearning",),
         "algorithms.residual": ("Residual",),
         "algorithms.root_sa": ("RootSA",),
-        "algorithms.speedy_q": ("SpeedyQ",),
+        "algorithms.speedy_q": ("SpeedyQ", "SpeedyQPrinted"),
         "algorithms.variance_reduced": ("VarianceReduced",),
         "algorithms.zap": ("Zap",),
     }),

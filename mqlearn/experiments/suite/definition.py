@@ -8,7 +8,7 @@ import hashlib
 import json
 import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,7 @@ BASELINE = "q_learning"  # tuned, what every score is relative to
 # What is alike in all cells; their lengths and seeds are those of the suite.
 ALIKE = ("tracking=none", "iterations=1", f"n_checkpoints={CHECKPOINTS + 1}", "n_workers=1")
 _KEYS = ("base", "budget", "metric", "seeds", "problems")
+_OPTIONAL = ("tuning_budget",)  # of a seed that tunes; the budget without it
 _SEEDS = ("tuning", "tuning_seed", "reporting", "reporting_seed")
 # Settings that the suite decides for all of its cells, or that make no difference to them.
 _TAKEN = ("algorithm", "step_size", "iterations", "seed", "n_seeds", "checkpoints", "n_checkpoints", "n_workers",
@@ -65,6 +66,7 @@ class Problem:
     metric: str
     seeds: Seeds
     config_dir: str | None = None
+    tuning_budget: int | None = None
 
     @cached_property
     def cell(self) -> Cell:
@@ -92,6 +94,10 @@ class Problem:
         """How many iterations of this rule the budget pays for, at least one."""
         return max(1, self.budget // self.samples_each(rule))
 
+    def for_tuning(self) -> "Problem":
+        """With the budget of a seed that tunes."""
+        return replace(self, budget=self.tuning_budget or self.budget)
+
     @cached_property
     def digest(self) -> str:
         """SHA-256 of all that decides the numbers of a rule here but the rule. Raises SettingError."""
@@ -104,6 +110,7 @@ class Problem:
             "seeds": vars(self.seeds),
             "numerics": NUMERICS_VERSION,
         }
+        told |= {"tuning_budget": self.tuning_budget} if self.tuning_budget is not None else {}
         return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
 
 
@@ -138,9 +145,12 @@ def load(name: str, config_dir: str | None = None) -> Suite:
 def made(name: str, content: Any, config_dir: str | None = None, *, shipped: bool = False) -> Suite:
     """A suite from the content of its file; one of the package has the problems of the package, whatever the user's
     folder has of their names. Raises SettingError."""
-    content = _mapping(name, content, _KEYS)
+    content = _mapping(name, content, _KEYS, _OPTIONAL)
     seeds = Seeds(**_mapping(f"{name}.seeds", content["seeds"], _SEEDS))
     budget = whole(f"{name}.budget", content["budget"], 1, written=True)
+    for_tuning = content.get("tuning_budget")
+    if for_tuning is not None:
+        for_tuning = whole(f"{name}.tuning_budget", for_tuning, 1, budget, written=True)
     problems, base = content["problems"], _overrides(name, "base", content["base"])
     if not isinstance(problems, dict) or not problems:
         raise SettingError(f"{name}.problems", problems, "must map names of problems to lists of overrides")
@@ -151,7 +161,7 @@ def made(name: str, content: Any, config_dir: str | None = None, *, shipped: boo
     return Suite(
         name,
         tuple(
-            Problem(label, (*base, *given), _on_one_clock(settings), budget, metric, seeds, config_dir)
+            Problem(label, (*base, *given), _on_one_clock(settings), budget, metric, seeds, config_dir, for_tuning)
             for (label, given), settings in parts
         ),
     )
@@ -163,12 +173,12 @@ def _on_one_clock(settings: dict[str, Any]) -> dict[str, Any]:
     return {**settings, "sampling": {**sampling, "clock": "global"}} if sampling.get("clock") == "auto" else settings
 
 
-def _mapping(place: str, content: Any, keys: tuple[str, ...]) -> dict[str, Any]:
+def _mapping(place: str, content: Any, keys: tuple[str, ...], optional: tuple[str, ...] = ()) -> dict[str, Any]:
     if not isinstance(content, Mapping):
         raise SettingError(place, content, f"must be a mapping with {', '.join(keys)}")
     for key in content:
-        if key not in keys:
-            expected = f"there is no such setting; a suite has {', '.join(keys)}{nearest(str(key), keys)}"
+        if key not in (known := (*keys, *optional)):
+            expected = f"there is no such setting; a suite has {', '.join(known)}{nearest(str(key), known)}"
             raise SettingError(f"{place}.{key}", content[key], expected)
     for key in keys:
         if key not in content:

@@ -16,13 +16,13 @@ import numpy as np
 from mqlearn import files
 from mqlearn.errors import SettingError
 from mqlearn.experiments.suite.definition import CHECKPOINTS, Problem, Suite
-from mqlearn.experiments.suite.rules import SETTINGS
 from mqlearn.experiments.suite.scores import SCORES
+from mqlearn.experiments.suite.search import SETTINGS
 from mqlearn.files import write_whole
 from mqlearn.paths import PACKAGE, outputs_folder
 
 LEAGUES = ("default", "tuned")
-_FORMAT = 2  # what is kept, and how scores and facts are made: files of another are made again
+_FORMAT = 3  # what is kept, and how scores and facts are made: files of another are made again
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,11 +30,13 @@ class Entry:
     """A rule on a problem.
 
     digest: of the rule.   rule: overrides that choose it.   iterations: of its runs.
-    settings: the five, as overrides; `chosen` is the number of the best on the tuning seeds.
-    tuning (5, n): areas there.   scores (2, 4, n_seeds): of the default and of the chosen setting (see `scores`).
+    settings: those that were tried, as overrides, the default first; `chosen` is the number of the best on the tuning
+    seeds.   tuning (15, n): areas there.
+    scores (2, 4, n_seeds): of the default and of the chosen setting (see `scores`).
     curve (2, C): log10 of the error over the initial one, mean over seeds, on the problem's axis.
     reasons: why it did not run by default, and why not tuned; its numbers are NaN there, and without either all else is
     empty.
+    tuned: the numbers that were searched, and `ends` those whose best value is the last that was tried on a side.
     """
 
     digest: str
@@ -46,6 +48,8 @@ class Entry:
     scores: np.ndarray = field(default_factory=lambda: np.empty((0, 0, 0), np.float32))
     curve: np.ndarray = field(default_factory=lambda: np.empty((0, 0), np.float32))
     reasons: tuple[str | None, str | None] = (None, None)
+    tuned: tuple[str, ...] = ()
+    ends: tuple[str, ...] = ()
 
     @classmethod
     def refused(cls, digest: str, reason: str) -> "Entry":
@@ -116,6 +120,8 @@ def write(path: Path, some: Sequence[Results]) -> None:
                 "iterations": entry.iterations,
                 "settings": entry.settings,
                 "chosen": entry.chosen,
+                "tuned": entry.tuned,
+                "ends": entry.ends,
                 "reasons": entry.reasons,
             }
         told.append({"facts": one.facts, "entries": described})
@@ -125,13 +131,17 @@ def write(path: Path, some: Sequence[Results]) -> None:
     write_whole(path, buffer.getvalue())
 
 
+class OtherVersion(ValueError):
+    """A file of results that another version of mqlearn wrote."""
+
+
 def read(path: Path) -> list[Results]:
-    """The results in a file. Raises ValueError for one that is damaged or no such file."""
+    """The results in a file. Raises ValueError for one that is damaged or no such file, or of another version."""
     try:
         arrays = files.arrays(path)
         meta = json.loads(arrays["meta"].tobytes())
         if meta["format"] != _FORMAT:
-            raise ValueError(f"format {meta['format']}")
+            raise OtherVersion(f"format {meta['format']}, and this version has {_FORMAT}")
         return [
             Results(one["facts"], {rule: _entry(told, arrays, p, r) for rule, told, r in _each(one, meta["rules"])})
             for p, one in enumerate(meta["problems"])
@@ -151,18 +161,21 @@ def _entry(told: Mapping[str, Any], arrays: Mapping[str, np.ndarray], p: int, r:
     settings = tuple(map(tuple, told["settings"]))
     tuning = arrays["tuning"][p, r, : len(settings)]
     described = (told["digest"], tuple(told["rule"]), told["iterations"], settings, told["chosen"])
-    return Entry(*described, tuning, arrays["scores"][p, r], arrays["curve"][p, r], (default, tuned))
+    measured = (tuning, arrays["scores"][p, r], arrays["curve"][p, r], (default, tuned))
+    return Entry(*described, *measured, tuple(told["tuned"]), tuple(told["ends"]))
 
 
 def kept(suite: str, problem: Problem) -> tuple[Results | None, str | None]:
-    """What is kept of a problem under its present digest, and what is wrong with its file if something is."""
+    """What is kept of a problem under its present digest, and why its file is made again if it cannot be used."""
     path = place(suite, problem)
     if not path.is_file():
         return None, None
     try:
         (one,) = read(path)
+    except OtherVersion as error:
+        return None, f"a file of another version is made again: {path}: {error}"
     except ValueError as error:
-        return None, f"{path}: {error}"
+        return None, f"a damaged file is made again: {path}: {error}"
     return (one if one.facts.get("digest") == problem.digest else None), None
 
 

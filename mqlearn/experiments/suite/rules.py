@@ -1,7 +1,7 @@
-"""The rules that a suite compares: those of conf/algorithm and the user's own, each with five settings.
+"""The rules that a suite compares: those of conf/algorithm and the user's own, with what is tuned of each.
 
-The first setting is the source's default. The other four are the lists of overrides under `tuning:` in the yaml of the
-algorithm; without them, offsets and scales of its step size.
+What is tuned says `tuning:` in the yaml of the algorithm; without it, its step size is. A text there is the reason why
+suites leave the rule out.
 """
 
 import hashlib
@@ -18,18 +18,19 @@ import numpy as np
 from mqlearn.errors import SettingError, nearest
 from mqlearn.experiments.settings import compose, identity, own_step_size, yamls
 from mqlearn.experiments.settings import plugins as user_modules
+from mqlearn.experiments.suite import axes
+from mqlearn.experiments.suite.axes import Axis
+from mqlearn.experiments.suite.search import SETTINGS
 from mqlearn.paths import CONF, expanded
 
-SETTINGS = 5  # of each rule, its default among them
-_OFFSETS = (3, 10, 30, 100)  # of a step size that has an offset,
-_SCALES = (0.25, 0.5, 2, 4)  # of others
+_SEARCH = 1  # raised by hand whenever the search tries other settings; part of every digest
 MOST_PAIRS = 100  # of a problem, for rules whose state has n^2 numbers,
 _MOST_TOUCHED = 1e9  # of these numbers, over all iterations of a seed
 
 
 @dataclass(frozen=True)
 class Entrant:
-    """A rule that takes part.   overrides: those that choose it.   tuning: of its yaml, None for none.
+    """A rule that takes part.   overrides: those that choose it.   tuning: the numbers in its yaml, None for none.
 
     digest: of its settings, its tuning and the source text of the user's modules.   own: whether it is the user's.
     made: the rule itself, if it is an object and not of a yaml.
@@ -37,15 +38,19 @@ class Entrant:
 
     name: str
     overrides: tuple[str, ...]
-    tuning: tuple[tuple[str, ...], ...] | None
+    tuning: tuple[Axis, ...] | None
     digest: str
     own: bool
     made: Any = None
 
 
 def names() -> list[str]:
-    """The rules of conf/algorithm."""
-    return sorted(path.stem for path in (CONF / "algorithm").glob("*.yaml"))
+    """The rules of conf/algorithm that a suite compares."""
+    return sorted(name for name in _shipped() if not isinstance(_read(_shipped()[name]).get("tuning"), str))
+
+
+def _shipped() -> dict[str, Path]:
+    return {path.stem: path for path in (CONF / "algorithm").glob("*.yaml")}
 
 
 def entrants(asked: Sequence[str], modules: Sequence[str] = (), config_dir: str | None = None) -> list[Entrant]:
@@ -59,7 +64,8 @@ def entrants(asked: Sequence[str], modules: Sequence[str] = (), config_dir: str 
     for name, (overrides, file, own), node in zip(asked, chosen, nodes, strict=True):
         tuning = None if file is None else _tuning(name, file)
         sources = {key: user_modules.source_digest(one) for key, one in sorted(plugins.items())} if own else {}
-        told = [identity.resolved_node("algorithm", node, plugins), tuning, sources, SETTINGS, _OFFSETS, _SCALES]
+        searched = [tuning and [vars(axis) for axis in tuning], SETTINGS, _SEARCH]
+        told = [identity.resolved_node("algorithm", node, plugins), searched, sources]
         digest = hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
         found.append(Entrant(name, tuple(overrides), tuning, digest, own))
     return found
@@ -99,7 +105,7 @@ def _chosen(name: str, plugins: dict[str, ModuleType], folder: Path | None) -> _
             expected = f"is a rule of mqlearn, which has a row of its own, and your {folder / name}.yaml: rename yours"
             raise SettingError("algorithm", name, expected)
         return [f"algorithm={name}"], folder / f"{name}.yaml", True
-    if name in names():
+    if name in _shipped():
         if name in classes:
             expected = (
                 f"is a rule of mqlearn and your {classes[name]}: write algorithm={classes[name]}, or rename yours"
@@ -110,37 +116,16 @@ def _chosen(name: str, plugins: dict[str, ModuleType], folder: Path | None) -> _
     if name in targets:
         target = targets[name]
         return [f"algorithm._target_={target}", f"algorithm.name={name.rpartition('.')[2]}"], None, True
-    known = [*names(), *classes, *(path.stem for path in folder.glob("*.yaml"))] if folder else [*names(), *classes]
+    known = [*_shipped(), *classes, *(path.stem for path in folder.glob("*.yaml"))] if folder else [*names(), *classes]
     raise SettingError("algorithm", name, f"must be one of {', '.join(known)}{nearest(name, known)}")
 
 
-def _tuning(name: str, file: Path) -> tuple[tuple[str, ...], ...] | None:
-    """`tuning:` of an algorithm's yaml. Raises SettingError if it is no four lists of overrides."""
+def _tuning(name: str, file: Path) -> tuple[Axis, ...] | None:
+    """`tuning:` of an algorithm's yaml. Raises SettingError, also for a rule that suites leave out."""
     given = _read(file).get("tuning")
-    if given is None:
-        return None
-    fits = isinstance(given, list) and len(given) == SETTINGS - 1
-    if not fits or not all(isinstance(one, list) and all(isinstance(text, str) for text in one) for one in given):
-        expected = f"must be {SETTINGS - 1} lists of overrides, as all rules have beside their default"
-        raise SettingError(f"{name}.tuning", given, expected)
-    for text in (text for one in given for text in one):
-        if not text.startswith(("algorithm.", "step_size")):
-            raise SettingError(f"{name}.tuning", text, "must set algorithm.NAME or the step size")
-    return tuple(tuple(one) for one in given)
-
-
-def scaled(step_size: dict[str, Any]) -> list[tuple[str, ...]]:
-    """Offsets or scales of a step size, given by its settings, as overrides of `step_size=own`."""
-    if "discount" in step_size:  # 1/(1 + c (1 - discount) (k + 1)), c the scale
-        away = 1 - step_size["discount"]
-        scales = [scale for scale in _SCALES if scale * away < 1]
-        return [("step_size=rescaled_linear", f"step_size.discount={1 - scale * away:.12g}") for scale in scales]
-    if "exponent" not in step_size and "offset" in step_size:
-        return [(f"step_size.offset={step_size['offset'] + offset:g}",) for offset in _OFFSETS]
-    for name in ("scale", "alpha"):
-        if name in step_size:
-            return [(f"step_size.{name}={step_size[name] * scale:g}",) for scale in _SCALES]
-    return []
+    if isinstance(given, str):
+        raise SettingError("algorithm", name, f"is no row of a leaderboard: {given}")
+    return axes.read(name, given)
 
 
 def over_budget(rule: Any, n_pairs: int, iterations: int = 0) -> str | None:

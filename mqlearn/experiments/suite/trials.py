@@ -1,22 +1,24 @@
-"""One problem of a suite: its rules, tuned on some seeds and reported on others, side by side.
+"""One problem of a suite: its rules, tuned on some seeds and reported on others, side by side (see `search`).
 
 Rules that learn from the same samples are advanced together, so that a synchronous draw is made once for all of them.
 """
 
-import dataclasses
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from mqlearn.errors import SettingError
-from mqlearn.experiments.settings import compose, own_step_size
+from mqlearn.experiments.settings import compose, instantiate
 from mqlearn.experiments.settings.cell import build
+from mqlearn.experiments.suite import axes
+from mqlearn.experiments.suite.axes import Form
 from mqlearn.experiments.suite.definition import Problem
 from mqlearn.experiments.suite.results import Entry
-from mqlearn.experiments.suite.rules import Entrant, over_budget, scaled
+from mqlearn.experiments.suite.rules import Entrant, over_budget
 from mqlearn.experiments.suite.scores import SCORES, log_errors, scores
+from mqlearn.experiments.suite.search import Point, Search
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,14 +32,55 @@ class Outcome:
 
 @dataclass(frozen=True, eq=False)
 class Contest:
-    """A rule that can be run on a problem.   settings: as overrides.
+    """A rule on a problem.   settings: of the cell with its default, empty for a rule that is an object.
 
-    made: for each, the rule with its step size, or a text that says why it is refused.
+    default: the rule with its step size, or a text that says why it is refused.   form: of its step size, if it is of
+    ours.   areas: of each point that was tried, on the tuning seeds.
     """
 
     rule: Entrant
-    settings: list[tuple[str, ...]]
-    made: list[Any]
+    settings: dict[str, Any]
+    default: Any
+    form: Form | None
+    search: Search
+    areas: dict[Point, np.ndarray] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, problem: Problem, rule: Entrant, settings: dict[str, Any], default: Any, step_size: Any) -> "Contest":
+        discount = problem.settings["discount"]
+        tuned = tuple(axis.at(discount) for axis in axes.of_rule(rule.tuning, step_size))
+        form = Form.of(step_size)
+        search = Search(tuned, tuple(_start(rule, settings, form, axis) for axis in tuned))
+        return cls(rule, settings, default, form, search)
+
+    def refused(self, problem: Problem) -> bool:
+        """Whether nothing of it can be run: neither the default nor what is a step away from it."""
+        near = (self.made(problem, point) for point in self.search.near())
+        return isinstance(self.default, str) and all(isinstance(one, str) for one in near)
+
+    def overrides(self, point: Point) -> tuple[str, ...]:
+        """What chooses a point; nothing for the default."""
+        if point == self.search.start:
+            return ()
+        numbers = {axis.setting: value for axis, value in zip(self.search.axes, point, strict=True)}
+        start = dict(zip(numbers, self.search.start, strict=True))
+        moved = {name: value for name, value in numbers.items() if value != start[name]}
+        own = tuple(f"{name}={value:.12g}" for name, value in moved.items() if name.startswith("algorithm."))
+        step = {name: value for name, value in moved.items() if name.startswith("step_size.")}
+        return (*own, *(self.form.with_numbers(step).overrides() if step and self.form else ()))
+
+    def made(self, problem: Problem, point: Point) -> Any:
+        """The rule at a point, or why it is refused."""
+        changes = [text.partition("=")[::2] for text in self.overrides(point)]
+        if not changes:
+            return self.default
+        own = {name.partition(".")[2]: _number(text) for name, text in changes if name.startswith("algorithm.")}
+        step = {name.partition(".")[2]: float(text) for name, text in changes if name.startswith("step_size.")}
+        node = {"_target_": "mqlearn.Polynomial", "name": "polynomial", **step}
+        if self.rule.made is not None:
+            return self.rule.made.with_step_size(instantiate.make("step_size", node, {}))
+        algorithm = {**self.settings["algorithm"], **own}
+        return _made(problem, {**self.settings, "algorithm": algorithm, **({"step_size": node} if step else {})})
 
 
 def entries(problem: Problem, rules: Sequence[Entrant], modules: Sequence[str] = ()) -> dict[str, Entry]:
@@ -45,27 +88,41 @@ def entries(problem: Problem, rules: Sequence[Entrant], modules: Sequence[str] =
     found: dict[str, Entry] = {}
     able = [*_composed(problem, [rule for rule in rules if rule.made is None], modules, found),
             *_given(problem, [rule for rule in rules if rule.made is not None], found)]  # fmt: skip
-    seeds, chosen = problem.seeds, []
-    tried = run(problem, [one.made for one in able], seeds.tuning_seed, seeds.tuning)
-    for outcome in tried:
-        areas = [np.full(seeds.tuning, np.inf) if one.reason else _scores(problem, one)[0] for one in outcome]
-        chosen.append((int(np.argmin([area.mean() for area in areas])), areas))
-    final = [[one.made[i] for i in (0, best)] for one, (best, _) in zip(able, chosen, strict=True)]
+    _tune(problem, able)
+    seeds = problem.seeds
+    final = [[one.default, one.made(problem, one.search.best)] for one in able]
     reported = run(problem, final, seeds.reporting_seed, seeds.reporting)
-    for one, (best, areas), outcome in zip(able, chosen, reported, strict=True):
+    for one, (_, best), outcome in zip(able, final, reported, strict=True):
         default, tuned = (part.reason for part in outcome)
+        points = list(one.areas)
         found[one.rule.name] = Entry(one.rule.digest, reasons=(default, tuned)) if default and tuned else Entry(
             digest=one.rule.digest,
             rule=_chosen_by(one.rule, modules),
-            iterations=problem.iterations(one.made[best]),
-            settings=tuple(one.settings),
-            chosen=best,
-            tuning=np.array(areas, np.float32),
+            iterations=problem.iterations(best),
+            settings=tuple(map(one.overrides, points)),
+            chosen=points.index(one.search.best),
+            tuned=tuple(axis.setting for axis in one.search.axes),
+            ends=tuple(one.search.ends()),
+            tuning=np.array([one.areas[point] for point in points], np.float32),
             scores=_narrow(np.stack([_scores(problem, part) for part in outcome])),
             curve=_narrow(np.stack([_curve(problem, part) for part in outcome])),
             reasons=(default, tuned),
         )  # fmt: skip
     return {rule.name: found[rule.name] for rule in rules}
+
+
+def _tune(problem: Problem, contests: Sequence[Contest]) -> None:
+    """Search for the best setting of each rule on the tuning seeds, those of all rules side by side."""
+    seeds, shorter = problem.seeds, problem.for_tuning()
+    asked = [one.search.ask() for one in contests]
+    while any(asked):
+        lists = [[one.made(problem, point) for point in points] for one, points in zip(contests, asked, strict=True)]
+        tried = run(shorter, lists, seeds.tuning_seed, seeds.tuning)
+        for one, points, outcomes in zip(contests, asked, tried, strict=True):
+            areas = [np.full(seeds.tuning, np.inf) if part.reason else _scores(shorter, part)[0] for part in outcomes]
+            one.areas.update(zip(points, areas, strict=True))
+            one.search.tell(points, [float(area.mean()) for area in areas])
+        asked = [one.search.ask() for one in contests]
 
 
 def runnable(problem: Problem, rules: Sequence[Entrant], modules: Sequence[str] = ()) -> list[str]:
@@ -96,55 +153,53 @@ def _curve(problem: Problem, one: Outcome) -> np.ndarray:
 def _composed(
     problem: Problem, rules: Sequence[Entrant], modules: Sequence[str], refused: dict[str, Entry]
 ) -> list[Contest]:
-    """The rules of yaml files of which a setting can be run; the others go to `refused`."""
-    base = _settings(problem, [(rule, ()) for rule in rules], modules)
-    lists = [[(), *_tuned(rule, settings)] for rule, settings in zip(rules, base, strict=True)]
-    each = [(rule, setting) for rule, some in zip(rules, lists, strict=True) for setting in some]
-    composed = iter(_settings(problem, each, modules))
-    contests = [
-        Contest(rule, some, [_made(problem, next(composed)) for _ in some])
-        for rule, some in zip(rules, lists, strict=True)
-    ]
-    refused |= {
-        one.rule.name: Entry.refused(one.rule.digest, one.made[0])
-        for one in contests
-        if all(isinstance(made, str) for made in one.made)
-    }
-    return [one for one in contests if one.rule.name not in refused]
+    """The rules of yaml files of which a setting can be run; the others go to `refused`.
 
-
-def _tuned(rule: Entrant, settings: dict[str, Any]) -> Sequence[tuple[str, ...]]:
-    """The settings beside the default; none for one whose default has no step size to scale."""
-    if rule.tuning is not None:
-        return rule.tuning
-    try:
-        return scaled(build(settings).settings["step_size"])
-    except SettingError:
-        return ()
-
-
-def _settings(
-    problem: Problem, each: Sequence[tuple[Entrant, tuple[str, ...]]], modules: Sequence[str]
-) -> list[dict[str, Any]]:
-    """The settings of cells. Only rules are composed, which Hydra then does once for all problems of a discount."""
+    Only rules are composed, which Hydra then does once for all problems of a discount.
+    """
     discount = f"discount={problem.settings['discount']}"
-    lists = [[discount, *_chosen_by(rule, modules), *setting] for rule, setting in each]
     # A rule of the package is that of the package, whatever the user's folder has of that name.
-    composed: dict[int, dict[str, Any]] = {}
+    composed: dict[str, dict[str, Any]] = {}
     for own, folder in ((True, problem.config_dir), (False, None)):
-        numbers = [number for number, (rule, _) in enumerate(each) if rule.own is own]
-        if numbers:
-            made = compose.compose_all([lists[number] for number in numbers], folder)
-            composed |= dict(zip(numbers, made, strict=True))
-    return [
-        {**problem.settings, **{key: one[key] for key in ("algorithm", "step_size", "plugins")}}
-        for _, one in sorted(composed.items())
-    ]
+        asked = [rule for rule in rules if rule.own is own]
+        if asked:
+            made = compose.compose_all([[discount, *_chosen_by(rule, modules)] for rule in asked], folder)
+            composed |= {rule.name: settings for rule, settings in zip(asked, made, strict=True)}
+    contests = []
+    for rule in rules:
+        one = composed[rule.name]
+        settings = {**problem.settings, **{key: one[key] for key in ("algorithm", "step_size", "plugins")}}
+        default = _made(problem, settings)
+        step_size = None if isinstance(default, str) else default.step_size
+        contest = Contest.of(problem, rule, settings, default, step_size)
+        if contest.refused(problem):
+            refused[rule.name] = Entry.refused(rule.digest, default)
+        else:
+            contests.append(contest)
+    return contests
+
+
+def _start(rule: Entrant, settings: Mapping[str, Any], form: Form | None, axis: axes.Axis) -> float:
+    """Where the search begins along an axis: what the rule has by default. Raises SettingError if that is no number."""
+    group, _, name = axis.setting.partition(".")
+    if group == "step_size":
+        assert form is not None  # only these have such axes
+        return axis.start or getattr(form, "horizon" if name == "offset" else name)
+    value = settings["algorithm"].get(name) if axis.start is None else axis.start
+    if not isinstance(value, int | float) or (axis.scale == "log" and value <= 0):
+        expected = "must be set: a number, above 0 on a logarithmic scale, as the algorithm's own is none"
+        raise SettingError(f"{rule.name}.tuning.{axis.setting}.start", value, expected)
+    return float(value)
 
 
 def _chosen_by(rule: Entrant, modules: Sequence[str]) -> tuple[str, ...]:
     own = [f"plugins=[{','.join(modules)}]"] if rule.own and modules else []
     return (*own, *rule.overrides)
+
+
+def _number(text: str) -> float:
+    value = float(text)
+    return int(value) if value.is_integer() else value
 
 
 def _made(problem: Problem, settings: dict[str, Any]) -> Any:
@@ -158,8 +213,8 @@ def _made(problem: Problem, settings: dict[str, Any]) -> Any:
     return _too_much(problem, arguments["rule"]) or arguments["rule"].with_step_size(arguments["step_size"])
 
 
-def _given(problem: Problem, rules: Sequence[Entrant], refused: dict[str, Entry]) -> list[Contest]:
-    """The rules that are objects; they are tuned by their step size, if settings describe it."""
+def _given(problem: Problem, rules: Iterable[Entrant], refused: dict[str, Entry]) -> list[Contest]:
+    """The rules that are objects; they are tuned by their step size, if it is of ours."""
     able, discount = [], problem.cell.settings["discount"]
     for rule in rules:
         reason = _too_much(problem, rule.made)
@@ -167,22 +222,8 @@ def _given(problem: Problem, rules: Sequence[Entrant], refused: dict[str, Entry]
             refused[rule.name] = Entry.refused(rule.digest, reason)
             continue
         step_size = vars(rule.made).get("step_size") or rule.made.own_step_size(discount)
-        settings: list[tuple[str, ...]] = [()]
-        made = [rule.made.with_step_size(step_size)]
-        for changes in _changes(step_size, rule.name):
-            settings.append(changes)
-            values = {text.partition("=")[0].partition(".")[2]: float(text.partition("=")[2]) for text in changes}
-            made.append(rule.made.with_step_size(dataclasses.replace(step_size, **values)))
-        able.append(Contest(rule, settings, made))
+        able.append(Contest.of(problem, rule, {}, rule.made.with_step_size(step_size), step_size))
     return able
-
-
-def _changes(step_size: Any, rule: str) -> list[tuple[str, ...]]:
-    try:
-        lists = scaled(own_step_size.described(step_size, rule))
-    except SettingError:  # a plain function: nothing to tune
-        return []
-    return [tuple(text for text in one if "." in text.partition("=")[0]) for one in lists]
 
 
 def _too_much(problem: Problem, rule: Any) -> str | None:
