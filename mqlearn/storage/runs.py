@@ -189,12 +189,18 @@ def recorded_settings(run: Run) -> dict[str, Any]:
 def check_readable(run: Run) -> None:
     """Raise SettingError, which names folder, file and entry, unless a finished run can be compared and drawn."""
     recorded_settings(run)
-    curves = read.file(run.folder / CURVES, read.curves)  # not kept
-    read.file(run.folder / TABLES, read.check_table_heads)
+    curves = _readable_arrays(run)
     seeds = {len(array) for name, array in curves.items() if name not in AXES}
     if seeds - {run.settings["n_seeds"]}:
         expected = f"has {seeds.pop()} seeds, {CONFIG} says {run.settings['n_seeds']}"
         raise SettingError("folder", run.folder, f"{CURVES} {expected}")
+
+
+def _readable_arrays(run: Run) -> dict[str, np.ndarray]:
+    """The curves of a finished run, which are not kept; its tables are looked at. Raises SettingError."""
+    curves = read.file(run.folder / CURVES, read.curves)
+    read.file(run.folder / TABLES, read.check_table_heads)
+    return curves
 
 
 def check_deliverable(run: Run) -> None:
@@ -206,7 +212,7 @@ def check_deliverable(run: Run) -> None:
         if not (path.is_file() or path.is_dir()):
             raise SettingError("folder", run.folder, f"{path.relative_to(run.folder)} is no ordinary file")
     if run.status in DONE:
-        check_readable(run)
+        _readable_arrays(run)
 
 
 def look(folder: Path, digest: str | None = None, digest_of: DigestOf = recorded_digest) -> tuple[Run | None, str]:

@@ -33,7 +33,7 @@ SHOWN = [
 ]
 PLAIN = [
     "postgresql://me@h/db",
-    "postgresql://me@h/db?passfile=/home/me/.pgpass&sslkey=/k",
+    "postgresql://me@h/db?passfile=/etc/pgpass&sslkey=/k",
     "sqlite:////a/b:c@d/x.db",
     "http://host:5000",
     "./a:b@c",
