@@ -120,15 +120,16 @@ def build(settings: Mapping[str, Any]) -> Cell:
     return _build(json.dumps({**settings, **files}, sort_keys=True), source_text.imports(), recorded=False)
 
 
-def rebuild(recorded: Mapping[str, Any], *, pinned: bool = False) -> Cell:
+def rebuild(recorded: Mapping[str, Any], *, pinned: bool = False, composed: bool = False) -> Cell:
     """`build` from the settings of a record, which is data: nothing is imported or read that it alone names.
 
-    pinned: but for a model's file whose content it pins. Raises SettingError, also for modules that the user has not
-    named on this command line.
+    pinned: but for a model's file whose content it pins.   composed: only the choices are a record's; what they leave
+    open is what it is today. Raises SettingError, also for modules that the user has not named on this command line.
     """
     user_modules.known(recorded.get("plugins") or [])
     records.check(recorded, pinned=pinned)
-    return _build(json.dumps(identity.of_record(recorded), sort_keys=True), source_text.imports(), recorded=True)
+    settings = dict(recorded) if composed else identity.of_record(recorded)
+    return _build(json.dumps(settings, sort_keys=True), source_text.imports(), recorded=True)
 
 
 def rebuild_for_reading(recorded: Mapping[str, Any]) -> Cell:
