@@ -43,6 +43,10 @@ class Address(str):
         """An address equals the whole one that it was made of, too."""
         return isinstance(other, str) and str(self) == _shown(other)
 
+    def __ne__(self, other: object) -> bool:
+        """Not that of str, which knows no whole address."""
+        return not self == other
+
     __hash__ = str.__hash__
 
     @property

@@ -23,6 +23,7 @@ from mqlearn.experiments.settings import plugins as user_modules
 from mqlearn.rounding import Rounding
 from mqlearn.storage.effective import OPEN
 
+NOT_TRACKED = {"name": "none", "uri": None, "per_seed": False}  # the section `tracking` of what is repeated or read
 _LONGEST_NAME = 250  # as long as a folder's may be
 _GROUPS = ("env", "algorithm", "operator", "step_size", "sampling", "features", "evaluation")
 
@@ -137,7 +138,7 @@ def rebuild_for_reading(recorded: Mapping[str, Any]) -> Cell:
 
     Where it is one of these that is not here, the digest is that of a cell without it.
     """
-    left = {"n_workers": None, "tracking": {"name": "none"}, "plugins": records.in_use(recorded)}
+    left = {"n_workers": None, "tracking": NOT_TRACKED, "plugins": records.in_use(recorded)}
     return rebuild({**recorded, **left})
 
 
