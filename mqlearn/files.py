@@ -139,9 +139,7 @@ def _archive(path: Path) -> Iterator[Any]:
                 yield archive
         except ValueError:
             raise
-        except (
-            Exception
-        ) as error:  # a damaged archive fails in any of its readers' ways: "encrypted", or a place before the file
+        except Exception as error:  # a damaged archive fails in any way of its readers: "encrypted", a negative place
             raise ValueError(f"{type(error).__name__}: {error}") from error
 
 

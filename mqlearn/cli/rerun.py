@@ -9,7 +9,7 @@ from mqlearn.cli.arguments import CONFIG_DIR, only, parse, take_plugins
 from mqlearn.errors import SettingError
 from mqlearn.experiments.execute import perform, store_of, tracker
 from mqlearn.experiments.settings import compose, identity
-from mqlearn.experiments.settings.cell import rebuild, rounded
+from mqlearn.experiments.settings.cell import NOT_TRACKED, rebuild, rounded
 from mqlearn.files import is_there
 from mqlearn.paths import outputs_folder
 from mqlearn.rounding import joined
@@ -29,7 +29,7 @@ def rerun(arguments: Sequence[str]) -> int:
     only("rerun", overrides, ("plugins", "tracking", "n_workers"))
     changes = compose.compose(["tracking=mlflow", *overrides])
     recorded = runs.load(source) if is_there(source) else store.find(store_of(changes)[1], source, outputs_folder())
-    where = {"tracking": {"name": "none"}, "n_workers": changes["n_workers"]}
+    where = {"tracking": NOT_TRACKED, "n_workers": changes["n_workers"]}
     # defaults for what is newer than the record
     cell = rebuild({**changes, **runs.recorded_settings(recorded), **where}, pinned=True)
     if cell.digest != (known := identity.digest_of(recorded)):

@@ -32,8 +32,7 @@ class Address(str):
     """
 
     def __new__(cls, text: str) -> "Address":
-        text = re.sub(f"^{_SCHEME}", lambda scheme: scheme[0].lower(), str(text))
-        text = text.rstrip("/") if text.startswith("http") else text
+        text = _normal(str(text))
         shown = _shown(text)
         if shown != text:
             os.environ[STORES] = json.dumps(_stores() | {shown: text})
@@ -41,7 +40,11 @@ class Address(str):
 
     def __eq__(self, other: object) -> bool:
         """An address equals the whole one that it was made of, too."""
-        return isinstance(other, str) and str(self) == _shown(other)
+        return isinstance(other, str) and str(self) == _shown(_normal(str(other)))
+
+    def __ne__(self, other: object) -> bool:
+        """Not that of str, which knows no whole address."""
+        return not self == other
 
     __hash__ = str.__hash__
 
@@ -103,6 +106,12 @@ def _hide(found: re.Match[str]) -> str:
 
 def _stores() -> dict[str, str]:
     return json.loads(os.environ.get(STORES, "{}"))
+
+
+def _normal(address: str) -> str:
+    """An address in the one way that it is compared."""
+    address = re.sub(f"^{_SCHEME}", lambda scheme: scheme[0].lower(), address)
+    return address.rstrip("/") if address.startswith("http") else address
 
 
 def _shown(address: str) -> str:

@@ -18,6 +18,8 @@ hydra:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
+        (["experiment.name=a&b"], "cannot be read; & must stand in quotes: \"experiment.name='a&b'\"\n"),
+        (["plugins=[é]"], "cannot be read; é must stand in quotes: each text in it\n"),
         (["experiment.name=été"], "cannot be read; é must stand in quotes: \"experiment.name='été'\"\n"),
         (["env.map='???'"], "env.map=\"'???'\": ??? is Hydra's word for a missing value: must be given"),
         (["-m", "seed=1,2", "hydra.launcher.n_jobs=abc"], "hydra.launcher.n_jobs='abc': must be a whole number"),

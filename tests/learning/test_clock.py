@@ -11,6 +11,7 @@ from mqlearn.analysis.comparison.labels import entries
 from mqlearn.experiments.plan import expand
 from mqlearn.experiments.settings import compose, identity
 from mqlearn.experiments.settings.cell import build, rebuild
+from mqlearn.experiments.settings.recipes import overrides_of
 from mqlearn.experiments.suite import definition
 from mqlearn.learning.learners import on_clock
 from mqlearn.paths import CONF
@@ -117,6 +118,14 @@ def test_a_record_without_a_clock_counted_iterations():
     older = {**named, "sampling": {key: value for key, value in named["sampling"].items() if key != "clock"}}
     assert identity.resolved(older) == identity.resolved(named) != identity.resolved(cell_of().settings)
     assert rebuild(older).digest == cell_of("sampling.clock=global").digest != cell_of().digest
+
+
+@pytest.mark.parametrize("clock", ["local", "global", "auto"])
+def test_the_command_of_a_record_has_its_clock(clock):
+    cell = cell_of(f"sampling.clock={clock}")
+    words = overrides_of(cell.settings)
+    assert cell_of(*words).digest == cell.digest
+    assert ("sampling.clock=global" in words) == (clock == "global")
 
 
 def test_the_answer_names_the_clock(mqlearn, outputs):

@@ -50,6 +50,7 @@ def test_an_address_shows_no_secret_and_knows_it(written, shown):
     assert type(again) is Address and again.whole.lower() == whole.lower()
     assert SECRET not in again.scrubbed(f"no connection to {whole}, password {SECRET} or {quote(SECRET)}")
     assert Address(shown) == shown and Address(shown).whole.lower() == whole.lower()
+    assert address == whole and (address != whole) is False and address != "sqlite:////x.db"
 
 
 @pytest.mark.parametrize("address", PLAIN)

@@ -23,6 +23,7 @@ from mqlearn.experiments.settings import plugins as user_modules
 from mqlearn.rounding import Rounding
 from mqlearn.storage.effective import OPEN
 
+NOT_TRACKED = {"name": "none", "uri": None, "per_seed": False}  # the section `tracking` of what is repeated or read
 _LONGEST_NAME = 250  # as long as a folder's may be
 _GROUPS = ("env", "algorithm", "operator", "step_size", "sampling", "features", "evaluation")
 
@@ -120,15 +121,16 @@ def build(settings: Mapping[str, Any]) -> Cell:
     return _build(json.dumps({**settings, **files}, sort_keys=True), source_text.imports(), recorded=False)
 
 
-def rebuild(recorded: Mapping[str, Any], *, pinned: bool = False) -> Cell:
+def rebuild(recorded: Mapping[str, Any], *, pinned: bool = False, composed: bool = False) -> Cell:
     """`build` from the settings of a record, which is data: nothing is imported or read that it alone names.
 
-    pinned: but for a model's file whose content it pins. Raises SettingError, also for modules that the user has not
-    named on this command line.
+    pinned: but for a model's file whose content it pins.   composed: only the choices are a record's; what they leave
+    open is what it is today. Raises SettingError, also for modules that the user has not named on this command line.
     """
     user_modules.known(recorded.get("plugins") or [])
     records.check(recorded, pinned=pinned)
-    return _build(json.dumps(identity.of_record(recorded), sort_keys=True), source_text.imports(), recorded=True)
+    settings = dict(recorded) if composed else identity.of_record(recorded)
+    return _build(json.dumps(settings, sort_keys=True), source_text.imports(), recorded=True)
 
 
 def rebuild_for_reading(recorded: Mapping[str, Any]) -> Cell:
@@ -136,7 +138,7 @@ def rebuild_for_reading(recorded: Mapping[str, Any]) -> Cell:
 
     Where it is one of these that is not here, the digest is that of a cell without it.
     """
-    left = {"n_workers": None, "tracking": {"name": "none"}, "plugins": records.in_use(recorded)}
+    left = {"n_workers": None, "tracking": NOT_TRACKED, "plugins": records.in_use(recorded)}
     return rebuild({**recorded, **left})
 
 

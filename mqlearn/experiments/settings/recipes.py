@@ -51,7 +51,7 @@ def overrides_of(settings: Mapping[str, Any], config_dir: str | None = None) -> 
     default = compose.compose(choices, config_dir) | named
     choices += [f"{key}={written(value)}" for key, value in named.items()]
     with contextlib.suppress(SettingError):  # choices that do not go together without what is changed below
-        default = rebuild(default | {"plugins": records.in_use(default)}).settings
+        default = rebuild(default | {"plugins": records.in_use(default)}, composed=True).settings
     default = _leaves(default)
     changed = [
         f"{'' if key in default else '++'}{key}={written(value)}"

@@ -11,6 +11,7 @@ from mqlearn.errors import SettingError, SettingErrors, nearest
 from mqlearn.experiments.settings.loader import TUNING
 
 _NAMED = 6  # other choices that a hint names
+_QUOTED = "\\=&;<>!^`#~"  # of ASCII, what Hydra takes within quotes alone
 _SPELLINGS = (
     "quote what holds commas, blanks or brackets for the shell, for example 'env.map=[SFFF,FHFH,FFFH,HFFG]', "
     "'algorithm.m=2,5,10', \"experiment.name='two words'\""
@@ -100,8 +101,9 @@ def parse(text: str, *, sweeps: bool = False) -> None:
     try:
         parsed = OverridesParser.create().parse_override(text)
     except HydraException:
-        strange = "".join(dict.fromkeys(c for c in value if c == "\\" or not c.isascii()))
-        why = f"{strange} must stand in quotes: \"{key}='{value}'\"" if strange else _SPELLINGS
+        strange = "".join(dict.fromkeys(c for c in value if c in _QUOTED or not c.isascii()))
+        example = "each text in it" if value[:1] in ("[", "{") else f"\"{key}='{value}'\""
+        why = f"{strange} must stand in quotes: {example}" if strange else _SPELLINGS
         raise SettingError(key, value, f"cannot be read; {why}") from None
     if parsed.is_sweep_override() and not sweeps:
         several = f"-m (mqlearn run) makes one job of each; a list is written {key}=[...]"
