@@ -64,6 +64,15 @@ class PlainNumbers:
     def __post_init__(self) -> None:
         _make_plain(self)
 
+    def without_effect(self) -> dict[str, str]:
+        """Settings that have no effect beside the others: name -> why. Who changed one of them is told so."""
+        return {}
+
+
+def no_effect(setting: str, value: Any, reason: str) -> str:
+    """The warning of a setting that changes nothing."""
+    return f"{setting}={value} has no effect: {reason}"
+
 
 def _with_plain_numbers(check: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(check)
