@@ -69,11 +69,6 @@ class PlainNumbers:
         return {}
 
 
-def no_effect(setting: str, value: Any, reason: str) -> str:
-    """The warning of a setting that changes nothing."""
-    return f"{setting}={value} has no effect: {reason}"
-
-
 def _with_plain_numbers(check: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(check)
     def plain_then_checked(self: Any, *given: Any, **named: Any) -> None:

@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from mqlearn import source_text
-from mqlearn.checks import no_effect
-from mqlearn.errors import SettingError
+from mqlearn.errors import SettingError, no_effect
 from mqlearn.experiments import circumstances
 from mqlearn.experiments.settings import identity, own_choices
 from mqlearn.experiments.settings import plugins as user_modules

@@ -8,8 +8,8 @@ import numpy as np
 
 from mqlearn.algorithms.rule import Rule
 from mqlearn.algorithms.stateful import Stateful
-from mqlearn.checks import PlainNumbers, no_effect
-from mqlearn.errors import user_code
+from mqlearn.checks import PlainNumbers
+from mqlearn.errors import no_effect, user_code
 from mqlearn.learning.initial import Initial
 from mqlearn.learning.learners import Linear
 from mqlearn.learning.metrics import Evaluation

@@ -12,8 +12,7 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
 
-from mqlearn.checks import no_effect
-from mqlearn.errors import SettingError
+from mqlearn.errors import SettingError, no_effect
 
 # A module or a whole dotted name -> its present one; the longest that fits counts.
 PRESENT: dict[str, str] = {

@@ -5,7 +5,8 @@ V is V*, the value under the best actions, at the usual discount, which is the d
 
 import numpy as np
 
-from mqlearn.checks import no_effect, switch, whole
+from mqlearn.checks import switch, whole
+from mqlearn.errors import no_effect
 from mqlearn.problems.classic.building import Outcomes, checked_size, finite_mdp
 from mqlearn.problems.mdp import FiniteMDP
 

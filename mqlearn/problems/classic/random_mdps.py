@@ -5,8 +5,8 @@ The seed of a map has nothing to do with the seeds of learning.
 
 import numpy as np
 
-from mqlearn.checks import choice, fits_memory, no_effect, whole
-from mqlearn.errors import SettingError
+from mqlearn.checks import choice, fits_memory, whole
+from mqlearn.errors import SettingError, no_effect
 from mqlearn.problems.classic.building import Outcomes, checked_size, finite_mdp
 from mqlearn.problems.mdp import FiniteMDP
 

@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from mqlearn.checks import finite_number, no_effect, share, switch, whole
-from mqlearn.errors import SettingError, nearest
+from mqlearn.checks import finite_number, share, switch, whole
+from mqlearn.errors import SettingError, nearest, no_effect
 from mqlearn.problems.mdp import FiniteMDP
 
 MAPS = {
