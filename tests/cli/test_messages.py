@@ -129,7 +129,7 @@ def test_what_takes_long_is_foretold(mqlearn, monkeypatch):
 
     assert "state-action pairs" not in mqlearn("theory", "env=two_state").err
     monkeypatch.setattr(theory, "_MANY", 1)
-    assert mqlearn("theory", "env=two_state").err.startswith("4 state-action pairs: this takes seconds to minutes")
+    assert mqlearn("theory", "env=two_state").err.startswith("3 state-action pairs: this takes seconds to minutes")
     swept = ("run", "-m", *SMALL, "seed=range(3)", "preview=true")
     assert mqlearn(*swept).err == ""
     monkeypatch.setattr(plan, "_SOON", 0.0)
