@@ -64,6 +64,10 @@ class PlainNumbers:
     def __post_init__(self) -> None:
         _make_plain(self)
 
+    def without_effect(self) -> dict[str, str]:
+        """Settings that have no effect beside the others: name -> why. Who changed one of them is told so."""
+        return {}
+
 
 def _with_plain_numbers(check: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(check)

@@ -32,6 +32,11 @@ class AMSGrad(Stateful):
         within("algorithm.decay", self.decay, 0.0, 1.0, ends="[]")
         whole("algorithm.restart", self.restart, 1, null="no restart")
 
+    def without_effect(self):
+        if self.b1 == 0:
+            return dict.fromkeys(("decay", "restart"), "b1 is 0")
+        return {"restart": "decay is 0"} if self.decay == 0 else {}
+
     def own_step_size(self, discount):
         return InverseSqrt(0.01)
 

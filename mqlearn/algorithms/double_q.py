@@ -9,6 +9,8 @@ from mqlearn.algorithms.stateful import Stateful
 from mqlearn.algorithms.step_sizes import RescaledLinear
 from mqlearn.checks import choice, within
 
+_OF_CLOCK = {"global": ("factor", "step_size"), "own": ("exponent",)}
+
 
 @dataclass(frozen=True)
 class DoubleQ(Stateful):
@@ -57,6 +59,9 @@ class DoubleQ(Stateful):
 
     def estimate(self, z):
         return (z.a + z.b) / 2
+
+    def without_effect(self):
+        return dict.fromkeys(_OF_CLOCK["own" if self.clock == "global" else "global"], f"clock is {self.clock}")
 
     def warnings(self, discount):
         if self.clock == "own" and self.exponent == 1:

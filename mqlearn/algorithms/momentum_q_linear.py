@@ -31,6 +31,9 @@ class MomentumQLinear(Rule):
             expected = "must lie in [0, 1] (1 Nesterov only, 0 heavy ball only)"
             raise SettingError("algorithm.phi", self.phi, expected)
 
+    def without_effect(self):
+        return {} if self.beta else dict.fromkeys(("lam", "phi"), "beta is 0")
+
     def update(self, k, q, q_prev, target, target_prev):
         a = self.step_size(k)
         b = self.phi * self.beta * self.lam**k

@@ -46,6 +46,9 @@ class Phased(Stateful):
             z.q[:] = z.total / c.draws
             z.total[:] = 0.0
 
+    def without_effect(self):
+        return {} if self.draws is None else {"first": "draws gives the length of all phases"}
+
     def warnings(self, discount):
         if self.draws is not None:
             plateau = 1 / ((1 - discount) * math.sqrt(self.draws))

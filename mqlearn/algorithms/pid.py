@@ -81,6 +81,10 @@ class PID(Stateful):
         s.move(z.integral, u, c.alpha)
         s.add(z.q, c.alpha * change)
 
+    def without_effect(self):
+        names = () if self.eta else (*(() if self.ki else ("al0", "be")), "lam", "eps", "previous_draw")
+        return dict.fromkeys(names, "eta is 0" + ("" if self.ki else ", and ki too"))
+
     def warnings(self, discount):
         if self.eta > 0 and self.lam == 0 and not self.previous_draw:
             return ["lam=0 never converges: both errors share their noise, and kp grows; set lam > 0 or previous_draw"]

@@ -69,6 +69,9 @@ class Polynomial(PlainNumbers):
         within("step_size.scale", self.scale, 0.0)
         within("step_size.offset", self.offset, 0.0, ends="[)")
 
+    def without_effect(self) -> dict[str, str]:
+        return {} if self.exponent else {"offset": "exponent is 0"}
+
     def __call__(self, k: np.ndarray) -> np.ndarray:
         return self.scale / (k + 1.0 + self.offset) ** self.exponent
 
@@ -155,6 +158,9 @@ class Matched(PlainNumbers):
             raise SettingError("step_size.base", self.base, "must be a step size, such as constant or inverse_sqrt")
         within("step_size.beta", self.beta, 0.0, 1.0, ends="[)")
         within("step_size.lam", self.lam, 0.0, 1.0, ends="[)")
+
+    def without_effect(self) -> dict[str, str]:
+        return {} if self.beta else {"lam": "beta is 0"}
 
     def __call__(self, k: np.ndarray) -> np.ndarray:
         return self.base(k) / (1.0 - self.beta * self.lam**k)

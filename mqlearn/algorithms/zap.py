@@ -60,6 +60,9 @@ class Zap(Stateful):
         s.add(z.delta, s.target(z.q) - s.value(z.q))
         z.q[:] -= c.alpha * solve(z.gain, z.delta)
 
+    def without_effect(self):
+        return {"start": "shift is 1, so that gamma_0 is 1 and A_0 has no weight"} if self.shift == 1 else {}
+
     def warnings(self, discount):
         if not 0.5 < self.rho < 1:
             return [f"rho={self.rho:g}: the theory of two time scales wants rho in (1/2, 1)"]

@@ -1,9 +1,13 @@
 """`mqlearn VERB [overrides]`. Nothing heavy is imported before a verb needs it."""
 
+import contextlib
 import errno
 import importlib
 import os
+import signal
 import sys
+import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 from mqlearn.cli import streams
@@ -21,10 +25,27 @@ def main(argv: list[str] | None = None) -> None:
         sys.stderr.write("mqlearn: runs on Linux, not on Windows itself; in WSL, which is Linux, it does\n")
         sys.exit(2)
     streams.unbroken()
-    with streams.harmless():
-        code = _main(argv)
+    with streams.harmless(), _interruptible():
+        try:
+            code = _main(argv)
+        except KeyboardInterrupt:
+            sys.stderr.write("mqlearn: interrupted; finished runs are kept\n")
+            code = 130
     if code is not None:
         sys.exit(code)
+
+
+@contextlib.contextmanager
+def _interruptible() -> Iterator[None]:
+    """SIGTERM interrupts as Ctrl-C does, from the first import on."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _main(argv: list[str] | None) -> int | None:
@@ -84,9 +105,6 @@ def _main(argv: list[str] | None) -> int | None:
         place = "" if error.filename is None else f"{error.filename}: "
         sys.stderr.write(f"mqlearn: {place}{error.strerror}\n")
         code = 1
-    except KeyboardInterrupt:
-        sys.stderr.write("mqlearn: interrupted; finished runs are kept\n")
-        code = 130
     finally:
         sys.argv = given
     return code

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from mqlearn import source_text
-from mqlearn.errors import SettingError
+from mqlearn.errors import SettingError, no_effect
 from mqlearn.experiments import circumstances
 from mqlearn.experiments.settings import identity, own_choices
 from mqlearn.experiments.settings import plugins as user_modules
@@ -243,20 +243,24 @@ def prospects(cell: Cell) -> dict[str, Any]:
 def foreseen(cell: Cell) -> list[str]:
     """Warnings that are known before a cell runs; those of the learning loop come again with its result."""
     from mqlearn.learning import advice
+    from mqlearn.learning.setup import default_episodes, resolve_evaluation
 
     arguments = cell.run_arguments
     rule = arguments["rule"].with_step_size(arguments["step_size"])
     initial = arguments["q0" if arguments["features"] is None else "theta0"]
     warned = source_text.changed(user_modules.load(cell.settings["plugins"]).values())
     warned += advice.foreseen(cell.mdp, rule, arguments["sampling"], arguments["iterations"], cell.operator, initial)
+    evaluation = resolve_evaluation(arguments["evaluation"], default_episodes(cell.mdp, arguments["sampling"]))
+    given = [arguments[name] for name in ("sampling", "features", "linear", "q0", "theta0")]
+    warned += [*cell.without_effect, *advice.without_effect(cell.mdp, *given[:3], evaluation, *given[3:])]
     tracking = cell.settings["tracking"]
     if tracking["name"] == "none":
         plain = {"uri": None, "per_seed": False}
-        idle = [f"tracking.{key}={tracking[key]}" for key, value in plain.items() if tracking[key] != value]
-        warned += [f"{text} has no effect: tracking=none" for text in idle]
+        changed = [key for key, value in plain.items() if tracking[key] != value]
+        warned += [no_effect(f"tracking.{key}", tracking[key], "tracking=none") for key in changed]
     settings = cell.settings["evaluation"]
     if settings.get("draws", "fresh") != "fresh" and not any(one.startswith("return_") for one in measured_by(cell)):
-        warned.append(f"evaluation.draws={settings['draws']} has no effect: no episodes are played")
+        warned.append(no_effect("evaluation.draws", settings["draws"], "no episodes are played"))
     return warned
 
 

@@ -9,6 +9,7 @@ import time
 _QUIET = 2.0  # seconds: shorter runs say nothing
 _LIVE = 0.2  # between refreshes of a terminal's line
 _PLAIN = 10.0  # between lines in a log
+_FORESEEN = 0.05  # of the iterations, before which most checkpoints lie close together: measuring is most of the time
 
 
 _UNITS = (("year", 365.25 * 86400), ("day", 86400.0), ("hour", 3600.0), ("minute", 60.0))
@@ -79,7 +80,8 @@ class Progress:
         left = (self.iterations - k) / rate
         done = f"{k:,} of {self.iterations:,} iterations"
         known = "" if math.isnan(error) else f", error {error:.3g}"
-        text = f": {done}, {rate:,.0f}/s, {duration(left)} left{known}"
+        forecast = f", {rate:,.0f}/s, {duration(left)} left" if k - self.first >= _FORESEEN * self.iterations else ""
+        text = f": {done}{forecast}{known}"
         if self.live:
             room = max(8, shutil.get_terminal_size().columns - 1 - len(text))
             sys.stderr.write(f"\r\033[K{self.label[:room]}{text}")

@@ -1,18 +1,19 @@
 """What a user should know beside the numbers: of settings before a run, of what came of it afterwards."""
 
 from collections.abc import Sequence
+from dataclasses import fields, is_dataclass
 from typing import Any
 
 import numpy as np
 
 from mqlearn.algorithms.rule import Rule
 from mqlearn.algorithms.stateful import Stateful
-from mqlearn.errors import user_code
+from mqlearn.checks import PlainNumbers
+from mqlearn.errors import no_effect, user_code
 from mqlearn.learning.initial import Initial
 from mqlearn.learning.learners import Linear
 from mqlearn.learning.metrics import Evaluation
 from mqlearn.learning.operators import BELLMAN, OnModel
-from mqlearn.learning.sampling import Synchronous
 from mqlearn.learning.stateful.step_size import uses_step_size
 from mqlearn.problems.environments.simulator import Simulator
 from mqlearn.problems.mdp import FiniteMDP
@@ -33,6 +34,7 @@ def foreseen(
     initial: Q_0 or theta_0, if known.
     """
     known = [*rule.warnings(mdp.discount), *tied_start(rule, initial), *operator.warnings(), *idle_step_size(rule)]
+    known += [*idle("algorithm", rule), *idle("step_size", rule.step_size)]
     if isinstance(rule, Stateful) or not operator.plain:  # `unstable` is of Bellman's operator
         return known
     local = getattr(sampling, "clock", "global") == "local" or getattr(sampling, "update", "pair") == "rounds"
@@ -42,10 +44,25 @@ def foreseen(
 
 def idle_step_size(rule: Rule | Stateful, given: Any = None) -> list[str]:
     """A warning if a rule does not use the step size that it has, and that is not its own, or was given."""
-    if not isinstance(rule, Stateful) or uses_step_size(rule):
+    if not isinstance(rule, Stateful):
+        return []
+    reason = rule.without_effect().get("step_size")
+    if reason is None and uses_step_size(rule):
         return []
     chosen = rule.step_size if given is None and rule.step_size != rule.own_step_size(rule.discount) else given
-    return [] if chosen is None else [f"step_size={chosen} has no effect: {type(rule).__name__} does not use it"]
+    reason = reason or f"{type(rule).__name__} does not use it"
+    return [] if chosen is None else [no_effect("step_size", chosen, reason)]
+
+
+def idle(group: str, settings: Any) -> list[str]:
+    """A warning for each setting of an object that is not its default and has no effect beside the others."""
+    if not (isinstance(settings, PlainNumbers) and is_dataclass(settings)):
+        return []
+    with user_code(group, type(settings).__name__):
+        reasons = settings.without_effect()
+    plain = {field.name: field.default for field in fields(settings)}
+    changed = {name: value for name in plain if (value := getattr(settings, name)) != plain[name]}
+    return [no_effect(f"{group}.{name}", changed[name], why) for name, why in reasons.items() if name in changed]
 
 
 def tied_start(rule: Rule | Stateful, initial: Initial | None) -> list[str]:
@@ -95,18 +112,9 @@ def without_effect(
 ) -> list[str]:
     """A warning for each setting that was changed and has no effect beside the others. Episodes are resolved."""
     tabular, linear_too = features is None, features is not None
-    behaves = isinstance(sampling, Synchronous) or sampling.adaptive
     quiet = isinstance(mdp, FiniteMDP) and not evaluation.episodes
-    not_greedy, no_features = "the behaviour is not epsilon_greedy", "there are no linear features"
-    no_table = "features are learned, and no table"
+    no_features, no_table = "there are no linear features", "features are learned, and no table"
     checks: Sequence[tuple[str, Any, Any, bool, str]] = (
-        (
-            "sampling.epsilon",
-            getattr(sampling, "epsilon", 0.1),
-            0.1,
-            not behaves,
-            not_greedy,
-        ),
         ("sampling.clock", getattr(sampling, "clock", "auto"), "auto", linear_too, no_table),
         ("sampling.update", getattr(sampling, "update", "pair"), "pair", linear_too, no_table),
         ("linear.previous_gradient", linear.previous_gradient, "stored", tabular, no_features),
@@ -116,11 +124,8 @@ def without_effect(
         ("q0", q0, 0, linear_too, no_table),
         ("evaluation.start", evaluation.start, "both", quiet, "no episodes are played (evaluation.episodes=0)"),
     )
-    return [
-        f"{name}={value} has no effect: {reason}"
-        for name, value, plain, idle, reason in checks
-        if idle and value != plain
-    ]
+    rest = [no_effect(name, value, reason) for name, value, plain, vain, reason in checks if vain and value != plain]
+    return [*idle("sampling", sampling), *rest]
 
 
 def grown(q_error: np.ndarray) -> list[str]:

@@ -95,6 +95,9 @@ class _Chain(PlainNumbers):
         first, last, span = values if len(values) == 3 else [math.nan] * 3
         return first, last, span
 
+    def without_effect(self) -> dict[str, str]:
+        return {} if self.adaptive else {"epsilon": "the behaviour is not epsilon_greedy"}
+
     @property
     def adaptive(self) -> bool:
         """Whether the trajectory depends on what is learned: then only its uniforms are common to all rules."""

@@ -1,9 +1,11 @@
 """`mqlearn claims`: every claim as written, and all of them in small, end to end."""
 
+import functools
 import json
 import re
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -30,8 +32,14 @@ def small(tmp_path_factory):
     return SimpleNamespace(rows=rows, table=(folder / "claims.md").read_text(), outputs=folder / "outputs")
 
 
+@functools.cache
+def runs_of(outputs: Path) -> list[Any]:
+    """All runs of an outputs folder, read once: that takes a second, and is asked for each piece of evidence."""
+    return selection.find(outputs).runs
+
+
 def curve_of(outputs: Path, digest: str, metric: str, at: int) -> np.ndarray:
-    (run,) = (one for one in selection.find(outputs).runs if one.digest.startswith(digest))
+    (run,) = (one for one in runs_of(outputs) if one.digest.startswith(digest))
     return run.curves[metric][:, np.flatnonzero(run.curves["iteration"] <= at)[-1]]
 
 
@@ -126,7 +134,7 @@ def test_sampling_is_compared_across_blocks_and_the_tuned_rival_on_other_seeds(s
         first, second = (
             run.settings["sampling"]["name"]
             for digest in one["digests"]
-            for run in selection.find(small.outputs).runs
+            for run in runs_of(small.outputs)
             if run.digest.startswith(digest)
         )
         assert (first, second) == ("replay", "markovian")

@@ -1,5 +1,6 @@
 """What a figure draws: nothing hidden, nothing cut off, readable without colour."""
 
+from dataclasses import replace
 from itertools import combinations
 from typing import Any
 
@@ -81,6 +82,17 @@ def test_what_has_no_place_on_a_logarithmic_axis_is_drawn_and_named(tmp_path):
     assert "never finite: 0 of 20 seeds finite" in words and "all lost: 0 of 20 seeds finite" in words
     style.save(figure, tmp_path / "edge", {})
     assert "start" in texts(error_curves.draw([Panel("map", [base, zero])]))
+
+
+def test_a_band_that_leaves_the_axis_is_said_and_one_that_does_not_is_not():
+    """Of a skewed error the interval of the mean reaches far below the lowest mean, zero and beyond."""
+    steady, skewed = curve(), curve()
+    skewed = replace(skewed, values=skewed.values * np.where(np.arange(20) == 0, 30.0, 0.01)[:, None])
+    interval = mean_interval(skewed.values)
+    assert (interval.low < 0).any() and (interval.mean > 0).all()
+    for drawn, leaves in ((steady, False), (skewed, True)):
+        words = " ".join(texts(error_curves.draw([Panel("4x4", (drawn,))])).split())
+        assert (parts.BEYOND in words) == leaves
 
 
 @pytest.mark.parametrize("value", [0.0, 1.0, 5e-324, 1e308, np.nan])

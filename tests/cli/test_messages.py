@@ -1,6 +1,10 @@
 """Messages that say what is wrong, and nothing else: the setting, the value, what is admissible."""
 
+from types import SimpleNamespace
+
 import pytest
+
+from mqlearn.experiments.sweep.plan import _forecast
 
 SMALL = ("iterations=20", "n_checkpoints=3", "n_seeds=2", "tracking=none")
 PLAN = """# @package _global_
@@ -127,7 +131,30 @@ def test_what_takes_long_is_foretold(mqlearn, monkeypatch):
 
     assert "state-action pairs" not in mqlearn("theory", "env=two_state").err
     monkeypatch.setattr(theory, "_MANY", 1)
-    assert mqlearn("theory", "env=two_state").err.startswith("4 state-action pairs: this takes seconds to minutes")
-    monkeypatch.setattr(plan, "_MANY", 2)
-    done = mqlearn("run", "-m", *SMALL, "seed=range(3)", "preview=true")
-    assert done.err.startswith("planning 3 cells, about ")
+    assert mqlearn("theory", "env=two_state").err.startswith("3 state-action pairs: this takes seconds to minutes")
+    swept = ("run", "-m", *SMALL, "seed=range(3)", "preview=true")
+    assert mqlearn(*swept).err == ""
+    monkeypatch.setattr(plan, "_SOON", 0.0)
+    assert mqlearn(*swept).err.startswith("planning 3 cells: 1 done, about ")
+
+
+def test_the_time_of_planning_is_that_of_the_cells_planned_so_far(capsys, monkeypatch):
+    """Twenty cells of 1 s each: said after 2 s, and again 10 s later, if at least 2 s are left."""
+    clock = iter(range(100))
+    monkeypatch.setattr("mqlearn.experiments.sweep.plan.time", SimpleNamespace(monotonic=lambda: next(clock)))
+    count = _forecast(20)
+    for _ in range(20):
+        count()
+    assert capsys.readouterr().err.splitlines() == [
+        "planning 20 cells: 2 done, about 18 s left",
+        "planning 20 cells: 12 done, about 8 s left",
+    ]
+
+
+def test_a_command_that_is_ended_by_the_system_before_its_run_is_interrupted(process):
+    """A stop of a machine or of a scheduler may come while settings are read, or modules imported."""
+    ending = "import os, signal, mqlearn.cli.arguments as arguments\n"
+    ending += "arguments.parse = lambda *_, **__: os.kill(os.getpid(), signal.SIGTERM)"
+    started = process("problems", before=ending)
+    out, err = started.communicate(timeout=100)
+    assert (started.returncode, out, err) == (130, "", "mqlearn: interrupted; finished runs are kept\n")

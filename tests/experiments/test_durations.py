@@ -74,6 +74,13 @@ def test_what_compiles_in_between_is_not_in_the_rate(clock, capsys):
     assert "100,000/s, 8 s left" in told(clock, capsys, calls, compiles=(2,))[0]
 
 
+def test_the_time_left_is_not_foretold_from_the_first_checkpoints(clock, capsys):
+    """They lie close together: 26 iterations in 2 s say nothing of the others."""
+    early, later = told(clock, capsys, [(0, 0), (0.1, 1), (2.2, 26), (20.1, 200_001)])
+    assert early == "run: 26 of 1,000,000 iterations, error 0.5"
+    assert later == "run: 200,001 of 1,000,000 iterations, 10,000/s, 80 s left, error 0.5"
+
+
 def test_nothing_is_said_of_a_run_that_has_not_begun(clock, capsys):
     assert told(clock, capsys, [(0, 0), (60, 0), (120, 0)]) == []
 

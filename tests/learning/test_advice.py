@@ -1,12 +1,17 @@
 """What is said beside the numbers: of unstable steps, errors that grew, idle settings, seeds that are gone."""
 
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pytest
 
 import mqlearn as mq
-from mqlearn.learning.advice import foreseen, grown, unstable
+from mqlearn.algorithms.rule import changed
+from mqlearn.experiments.execute import foreseen as known_before
+from mqlearn.experiments.settings.cell import build
+from mqlearn.experiments.settings.compose import compose
+from mqlearn.learning.advice import foreseen, grown, idle, unstable
 
 LAKE = mq.frozen_lake("4x4")
 RULES = [
@@ -167,3 +172,111 @@ def test_ties_of_the_start_are_said_once_and_before_the_run(mqlearn, work):
     done = mqlearn("run", "algorithm=zap", "iterations=5", "n_seeds=2", "tracking=none")
     assert done.err.count("all actions tie in Q_0 = 0") == 1
     assert mqlearn("run", "algorithm=zap", "iterations=5", "q0=[-1,1]", "tracking=none").err == ""
+
+
+# --- what has no effect is declared by each object, and found out here ------------------------------------------------
+
+RULES_WITH_IDLE_SETTINGS: list[tuple[Any, dict[str, list[Any]]]] = [
+    *((mq.PID(ki=ki, eta=eta), {"al0": [0.3], "be": [0.2], "lam": [0.5], "eps": [1.0], "previous_draw": [True]})
+      for ki in (0.0, 0.1) for eta in (0.0, 0.01)),
+    *((mq.Phased(draws=draws), {"first": [3, 7]}) for draws in (None, 5)),
+    *((mq.DoubleQ(clock=clock), {"factor": [0.5], "exponent": [0.6]}) for clock in ("global", "own")),
+    *((mq.Zap(shift=shift), {"start": [3.0], "shift": [5.0], "rho": [0.7]}) for shift in (1, 2)),
+    *((mq.AMSGrad(b1=b1, decay=decay), {"decay": [0.5], "restart": [7, None], "b2": [0.5]})
+      for b1 in (0.0, 0.9) for decay in (0.0, 1.0)),
+    *((mq.MomentumQLinear(beta=beta), {"lam": [0.5], "phi": [0.2]}) for beta in (0.0, 0.8)),
+    (mq.Adam(), {"b1": [0.5], "b2": [0.5], "eps": [0.1]}),
+    (mq.VarianceReduced(first=2, steps=5), {"first": [3], "steps": [4]}),
+    (mq.PolSA(), {"zeta": [0.5], "rho": [0.5]}),
+    (mq.AveragingQ(), {"d": [0.5], "measured": ["a"]}),
+    (mq.MoVI(), {"keep_start": [False], "measured": ["q"]}),
+    (mq.MomentumQ(), {"m": [3.0], "shift": ["on"]}),
+]  # fmt: skip
+
+
+def table(rule: Any) -> bytes:
+    plain = changed(rule, compiled=False) if isinstance(rule, mq.Stateful) else rule
+    return mq.run(mq.garnet_fixed(4, 2, 2), plain, iterations=150, n_seeds=2, n_workers=1).curves["q_error"].tobytes()
+
+
+@pytest.mark.parametrize(("rule", "others"), RULES_WITH_IDLE_SETTINGS, ids=lambda value: repr(value)[:60])
+def test_a_rule_declares_the_settings_that_move_no_number_and_no_others(rule, others):
+    before = table(rule)
+    declared = rule.without_effect()
+    for name, values in others.items():
+        moved = any(table(replace(rule, **{name: value})) != before for value in values)
+        assert moved == (name not in declared), name
+        said = idle("algorithm", replace(rule, **{name: values[0]}))
+        assert any(f"algorithm.{name}=" in text for text in said) == (not moved)
+
+
+@pytest.mark.parametrize(
+    ("step_size", "name", "value"),
+    [
+        (mq.Polynomial(exponent=0.0), "offset", 5.0),
+        (mq.Polynomial(exponent=0.5), "offset", 5.0),
+        (mq.Matched(mq.Constant(0.1), beta=0.0), "lam", 0.5),
+        (mq.Matched(mq.Constant(0.1), beta=0.5), "lam", 0.5),
+    ],
+)
+def test_a_step_size_declares_the_settings_that_move_no_number(step_size, name, value):
+    k, other = np.arange(50.0), replace(step_size, **{name: value})
+    moved = (step_size(k) != other(k)).any()
+    assert (f"step_size.{name}={value:g} has no effect" in warned(step_size=other, iterations=5)) == (not moved)
+
+
+def test_the_step_size_of_a_rule_with_a_clock_of_its_own_is_said():
+    assert "step_size=Constant(alpha=0.5) has no effect: clock is own" in warned(
+        mq.DoubleQ(clock="own"), step_size=mq.Constant(0.5), iterations=5
+    )
+    assert "has no effect" not in warned(mq.DoubleQ(clock="own"), iterations=5)
+
+
+@pytest.mark.parametrize(
+    ("problem", "said"),
+    [
+        (mq.garnet(dialect="stick", n_rewarding=3), "env.n_rewarding=3 has no effect: dialect is stick"),
+        (mq.garnet(dialect="stick"), ""),
+        (mq.garnet(n_rewarding=3), ""),
+        (mq.deep_sea(3, map_seed=4), "env.map_seed=4 has no effect: randomise_actions is false"),
+        (mq.deep_sea(3, map_seed=4, randomise_actions=True), ""),
+    ],
+)
+def test_a_problem_says_which_of_its_settings_has_no_effect(problem, said):
+    assert " ".join(problem.notes) == said
+
+
+def test_a_rule_of_ones_own_declares_its_own():
+    @dataclass(frozen=True)
+    class Slowed(mq.Rule):
+        slow: bool = False
+        by: float = 0.5
+
+        def without_effect(self):
+            return {} if self.slow else {"by": "slow is false"}
+
+        def update(self, k, q, q_prev, target, target_prev):
+            return q + (self.by if self.slow else 1.0) * self.step_size(k) * (target - q)
+
+    assert "algorithm.by=0.1 has no effect: slow is false" in warned(Slowed(by=0.1), iterations=5)
+    assert "has no effect" not in warned(Slowed(slow=True, by=0.1), iterations=5)
+
+
+@pytest.mark.parametrize(
+    ("setting", "said"),
+    [
+        (("algorithm=momentum_q", "algorithm.lam=0.5"), "algorithm.lam=0.5 has no effect: beta is null"),
+        (("algorithm=momentum_q", "algorithm.phi=1"), "algorithm.phi=1 has no effect: beta is null"),
+        (("algorithm=momentum_q", "algorithm.beta=0.8", "algorithm.shift=on"), "algorithm.shift=on has no effect"),
+        (("algorithm=momentum_q", "algorithm.beta=0.8", "algorithm.lam=0.5"), ""),
+        (("algorithm=pid", "algorithm.eta=0", "algorithm.eps=1"), "algorithm.eps=1 has no effect: eta is 0"),
+        (("sampling=markovian", "sampling.epsilon=0.5"), "sampling.epsilon=0.5 has no effect: the behaviour is not"),
+        (("theta0=1",), "theta0=1 has no effect: there are no linear features"),
+    ],
+)
+def test_what_has_no_effect_is_said_once_and_before_the_run(mqlearn, work, setting, said):
+    done = mqlearn("run", *setting, "env=two_state", "iterations=5", "n_seeds=2", "tracking=none")
+    assert done.code == 0
+    assert done.err.count(said or "has no effect") == bool(said)
+    cell = build(compose([*setting, "env=two_state", "iterations=5", "tracking=none"]))
+    assert any("has no effect" in text and said in text for text in known_before(cell)) == bool(said)

@@ -128,12 +128,13 @@ def draw(
         columns = min(len(panels), 2)
         figure, axes = parts.sheet(-(-len(panels) // columns), columns)
         shared = choice("figure.scales", scales, SCALES) == "common"
-        zero = False
+        zero = beyond = False
         for i, (panel, one) in enumerate(zip(panels, axes.flat, strict=False)):
             xlim, ylim = _limits(curves if shared else panel.curves, intervals, kind.scale, axis)
             one.set(xscale="log", yscale=kind.scale, xlim=xlim, ylim=ylim, xlabel=axes_of.LABELS[axis])
             one.set_title(f"({'abcdefgh'[i % 8]})  {panel.title}" if len(panels) > 1 else panel.title)
             zero |= _fill(one, panel, looks, intervals)
+            beyond |= any(parts.leaves(one, intervals[id(curve)], curve.position > 0) for curve in panel.curves)
         for one in axes[:, 0]:
             one.set_ylabel(kind.axis)
         for one in axes.flat[len(panels) :]:
@@ -142,6 +143,8 @@ def draw(
         notes = [*lost, *notes, *theory_lines.notes([line for curve in curves for line in curve.lines])]
         if zero:
             notes.append("A caret on the lower edge: zero from there on, or below the axis.")
+        if beyond:
+            notes.append(parts.BEYOND)
         named = parts.band_name(band, [curve.n_seeds for curve in curves])
         has_band = any(np.any(interval.high > interval.low) for interval in intervals.values())
         if not has_band and any(curve.n_seeds > 1 for curve in curves):

@@ -99,6 +99,7 @@ def draw(
         figure, axes = parts.sheet(blocks * len(rows), columns)
         for one in axes.flat:
             one.set_visible(False)
+        beyond = False
         for row, metric in enumerate(rows):
             ylim = _limits(metric, settings, intervals)
             for i, setting in enumerate(settings):
@@ -108,11 +109,14 @@ def draw(
                 one.tick_params(labelsize=8, labelbottom=metric == rows[-1], labelleft=first)
                 one.set_xlabel(f"{along}{name}" if metric == rows[-1] else "", fontsize=9)
                 one.set_ylabel(ROWS[metric] if first else "", fontsize=9)
-                _fill(one, setting.curves.get(metric, ()), points and metric == POINTS, looks, intervals, unit)
+                here = setting.curves.get(metric, ())
+                _fill(one, here, points and metric == POINTS, looks, intervals, unit)
+                beyond |= any(parts.leaves(one, intervals[id(curve)], curve.position >= 0) for curve in here)
                 lines, before = setting.lines.get(metric, {}), settings[i - 1].lines.get(metric)
                 _reference_lines(one, lines, named=first or lines != before)
         named = parts.band_name(band, [curve.n_seeds for curve in curves])
         has_band = any(np.any(interval.high > interval.low) for interval in intervals.values())
+        notes += [parts.BEYOND] * beyond
         footer = parts.legend(figure, looks, style.groups(families), named, notes, marked, has_band)
         gap = 0.16 if blocks == 1 else 0.62
         parts.arrange(figure, axes, footer=footer, row_height=ROW_HEIGHT, right=0.06, row_gap=gap)

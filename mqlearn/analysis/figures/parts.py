@@ -109,6 +109,16 @@ def curve(
     return bool(below.any())
 
 
+BEYOND = "A band that is cut off by an edge of its panel goes on beyond it."
+
+
+def leaves(axes: "Axes", interval: Interval, drawn: np.ndarray) -> bool:
+    """Whether a band with a width, where it is drawn (C,), reaches beyond the limits of the axes."""
+    bottom, top = axes.get_ylim()
+    wide = drawn & (interval.high > interval.low)  # false where there is none
+    return bool(((interval.low[wide] < bottom) | (interval.high[wide] > top)).any())
+
+
 def _nearest(position: np.ndarray, marks: int, phase: float) -> np.ndarray:
     """Indices of the points nearest to `marks` evenly spread places; `position` (C,) increases."""
     if len(position) <= marks:

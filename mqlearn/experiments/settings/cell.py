@@ -18,7 +18,7 @@ from mqlearn import source_text
 from mqlearn.checks import choice, switch, whole
 from mqlearn.errors import SettingError, SettingErrors, nearest
 from mqlearn.experiments.presentation.names import of_problem
-from mqlearn.experiments.settings import identity, instantiate, own_choices, own_step_size, records
+from mqlearn.experiments.settings import identity, instantiate, old_names, own_choices, own_step_size, records
 from mqlearn.experiments.settings import plugins as user_modules
 from mqlearn.rounding import Rounding
 from mqlearn.storage.effective import OPEN
@@ -38,6 +38,7 @@ class Cell:
     mdp: Any
     run_arguments: dict[str, Any]
     own_choices: dict[str, Any]  # files of the user's that settings came from, by group; not for those of a record
+    without_effect: tuple[str, ...] = ()  # warnings of settings that no object was built from
 
     @property
     def samples_key(self) -> str | None:
@@ -191,6 +192,7 @@ def _build(text: str, imports: int, *, recorded: bool) -> Cell:
     settings["tracking"] = check(tracking_section, settings.get("tracking"))
     discount = 0.5 if settings["discount"] is None else settings["discount"]  # to see what else is wrong
     mdp = check(_environment, settings.get("env"), plugins, discount)
+    without_effect = tuple(old_names.without_effect(settings.get("algorithm")))
     rule = check(instantiate.make, "algorithm", settings.get("algorithm"), plugins)
     operator = check(instantiate.make, "operator", settings.get("operator"), plugins)
     if own_step_size.asked(settings.get("step_size")):
@@ -230,7 +232,8 @@ def _build(text: str, imports: int, *, recorded: bool) -> Cell:
         **{name: settings[name] for name in _PLAIN},
     }
     _refuse_combinations(settings, mdp, arguments)
-    return Cell(settings, identity.digest(settings, mdp, plugins), _name(settings, plugins, rule), mdp, arguments, own)
+    digest, name = identity.digest(settings, mdp, plugins), _name(settings, plugins, rule)
+    return Cell(settings, digest, name, mdp, arguments, own, without_effect)
 
 
 def _refuse_combinations(settings: dict[str, Any], mdp: Any, arguments: dict[str, Any]) -> None:

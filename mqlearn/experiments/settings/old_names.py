@@ -12,7 +12,7 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
 
-from mqlearn.errors import SettingError
+from mqlearn.errors import SettingError, no_effect
 
 # A module or a whole dotted name -> its present one; the longest that fits counts.
 PRESENT: dict[str, str] = {
@@ -40,6 +40,7 @@ PRESENT: dict[str, str] = {
     "mqlearn.verdict": "mqlearn.analysis.comparison",
 }
 _FROM_FILE = ("mqlearn.from_file", "mqlearn.problems.model_files.from_file")
+_SECOND = {"beta": None, "lam": 0.999, "phi": 0.5}  # settings of Algorithm 2, which MomentumQ once took
 _MOMENTUM_Q = ("mqlearn.MomentumQ", "mqlearn.algorithms.MomentumQ", "mqlearn.algorithms.momentum_q.MomentumQ")
 
 
@@ -61,17 +62,28 @@ def successor(node: Mapping[str, Any]) -> dict[str, Any]:
     """
     if present(str(node["_target_"])) in _FROM_FILE and node.get("content") is not None:
         return {"axes": "xuy"} | dict(node)
-    second = {"beta": None, "lam": 0.999, "phi": 0.5}
-    if not second.keys() & node.keys() or present(str(node["_target_"])) not in _MOMENTUM_Q:
+    if not _SECOND.keys() & node.keys() or present(str(node["_target_"])) not in _MOMENTUM_Q:
         return dict(node)
-    rest = {key: value for key, value in node.items() if key not in second}
+    rest = {key: value for key, value in node.items() if key not in _SECOND}
     if node.get("beta") is None:
         return rest
     if rest.get("m") is not None:
         expected = "belongs to Algorithm 1, beta to Algorithm 2; give one of them"
         raise SettingError("algorithm.m", rest["m"], expected)
     rest = {key: value for key, value in rest.items() if key not in ("m", "shift")}
-    return {**rest, "_target_": "mqlearn.MomentumQLinear", **{key: node.get(key, second[key]) for key in second}}
+    return {**rest, "_target_": "mqlearn.MomentumQLinear", **{key: node.get(key, _SECOND[key]) for key in _SECOND}}
+
+
+def without_effect(node: Any) -> list[str]:
+    """A warning for each setting of a group's node that its `successor` leaves out, and that is not its default."""
+    if not isinstance(node, Mapping) or present(str(node.get("_target_"))) not in _MOMENTUM_Q:
+        return []
+    if node.get("beta") is None:
+        plain, reason = _SECOND, "beta is null, which is Algorithm 1"
+    else:
+        plain, reason = {"shift": "auto"}, "with a beta it is Algorithm 2"
+    changed = [key for key, value in plain.items() if node.get(key, value) != value]
+    return [no_effect(f"algorithm.{key}", node[key], reason) for key in changed]
 
 
 class _OldModules(MetaPathFinder, Loader):

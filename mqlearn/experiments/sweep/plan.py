@@ -1,8 +1,9 @@
 """The cells of a multirun: each validated, known by its digest, with its folder and its place in the sweep."""
 
 import sys
+import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from mqlearn.errors import SettingError
@@ -13,8 +14,8 @@ from mqlearn.experiments.presentation.names import of_problem
 from mqlearn.experiments.progress import duration
 from mqlearn.experiments.settings import compose
 
-_MANY = 200  # cells, whose planning takes seconds
-_EACH = 0.017  # seconds of planning, as measured for sweeps of thousands
+_SOON = 2.0  # seconds of planning, after which it is said how long the rest takes,
+_AGAIN = 10.0  # and between two such lines
 
 
 def plan(overrides: Sequence[str], added: Sequence[str], config_dir: str | None) -> list[PlannedCell]:
@@ -33,12 +34,14 @@ def plan(overrides: Sequence[str], added: Sequence[str], config_dir: str | None)
         expanded.append((base, swept, ""))
     labels = {(*own, *added): (tuple(own), label, panel) for own, label, panel in expanded}
 
-    def keep(job: compose.Job) -> PlannedCell:
-        return planned_cell(_short_named(job), *labels[job.overrides])
-
     every = [(*own, *added) for own, _, _ in expanded]
-    if len(every) > _MANY:
-        sys.stderr.write(f"planning {len(every):,} cells, about {duration(_EACH * len(every))}\n")
+    forecast = _forecast(len(every))
+
+    def keep(job: compose.Job) -> PlannedCell:
+        cell = planned_cell(_short_named(job), *labels[job.overrides])
+        forecast()
+        return cell
+
     planned = compose.jobs(every, config_dir, multirun=True, keep=keep)
     named = [text for text in overrides if text.startswith("hydra.sweep.subdir=")]
     if named and any(one.subfolder.endswith(one.digest[:16]) for one in planned):  # see _short_named
@@ -52,6 +55,23 @@ def plan(overrides: Sequence[str], added: Sequence[str], config_dir: str | None)
         if folders[one.folder] > 1:
             raise SettingError("hydra.sweep.subdir", one.subfolder, "is the folder of several cells: name them apart")
     return [replace(one, number=number) for number, one in enumerate(kept, 1)]
+
+
+def _forecast(cells: int) -> Callable[[], None]:
+    """To be called after each cell that is planned: says now and then how long the others will take, by those done."""
+    began, planned, due = time.monotonic(), 0, _SOON
+
+    def count() -> None:
+        nonlocal planned, due
+        planned += 1
+        elapsed = time.monotonic() - began
+        left = elapsed / planned * (cells - planned)
+        if elapsed >= due and left >= _SOON:
+            sys.stderr.write(f"planning {cells:,} cells: {planned:,} done, about {duration(left)} left\n")
+            sys.stderr.flush()
+            due = elapsed + _AGAIN
+
+    return count
 
 
 def planned_cell(job: compose.Job, overrides: tuple[str, ...], label: str, panel: str) -> PlannedCell:

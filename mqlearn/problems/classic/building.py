@@ -28,12 +28,13 @@ def finite_mdp(
     start: int | np.ndarray = 0,
     terminal: Collection[int] = (),
     goal: Collection[int] = (),
+    notes: tuple[str, ...] = (),
 ) -> FiniteMDP:
     """The model in which action u leads from state x to one of outcomes(x, u).
 
     Outcomes of probability 0 are dropped; equal successors stay separate, so a reward may be random beside its
     successor. A pair without outcomes is inadmissible. `outcomes` is not asked about terminal states.
-    start: a state, or a distribution (S,).   terminal, goal: states.
+    start: a state, or a distribution (S,).   terminal, goal: states.   notes: see `FiniteMDP`.
     """
     closed, success = np.isin(np.arange(n_states), [*terminal]), np.isin(np.arange(n_states), [*goal])
     rows = {}
@@ -62,6 +63,7 @@ def finite_mdp(
         discount=discount,
         goal=success,
         name=name,
+        notes=notes,
     )
 
 

@@ -6,7 +6,7 @@ The seed of a map has nothing to do with the seeds of learning.
 import numpy as np
 
 from mqlearn.checks import choice, fits_memory, whole
-from mqlearn.errors import SettingError
+from mqlearn.errors import SettingError, no_effect
 from mqlearn.problems.classic.building import Outcomes, checked_size, finite_mdp
 from mqlearn.problems.mdp import FiniteMDP
 
@@ -64,7 +64,9 @@ def garnet(
 
     name = f"garnet {dialect} {n_states},{n_actions},{b} map_seed={map_seed}"
     name += f" n_rewarding={n_rewarding}" if dialect == "uniform" else ""
-    return finite_mdp(name, n_states, n_actions, outcomes, discount=discount)
+    vain = dialect != "uniform" and n_rewarding != 5
+    notes = (no_effect("env.n_rewarding", n_rewarding, f"dialect is {dialect}"),) if vain else ()
+    return finite_mdp(name, n_states, n_actions, outcomes, discount=discount, notes=notes)
 
 
 def garnet_fixed(n_states: int = 20, n_actions: int = 3, n_successors: int = 3, *, discount: float = 0.9) -> FiniteMDP:
