@@ -61,8 +61,13 @@ def idle(group: str, settings: Any) -> list[str]:
     with user_code(group, type(settings).__name__):
         reasons = settings.without_effect()
     plain = {field.name: field.default for field in fields(settings)}
-    changed = {name: value for name in plain if (value := getattr(settings, name)) != plain[name]}
+    changed = {name: value for name in plain if not _equal(value := getattr(settings, name), plain[name])}
     return [no_effect(f"{group}.{name}", changed[name], why) for name, why in reasons.items() if name in changed]
+
+
+def _equal(value: Any, other: Any) -> bool:
+    """Whether two settings are the same; a table is so only if all of it is."""
+    return value is other or bool(np.array_equal(value, other))
 
 
 def tied_start(rule: Rule | Stateful, initial: Initial | None) -> list[str]:

@@ -141,7 +141,7 @@ def _apart(a: np.ndarray, b: np.ndarray, scale: float) -> np.ndarray | None:
     if size.ndim > 1:
         size = size.max(axis=tuple(range(size.ndim - 1)), keepdims=True)
     with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
-        return np.abs(a - b) / np.maximum(size, scale)
+        return np.where(a == b, 0.0, np.abs(a - b) / np.maximum(size, scale))  # of the signs of zeros, 0/0
 
 
 def _describe(

@@ -270,7 +270,7 @@ def test_where_assumption_2_fails_there_is_no_bound_of_theta_and_no_slope(linear
 def test_rates_without_constants_are_slopes_through_the_last_point(drawn):
     """Of a polynomial step under Markovian sampling, and of rescaled linear steps where pairs are sampled together."""
     curve = "figure.curves.slow=['algorithm=q_learning','step_size=polynomial','step_size.exponent=0.8']"
-    _, data, said = drawn(curve, "sampling=markovian", "figure.lines=[bound]")
+    _, data, said = drawn(curve, "sampling=markovian", "sampling.clock=global", "figure.lines=[bound]")
     assert "garnet | slow | line slope -0.4" not in data  # the theorem's steps count the visits of a pair
     _, data, said = drawn(curve, "sampling=markovian", "sampling.clock=local", "figure.lines=[floor,bound]")
     line = data["garnet | slow | line slope -0.4"]

@@ -267,7 +267,7 @@ def test_no_reference_data_is_no_failure(tmp_path, monkeypatch):
 # --- the verb -------------------------------------------------------------------------------------------------------
 
 
-def test_a_fault_in_a_check_stops_no_other_and_keeps_its_traceback(capsys):
+def test_a_fault_in_a_check_stops_no_other_and_keeps_its_traceback(capsys, work):
     line = carried_out(checks.Check("odd", "1 = 0", "", lambda: checks.Outcome("same", str(1 // 0))))
     assert (line.verdict, line.holds) == ("failed", False) and "ZeroDivisionError" in line.detail
     assert "Traceback" in capsys.readouterr().err

@@ -93,7 +93,7 @@ REFUSED = [
     (["a b=3"], "a b='3'", "cannot be read"),
     (["q0=${nothing}"], "q0='${nothing}'", "refers to a setting that does not exist"),
     # maps
-    ([LAKE], "env.map='???'", "must be given. Your own map, any rectangle: 'env.map=[SFFF,FHFH,FFFH,HFFG]'"),
+    ([LAKE], "env.map=''", "must be given. Your own map, any rectangle: 'env.map=[SFFF,FHFH,FFFH,HFFG]'"),
     ([LAKE, "env.map=[FFF,FHF,FFG]"], "env.map='FFF / FHF / FFG'", "no start tile"),
     ([LAKE, "env.map=[SFF,FHF,FFF]"], "env.map='SFF / FHF / FFF'", "no goal tile"),
     ([LAKE, "env.map=[SFFF,FH,FFFG]"], "env.map='SFFF / FH / FFFG'", "row 2 (FH) has 2 tiles but row 1 (SFFF) has 4"),
@@ -117,7 +117,7 @@ REFUSED = [
     (["step_size=matched", "step_size.base=0.1"], "step_size.base=0.1", "must be a step size, such as constant"),
     (["step_size.base=constant"], "step_size.base='constant'", "is no setting of step_size=own"),
     # Gymnasium
-    (["env=gymnasium"], "env.id='???'", "must be given. Any Gymnasium environment"),
+    (["env=gymnasium"], "env.id=''", "must be given. Any Gymnasium environment"),
     (["env=gymnasium", "env.id=FrozenLake-v0"], "env.id='FrozenLake-v0'", "FrozenLake-v1"),
     (["env=gymnasium", "env.id=Taxi-v3"], "env.id='Taxi-v3'", "Taxi-v4"),
     (["env=gymnasium", "env.id=FrozenLak-v1"], "env.id='FrozenLak-v1'", "did you mean 'FrozenLake-v1'?"),

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+import mqlearn as mq
 from mqlearn.errors import SettingError
 from mqlearn.experiments.settings import compose
 from mqlearn.experiments.settings.cell import build
@@ -132,5 +133,5 @@ def test_a_board_has_the_rules_and_problems_of_mqlearn_whatever_an_own_folder_ha
         rules.entrants(["q_learning"], (), "mine")
     suite = definition.load("paper", "mine")
     assert [one.digest for one in suite.problems] == [one.digest for one in definition.load("paper").problems]
-    settings = trials._settings(suite.problems[0], [(one, ()) for one in rules.entrants(["q_learning"])], ())
-    assert settings[0]["algorithm"]["_target_"] == "mqlearn.QLearning"
+    (contest,) = trials._composed(suite.problems[0], rules.entrants(["q_learning"]), (), {})
+    assert type(contest.default) is mq.QLearning

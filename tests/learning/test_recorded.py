@@ -160,7 +160,7 @@ def test_a_cell_is_named_by_the_arrays_and_reruns_from_its_record(work, mqlearn,
 def test_the_command_refuses_in_one_message(mqlearn):
     done = mqlearn("run", "sampling=recorded", "tracking=none")
     assert done.code == 2
-    assert "sampling.path='???': must be given. Recorded transitions, learned from once each" in done.err
+    assert "sampling.path='': must be given. Recorded transitions, learned from once each" in done.err
     done = mqlearn("run", *OVERRIDES[1:], "env=two_state", f"sampling.path={FILE}", "discount=0.9")
     assert done.code == 2 and "sampling.path" in done.err and done.err.count("\n") == 1
 

@@ -25,7 +25,7 @@ from mqlearn.problems.features import aggregation
     "bad",
     [
         {"iterations": -5}, {"iterations": 2.5}, {"iterations": True}, {"iterations": "many"},
-        {"n_seeds": 0}, {"n_seeds": 1.0}, {"seed": -1}, {"seed": 2**32}, {"n_checkpoints": 0}, {"n_workers": 0},
+        {"n_seeds": 0}, {"n_seeds": 1.5}, {"seed": -1}, {"seed": 2**32}, {"n_checkpoints": 0}, {"n_workers": 0},
         {"checkpoints": "cubic"}, {"reward": "best"},
     ],
     ids=str,

@@ -255,7 +255,7 @@ def box_features(build: Callable, env: Any = "MountainCar-v0", **values: Any) ->
     [
         (lake_features(aggregation, tile=3), "features.tile", "8x8 map: one of 1, 2, 4, 8"),
         (lake_features(aggregation, tile=0), "features.tile", "whole number, at least 1"),
-        (lake_features(aggregation, tile=2.0), "features.tile", "whole number"),
+        (lake_features(aggregation, tile=2.5), "features.tile", "whole number"),
         (lambda: aggregation(taxi()), "features", "needs a grid map, and Taxi-v4"),
         (lambda: fourier(taxi()), "features", "use tabular, one_hot"),
         (lake_features(tile_coding, tiles=0), "features.tiles", "at least 1"),

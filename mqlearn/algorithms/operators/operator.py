@@ -13,7 +13,11 @@ _STEP = 2.0**-17  # of central differences: the cube root of the rounding
 
 
 class Numbers(NamedTuple):
-    """Factors of r, V(y), V(x), Q(x, u) and s."""
+    """The five numbers of an operator, its factors of r, V(y), V(x), Q(x, u) and s.
+
+    reward: of the reward r.   ahead: of V(y), y the successor.   here: of V(x).   own: of Q(x, u).   common: of s, one
+    number for all pairs.
+    """
 
     reward: float = 1.0
     ahead: float = 0.0

@@ -348,8 +348,7 @@ def tracking_section(node: Any) -> dict[str, Any]:
     """The section `tracking`, checked; truth values as such. Raises SettingError."""
     node = _section("tracking", node, ("name", "uri", "per_seed"))
     choice("tracking", node["name"], ("mlflow", "none"))
-    untold = node["per_seed"] is None and node["name"] == "none"  # as where a record is only read
-    per_seed = not untold and switch("tracking.per_seed", node["per_seed"])
+    per_seed = switch("tracking.per_seed", node["per_seed"])
     uri = node["uri"]
     if uri is not None and not (isinstance(uri, str) and uri.strip()):
         raise SettingError("tracking.uri", uri, "must be the address of a store, or null")
