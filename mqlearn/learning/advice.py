@@ -12,7 +12,6 @@ from mqlearn.learning.initial import Initial
 from mqlearn.learning.learners import Linear
 from mqlearn.learning.metrics import Evaluation
 from mqlearn.learning.operators import BELLMAN, OnModel
-from mqlearn.learning.sampling import Synchronous
 from mqlearn.learning.stateful.step_size import uses_step_size
 from mqlearn.problems.environments.simulator import Simulator
 from mqlearn.problems.mdp import FiniteMDP
@@ -35,7 +34,7 @@ def foreseen(
     known = [*rule.warnings(mdp.discount), *tied_start(rule, initial), *operator.warnings(), *idle_step_size(rule)]
     if isinstance(rule, Stateful) or not operator.plain:  # `unstable` is of Bellman's operator
         return known
-    local = getattr(sampling, "clock", "global") == "local" or getattr(sampling, "update", "pair") == "rounds"
+    local = sampling.clock == "local" or sampling.update == "rounds"
     pairs = len(mdp.pairs) if local and isinstance(mdp, FiniteMDP) else 1
     return known + unstable(rule, mdp.discount, iterations // pairs)
 
@@ -95,7 +94,6 @@ def without_effect(
 ) -> list[str]:
     """A warning for each setting that was changed and has no effect beside the others. Episodes are resolved."""
     tabular, linear_too = features is None, features is not None
-    behaves = isinstance(sampling, Synchronous) or sampling.adaptive
     quiet = isinstance(mdp, FiniteMDP) and not evaluation.episodes
     not_greedy, no_features = "the behaviour is not epsilon_greedy", "there are no linear features"
     no_table = "features are learned, and no table"
@@ -104,7 +102,7 @@ def without_effect(
             "sampling.epsilon",
             getattr(sampling, "epsilon", 0.1),
             0.1,
-            not behaves,
+            not sampling.adaptive,
             not_greedy,
         ),
         ("sampling.clock", getattr(sampling, "clock", "auto"), "auto", linear_too, no_table),
