@@ -55,6 +55,7 @@ def predictions(cell: Cell, run: Run | None) -> dict[str, Any]:
         "reward": cell.settings["reward"],
         "norm": f"sup and root mean square over {int(mdp.counted.sum())} pairs",
         "sampling": cell.run_arguments["sampling"].name,
+        "independent": cell.run_arguments["sampling"].independent,
         "cell": cell.name,
         "digest": cell.digest,
         "measured": None if run is None else measured_at_the_end(run, int(mdp.counted.sum()), rule.averaged),

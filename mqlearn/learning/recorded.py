@@ -16,7 +16,7 @@ import numpy as np
 from mqlearn.checks import choice, whole
 from mqlearn.errors import SettingError
 from mqlearn.learning.sample_numbers import pack, unpack
-from mqlearn.learning.sampling_protocol import CLOCKS, Sampling
+from mqlearn.learning.sampling_protocol import CLOCKS, Sampling, Walk
 from mqlearn.learning.transitions import read
 from mqlearn.paths import expanded
 from mqlearn.problems.mdp import FiniteMDP
@@ -132,6 +132,10 @@ class Recorded(Sampling):
             i = int(wrong.argmax())
             x, u, y = (int(self.transitions[name][i]) for name in ("x", "u", "y"))
             raise SettingError("sampling.path", self._shown, f"transition {i} (x={x}, u={u}, y={y}): {problem}")
+
+    def walk(self, mdp: FiniteMDP) -> Walk:
+        """Raises SettingError: nothing moves."""
+        raise SettingError("sampling", self.name, "has no chain: its transitions are given")
 
     def trajectory(self, mdp: FiniteMDP) -> str:
         """Why its chain is not known."""

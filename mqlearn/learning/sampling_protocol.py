@@ -13,6 +13,13 @@ from mqlearn.errors import SettingError, user_code
 from mqlearn.problems.mdp import FiniteMDP
 
 CLOCKS = ("auto", "global", "local")
+# What every mode answers, and by which kind; None stands for a method of the model.
+QUESTIONS = {
+    **dict.fromkeys(("all_pairs", "independent"), bool),
+    **dict.fromkeys(("distribution", "trajectory", "walk"), None),
+    **dict.fromkeys(("adaptive", "consecutive", "recorded", "one_seed", "needs_model"), bool),
+    "capacity": int,
+}
 
 
 class Walk(NamedTuple):
@@ -79,7 +86,10 @@ class Sampling(PlainNumbers):
     one_seed: Any = _OfDependent(False, "whether every seed would learn from the same samples")
     needs_model: ClassVar[Any] = _OfDependent(True, "whether it draws from a model, and cannot step a simulator")
     capacity: Any = _OfDependent(0, "how many transitions its memory holds, 0 without one")
-    trajectory: Any = _Question("the `Walk` of its chain, or in words why none is known: how it mixes")
+    trajectory: Any = _OfDependent(
+        lambda mdp: "its samples are independent, and no chain",
+        "the `Walk` of its chain, by which it mixes, or in words why that is unknown",
+    )
     draws: ClassVar[int] = 1  # iterations for each step of the chain
     warm_up: ClassVar[int] = 0  # steps of the chain before iteration 0
     clock: ClassVar[str] = "global"  # of a table's step size, where it is no setting

@@ -23,6 +23,7 @@ from mqlearn.learning.learners import Linear, on_clock, with_state
 from mqlearn.learning.metrics import Evaluation, Metric
 from mqlearn.learning.operators import OnModel, on_problem
 from mqlearn.learning.sampling import Sampling, Synchronous
+from mqlearn.learning.sampling_check import check_sampling
 from mqlearn.learning.stateful.check import check, check_on, check_operator
 from mqlearn.learning.without_model import check as check_simulation
 from mqlearn.problems.environments.simulator import Simulator
@@ -225,7 +226,9 @@ def check_together(
     """Refuse parts that are sound alone but cannot make a run together. Raises SettingError."""
     if isinstance(mdp, Simulator):
         check_simulation(mdp, sampling, features, reward, metrics)
-    elif sampling.all_pairs:
+        return
+    check_sampling(sampling, mdp)
+    if sampling.all_pairs:
         if features is not None:
             raise SettingError("sampling", sampling.name, "works with tables only; use markovian, replay or iid")
     else:
