@@ -61,7 +61,7 @@ if TYPE_CHECKING:
     from mqlearn.learning.loop import Result, run, run_together
     from mqlearn.learning.metrics import Evaluation
     from mqlearn.learning.recorded import Recorded
-    from mqlearn.learning.sampling import IID, Markovian, Replay, Synchronous
+    from mqlearn.learning.sampling import IID, Markovian, Replay, Sampling, Synchronous
     from mqlearn.problems.arrays import from_arrays
     from mqlearn.problems.classic import (
         azar_linear,
@@ -143,6 +143,7 @@ __all__ = [
     "Robust",
     "RootSA",
     "Rule",
+    "Sampling",
     "SettingError",
     "Soft",
     "SpeedyQ",
@@ -217,7 +218,7 @@ _PLACES = {
         "learning.loop": "Result run run_together",
         "learning.metrics": "Evaluation",
         "learning.recorded": "Recorded",
-        "learning.sampling": "IID Markovian Replay Synchronous",
+        "learning.sampling": "IID Markovian Replay Sampling Synchronous",
         "problems.arrays": "from_arrays",
         "problems.classic": (
             "azar_linear chain_walk chain_walk_walls combination_lock deep_sea forest gambler garnet garnet_fixed "

@@ -293,6 +293,36 @@ def linear_twin(
     return theta, total / max(chain.n, 1)
 
 
+# --- which pairs a mode draws ---------------------------------------------------------------------------------------
+
+
+def chain_draws(mdp: FiniteMDP, sampling: Any, n: int, lane: int, seed: int) -> np.ndarray:
+    """(n,) pairs of a lane of chains under a behaviour that does not depend on what is learned."""
+    chain, rest = ChainTwin(mdp, sampling, lane, seed, n), np.zeros(len(mdp.pairs))
+    return np.array([chain.next(k, rest)[0] for k in range(n)])
+
+
+def recorded_draws(mdp: FiniteMDP, sampling: Any, n: int, lane: int, seed: int) -> np.ndarray:
+    """(n,) pairs of recorded transitions in their order."""
+    number = {(int(x), int(u)): i for i, (x, u) in enumerate(mdp.pairs)}
+    return np.array([number[x, u] for x, u in zip(sampling.path["x"][:n], sampling.path["u"][:n], strict=True)])
+
+
+def synchronous_draws(mdp: FiniteMDP, sampling: Any, n: int, lane: int, seed: int) -> np.ndarray:
+    """(n, pairs): all of them; their outcomes: `synchronous_outcomes`."""
+    return np.tile(np.arange(len(mdp.pairs)), (n, 1))
+
+
+# Name in conf/sampling -> its pairs.
+TWINS = {
+    "synchronous": synchronous_draws,
+    "markovian": chain_draws,
+    "replay": chain_draws,
+    "iid": chain_draws,
+    "recorded": recorded_draws,
+}
+
+
 # --- driving the learners ---------------------------------------------------------------------------------------------
 
 

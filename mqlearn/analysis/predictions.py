@@ -55,6 +55,7 @@ def predictions(cell: Cell, run: Run | None) -> dict[str, Any]:
         "reward": cell.settings["reward"],
         "norm": f"sup and root mean square over {int(mdp.counted.sum())} pairs",
         "sampling": cell.run_arguments["sampling"].name,
+        "independent": cell.run_arguments["sampling"].independent,
         "cell": cell.name,
         "digest": cell.digest,
         "measured": None if run is None else measured_at_the_end(run, int(mdp.counted.sum()), rule.averaged),
@@ -83,7 +84,7 @@ def uncovered(cell: Cell) -> str | None:
     given = cell.run_arguments
     if not is_plain(given["operator"]):
         return f"operator={cell.settings['operator'].get('name')} is {_OTHER}"
-    if given["features"] is not None or given["sampling"].name != "synchronous":
+    if given["features"] is not None or not given["sampling"].all_pairs:
         return "the constants are of tables under synchronous sampling"
     return None
 
@@ -96,7 +97,7 @@ def rule_of(cell: Cell) -> Rule | Stateful:
 
 def schedule_of(cell: Cell, rule: Rule | Stateful) -> Check:
     """Which theorem covers a rule of tables with its step size, if any."""
-    synchronous = cell.run_arguments["sampling"].name == "synchronous"
+    synchronous = cell.run_arguments["sampling"].all_pairs
     return assumptions.schedule(rule, cell.mdp.discount, synchronous, None)
 
 
@@ -119,7 +120,7 @@ def measured_at_the_end(run: Run, n_pairs: int, averaged: bool = False) -> dict[
 
 
 def _assumptions(cell: Cell, rule: Rule | Stateful, run: Run | None, linear: LinearFeatures | None) -> list[Check]:
-    synchronous = cell.run_arguments["sampling"].name == "synchronous"
+    synchronous = cell.run_arguments["sampling"].all_pairs
     if linear is not None:
         return [
             *linear.checks(last_step(cell)),

@@ -63,22 +63,18 @@ def last_step(cell: Cell) -> float:
 
 def mixing_of(cell: Cell) -> Mixing | str:
     """Of the sampling chain, or why it has none. Raises SettingError where i.i.d. samples have no distribution."""
-    from mqlearn.learning.sampling import IID, stationary
+    from mqlearn.learning.sampling import stationary
 
     sampling = cell.run_arguments["sampling"]
-    if isinstance(sampling, IID):  # a chain that forgets at once
+    if sampling.independent:  # a chain that forgets at once
         mu = stationary(sampling, cell.mdp)
         assert mu is not None
         share = mu.sum(1)[mu.sum(1) > 0]
         return mixing(np.tile(share, (len(share), 1)))
-    if sampling.name == "recorded":
-        return "nobody knows by which chain recorded transitions were made"
-    if sampling.adaptive:
-        return "the behaviour depends on what is learned"
-    if sampling.time_limit is not None:
-        return "with a time limit the state alone is no Markov chain"
-    behaviour, start = sampling.policy(cell.mdp), sampling.episode_starts(cell.mdp)
-    return mixing(chain(cell.mdp, behaviour, start, sampling.restart_probability))
+    walk = sampling.trajectory(cell.mdp)
+    return (
+        walk if isinstance(walk, str) else mixing(chain(cell.mdp, walk.policy, walk.starts, walk.restart_probability))
+    )
 
 
 def mixing_check(found: Mixing | str, kappa: float) -> Check:
@@ -98,14 +94,14 @@ class LinearFeatures:
     """
 
     def __init__(self, cell: Cell, rule: Rule | Stateful) -> None:
-        from mqlearn.learning.sampling import Synchronous, stationary
+        from mqlearn.learning.sampling import stationary
         from mqlearn.problems.fixed_points import theta_star
 
         sampling, self.cell, self.mdp = cell.run_arguments["sampling"], cell, cell.mdp
         self.features, self.projection = cell.run_arguments["features"], cell.run_arguments["linear"].projection
         theta0 = cell.run_arguments["theta0"]
         self.start = float(theta0) if isinstance(theta0, int | float) else 0.0
-        if isinstance(sampling, Synchronous):
+        if sampling.all_pairs:
             raise SettingError("sampling", sampling.name, "linear features learn from chains")
         mu = stationary(sampling, self.mdp)
         if mu is None:
@@ -128,7 +124,7 @@ class LinearFeatures:
     @property
     def remembers(self) -> bool:
         """Whether samples come from a memory of replay: the theorems are of the trajectory itself."""
-        return self.cell.run_arguments["sampling"].name == "replay"
+        return self.cell.run_arguments["sampling"].capacity > 0
 
     @cached_property
     def mixing(self) -> Mixing | str:
@@ -222,7 +218,7 @@ class LinearFeatures:
 
     def no_bias(self, rule: Rule | Stateful) -> str | None:
         """Why there is no bias to measure; None where there is."""
-        if self.cell.run_arguments["sampling"].name == "recorded":
+        if self.cell.run_arguments["sampling"].recorded:
             return "recorded transitions are the same for every seed, and it is a mean over seeds"
         if not isinstance(rule, MomentumQLinear | QLearning) or rule.batch > 1:
             return "the lemma is of Q-learning and of MomentumQ with linear features, one sample an iteration"
@@ -263,10 +259,10 @@ class LinearFeatures:
 def memory_of(cell: Cell) -> dict[str, Any] | None:
     """Total variation between the memory of replay and mu over time; None for other samplings, or without mu."""
     from mqlearn.learning.bias import replay_distance
-    from mqlearn.learning.sampling import Replay, stationary
+    from mqlearn.learning.sampling import stationary
 
     sampling, last = cell.run_arguments["sampling"], int(cell.settings["iterations"])
-    if not isinstance(sampling, Replay) or not last or sampling.adaptive:
+    if not sampling.capacity or not last or sampling.adaptive:
         return None
     mu = stationary(sampling, cell.mdp)
     if mu is None:

@@ -17,12 +17,12 @@ def slope_of(
 ) -> tuple[str, bounds.Slope] | tuple[None, None]:
     """The rate that a theorem gives without its constants, and the curve that it is of."""
     sampling = cell.run_arguments["sampling"]
-    if not is_plain(cell.run_arguments["operator"]) or sampling.name in ("replay", "recorded"):
+    if not is_plain(cell.run_arguments["operator"]) or sampling.capacity or sampling.recorded:
         return None, None  # theorems are of a trajectory, or of independent samples
     if linear is not None:
         metric, slope = "theta_error_average", linear.slope(rule)
     else:
-        together = sampling.name == "synchronous"
+        together = sampling.all_pairs
         metric, slope = "q_error", bounds.slope_of_tables(rule, together, together or sampling.clock == "local")
     return (None, None) if slope is None else (metric, slope)
 

@@ -146,7 +146,7 @@ def _bounds(facts: dict[str, Any]) -> list[str]:
     lines = ["Bounds at the last iteration", *lines] if lines else ["No bound with known constants covers this cell"]
     if bias is not None:
         lines += _bias(bias["measured"])
-        if facts["sampling"] == "iid":
+        if facts["independent"]:
             lines += textwrap.wrap("Samples are independent: in the mean over all seeds this is 0.", _WIDTH)
     elif facts["bias_reason"]:
         lines += _hanging("No bias of the samples: ", facts["bias_reason"])

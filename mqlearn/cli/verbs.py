@@ -175,7 +175,7 @@ policy) or continuing; absorbing states; deterministic or random moves; states w
     ),
     "new": Verb(
         "a working example to start from: rule, problem, metric, figure, notebook",
-        """mqlearn new rule|stateful|problem|operator|features|metric|figure|claim|suite NAME
+        """mqlearn new rule|stateful|problem|operator|sampling|features|metric|figure|claim|suite NAME
 mqlearn new tutorial [NAME]
 
   mqlearn new rule heavy_ball             heavy_ball.py, my_conf/algorithm/heavy_ball.yaml, test_heavy_ball.py
@@ -183,9 +183,9 @@ mqlearn new tutorial [NAME]
 
 Writes the example into the current folder, its yaml into my_conf, and prints the command that runs it. It works as it
 stands; nothing is overwritten. rule: a rule of four numbers, one equation; stateful: a rule with a state of its own;
-problem: a model from arrays; operator: what is learned towards; features: linear features; metric: a number at every
-checkpoint; figure: an experiment with a drawing of its own; claim: a statement with the checks that decide it; suite:
-problems to rank rules on.""",
+problem: a model from arrays; operator: what is learned towards; sampling: which pairs are drawn; features: linear
+features; metric: a number at every checkpoint; figure: an experiment with a drawing of its own; claim: a statement with
+the checks that decide it; suite: problems to rank rules on.""",
     ),
     "doctor": Verb(
         "whether this machine repeats its numbers, and those of the figures",

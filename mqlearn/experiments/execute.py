@@ -224,7 +224,7 @@ def estimated_seconds(cell: Cell) -> float:
     """About how long a cell learns and is evaluated on one core, to a factor of a few."""
     settings = cell.settings
     steps = settings["iterations"] * settings["n_seeds"]
-    if settings["sampling"]["name"] == "synchronous":
+    if cell.run_arguments["sampling"].all_pairs:
         return steps * (len(getattr(cell.mdp, "pairs", ())) or 1) / 5e8 + settings["n_checkpoints"] / 400
     return steps / 1e7
 

@@ -37,7 +37,7 @@ def foreseen(
     known += [*idle("algorithm", rule), *idle("step_size", rule.step_size)]
     if isinstance(rule, Stateful) or not operator.plain:  # `unstable` is of Bellman's operator
         return known
-    local = getattr(sampling, "clock", "global") == "local" or getattr(sampling, "update", "pair") == "rounds"
+    local = sampling.clock == "local" or sampling.update == "rounds"
     pairs = len(mdp.pairs) if local and isinstance(mdp, FiniteMDP) else 1
     return known + unstable(rule, mdp.discount, iterations // pairs)
 

@@ -15,7 +15,6 @@ from mqlearn.learning.learners import can_share, shared_samples, start, with_sta
 from mqlearn.learning.lockstep import Course, Part
 from mqlearn.learning.metrics import Measure
 from mqlearn.learning.record import Recorder
-from mqlearn.learning.sampling import Synchronous
 from mqlearn.learning.setup import AnyRule, Setup
 from mqlearn.learning.simulation import SimulatedLearner
 from mqlearn.learning.stateful.simulated import SimulatedStateful
@@ -59,7 +58,7 @@ def assembled(setup: Setup, rules: Sequence[AnyRule]) -> Assembly:
     warnings += without_effect(
         setup.mdp, setup.sampling, setup.features, setup.linear, setup.evaluation, setup.q0, setup.theta0
     )
-    of_user = [*rules, *(rule.step_size for rule in rules), getattr(setup.sampling, "behaviour", None)]
+    of_user = [*rules, *(rule.step_size for rule in rules), setup.sampling, getattr(setup.sampling, "behaviour", None)]
     warnings += source_text.changed([*of_user, setup.operator.operator, *setup.metrics.values()])
     workers = _workers(setup)
     parts = _parts(setup, rules, workers)
@@ -153,6 +152,6 @@ def _longest_block(setup: Setup) -> int:
     from mqlearn.learning.kernels import CHUNK
 
     if setup.features is None:
-        most = _LONGEST if isinstance(setup.sampling, Synchronous) else _CHUNKS * CHUNK  # samples may be shared
+        most = _LONGEST if setup.synchronous else _CHUNKS * CHUNK  # samples may be shared
         return max(_SHORTEST, min(most, setup.iterations // _REPORTS))
     return _CHUNKS * CHUNK  # whole ones, of which the ends do not show

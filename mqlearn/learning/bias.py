@@ -13,7 +13,7 @@ from mqlearn.learning.chains import Chain, Samples
 from mqlearn.learning.initial import Initial
 from mqlearn.learning.learners import Linear, start
 from mqlearn.learning.sample_numbers import unpack
-from mqlearn.learning.sampling import Replay
+from mqlearn.learning.sampling import Sampling
 from mqlearn.problems.feature_rows import Features
 from mqlearn.problems.mdp import FiniteMDP, bellman, state_values
 
@@ -70,7 +70,7 @@ def _mean_gradients(mdp: FiniteMDP, features: Features, mu: np.ndarray, theta: n
 
 
 def replay_distance(
-    mdp: FiniteMDP, sampling: Replay, mu: np.ndarray, iteration: np.ndarray, *, n_seeds: int, seed: int = 0
+    mdp: FiniteMDP, sampling: Sampling, mu: np.ndarray, iteration: np.ndarray, *, n_seeds: int, seed: int = 0
 ) -> np.ndarray:
     """(n_seeds, C): total variation between the pairs in the memory after so many iterations (C,) and mu (S, A).
 

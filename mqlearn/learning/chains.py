@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mqlearn.learning.draw_tables import chain_tables, transition_model
-from mqlearn.learning.sampling import IID, Replay
 from mqlearn.problems.mdp import FiniteMDP
 
 if TYPE_CHECKING:
@@ -42,23 +41,18 @@ class Chain:
         self.mdp = mdp
         self.lanes = lanes
         self.seed = np.uint32(seed)
-        mode = kernels.MARKOVIAN
-        capacity = 1
-        if isinstance(sampling, Replay):
-            mode, capacity = kernels.REPLAY, sampling.capacity
-        elif isinstance(sampling, IID):
-            mode = kernels.IID
+        mode = kernels.IID if sampling.independent else kernels.REPLAY if sampling.capacity else kernels.MARKOVIAN
         self.model = transition_model(mdp, mean_reward)
         self.tables = chain_tables(sampling, mdp, mode)
         self.streams = _streams("chain", "choices", "ties")
         self.states = np.zeros((len(lanes), 6), np.int64)
-        self.buffers = np.zeros((len(lanes), capacity), np.uint64)
+        self.buffers = np.zeros((len(lanes), max(1, sampling.capacity)), np.uint64)
         self.visits = np.zeros((len(lanes), len(mdp.pairs)), np.int32)
         starts, keep, alias = self.tables.starts, self.tables.keep, self.tables.alias
         index, coin = uniform_words(2, lanes, seed, "warm_up_choices").astype(np.uint64).T
         drawn = (index * np.uint64(len(starts)) >> np.uint64(32)).astype(np.int64)
         self.states[:, 0] = np.where(coin < keep[drawn], starts[drawn], starts[alias[drawn]])
-        if isinstance(sampling, Replay) and sampling.warm_up:
+        if sampling.warm_up:
             # Every step of the warm-up is one of the chain, and what it draws from the buffer is not used.
             behaviour = kernels.UNIFORM if sampling.adaptive else self.tables.behaviour
             tables = self.tables._replace(period=1, behaviour=behaviour)

@@ -14,11 +14,6 @@ if TYPE_CHECKING:
 _WORD = 2**32
 
 
-def _fixed(distribution: np.ndarray | None) -> np.ndarray:
-    assert distribution is not None  # IID refuses the behaviour that has none
-    return distribution
-
-
 def transition_model(mdp: FiniteMDP, mean_reward: bool) -> "kernels.Model":
     """The model as the kernels of sampling chains read it, over the learned pairs."""
     from mqlearn.learning import kernels
@@ -71,33 +66,34 @@ def chain_tables(sampling: Any, mdp: FiniteMDP, mode: int) -> "kernels.ChainTabl
     """How chains of this sampling mode move, as the kernels read it."""
     from mqlearn.learning import kernels
 
-    policy = sampling.policy(mdp)
+    walk = sampling.walk(mdp)
     x, u = mdp.pairs.T
     edges = np.zeros(len(x), np.uint64)
-    if policy is None:
+    if walk.policy is None:
         behaviour = kernels.EPSILON_GREEDY
-    elif isinstance(sampling.behaviour, str):
+    elif walk.uniform:
         behaviour = kernels.UNIFORM
     else:
         behaviour = kernels.TABLE
-        edges = _behaviour_edges(mdp, policy)
-    distribution = sampling.episode_starts(mdp)
-    starts = np.flatnonzero(distribution > 0)
-    keep, alias = alias_table(distribution[starts])
+        edges = _behaviour_edges(mdp, walk.policy)
+    starts = np.flatnonzero(walk.starts > 0)
+    keep, alias = alias_table(walk.starts[starts])
     pair_keep, pair_alias = np.zeros(1, np.uint64), np.zeros(1, np.uint32)
     if mode == kernels.IID:
-        pair_keep, pair_alias = alias_table(_fixed(stationary(sampling, mdp))[x, u])
+        mu = stationary(sampling, mdp)
+        assert mu is not None  # independent samples do not depend on what is learned
+        pair_keep, pair_alias = alias_table(mu[x, u])
     return kernels.ChainTables(
         mode=mode,
-        period=getattr(sampling, "draws", 1),
+        period=sampling.draws,
         behaviour=behaviour,
         edges=edges,
         starts=starts.astype(np.int64),
         keep=keep,
         alias=alias,
-        restart=round(sampling.restart_probability * _WORD),
-        limit=0 if sampling.time_limit is None else int(sampling.time_limit),
-        epsilon=sampling.exploration,
+        restart=round(walk.restart_probability * _WORD),
+        limit=0 if walk.time_limit is None else int(walk.time_limit),
+        epsilon=walk.exploration,
         goal=mdp.goal.astype(np.uint8),
         pair_keep=pair_keep,
         pair_alias=pair_alias,

@@ -9,7 +9,7 @@ from mqlearn.algorithms.step_sizes import total
 from mqlearn.learning.initial import Initial
 from mqlearn.learning.operators import BELLMAN, OnModel
 from mqlearn.learning.record import Ended
-from mqlearn.learning.sampling import Sampling, Synchronous, stationary
+from mqlearn.learning.sampling import Sampling, stationary
 from mqlearn.learning.simulation import SimulatedLearner
 from mqlearn.learning.without_model import seen_by_simulators
 from mqlearn.problems.mdp import FiniteMDP
@@ -88,10 +88,10 @@ def seen(
 
 def horizon(rule: Rule, mdp: FiniteMDP, sampling: Sampling, iterations: int, warnings: list[str]) -> dict[str, Any]:
     """The whole steps that a pair is worth of step sizes, and a warning if plain Q-learning ends on their plateau."""
-    pairs = 1 if isinstance(sampling, Synchronous) else len(mdp.pairs)
+    pairs = len(mdp.pairs) // sampling.pairs_each(mdp)
 
     def summed(steps: int) -> float:
-        if getattr(sampling, "clock", "global") == "local":
+        if sampling.clock == "local":
             return total(rule.step_size, steps // pairs)
         return total(rule.step_size, steps) / pairs
 

@@ -13,7 +13,6 @@ from mqlearn.learning.assembly import Assembly, assembled
 from mqlearn.learning.findings import horizon, seen
 from mqlearn.learning.lockstep import advance, learners_of
 from mqlearn.learning.record import Result
-from mqlearn.learning.sampling import Synchronous
 from mqlearn.learning.setup import (
     AnyRule,
     Environment,
@@ -114,7 +113,7 @@ def _result(setup: Setup, made: Assembly, number: int, rule: AnyRule) -> Result:
     recorder, warnings = course.recorder, course.warnings
     sampling = setup.sampling_of(rule)
     facts = made.facts | seen(setup.mdp, left, recorder.ended, setup.iterations, sampling, warnings)
-    if setup.features is None and not isinstance(sampling, Synchronous):
+    if setup.features is None and not sampling.all_pairs:
         facts["clock"] = sampling.clock
     if isinstance(rule, Rule) and isinstance(setup.mdp, FiniteMDP) and setup.features is None:
         facts |= horizon(rule, setup.mdp, sampling, setup.iterations, warnings)

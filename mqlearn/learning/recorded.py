@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from mqlearn.checks import PlainNumbers, choice, whole
+from mqlearn.checks import choice, whole
 from mqlearn.errors import SettingError
 from mqlearn.learning.sample_numbers import pack, unpack
+from mqlearn.learning.sampling_protocol import CLOCKS, Sampling, Walk
 from mqlearn.learning.transitions import read
 from mqlearn.paths import expanded
 from mqlearn.problems.mdp import FiniteMDP
@@ -23,13 +24,12 @@ from mqlearn.problems.mdp import FiniteMDP
 if TYPE_CHECKING:
     from mqlearn.learning import kernels
 
-CLOCKS = ("auto", "global", "local")
 _WORD = 2**32
 _BLOCK = 2**16  # iterations whose samples are counted at a time
 
 
 @dataclass(frozen=True, eq=False)
-class Recorded(PlainNumbers):
+class Recorded(Sampling):
     """Recorded transitions of the model, replayed in their order: iteration k learns from transition k.
 
     >>> import numpy as np
@@ -52,9 +52,13 @@ class Recorded(PlainNumbers):
     """
 
     name: ClassVar[str] = "recorded"
+    all_pairs: ClassVar[bool] = False
+    independent: ClassVar[bool] = False
     adaptive: ClassVar[bool] = False
-    behaviour: ClassVar[str] = "recorded"
-    update: ClassVar[str] = "pair"
+    consecutive: ClassVar[bool] = True  # as far as the record is
+    recorded: ClassVar[bool] = True
+    needs_model: ClassVar[bool] = True
+    capacity: ClassVar[int] = 0
     path: Any
     content: str | None = None
     clock: str = "auto"
@@ -69,6 +73,11 @@ class Recorded(PlainNumbers):
             changed = f"has changed: the SHA-256 of its arrays is {self.digest()[:16]}, of the recorded run's"
             remedy = "put the old file back, or start a new run with sampling.content=null"
             raise SettingError("sampling.path", self._shown, f"{changed} {str(self.content)[:16]}; {remedy}")
+
+    @property
+    def one_seed(self) -> bool:
+        """Whether every seed would learn from the same transitions."""
+        return self.resample == "none"
 
     def __len__(self) -> int:
         return len(self.transitions["x"])
@@ -114,7 +123,7 @@ class Recorded(PlainNumbers):
             times = "once" if self.passes == 1 else f"{self.passes} times"
             expected = f"is more than the {len(self)} transitions of {self._shown}; each is learned from {times}"
             raise SettingError("iterations", iterations, f"{expected} (sampling.passes)")
-        if n_seeds != 1 and self.resample == "none":
+        if n_seeds != 1 and self.one_seed:
             expected = "must be 1 with recorded transitions: every seed would learn from the same ones"
             raise SettingError("n_seeds", n_seeds, f"{expected}; sampling.resample=bootstrap draws for each its own")
 
@@ -123,6 +132,14 @@ class Recorded(PlainNumbers):
             i = int(wrong.argmax())
             x, u, y = (int(self.transitions[name][i]) for name in ("x", "u", "y"))
             raise SettingError("sampling.path", self._shown, f"transition {i} (x={x}, u={u}, y={y}): {problem}")
+
+    def walk(self, mdp: FiniteMDP) -> Walk:
+        """Raises SettingError: nothing moves."""
+        raise SettingError("sampling", self.name, "has no chain: its transitions are given")
+
+    def trajectory(self, mdp: FiniteMDP) -> str:
+        """Why its chain is not known."""
+        return "nobody knows by which chain recorded transitions were made"
 
     def distribution(self, mdp: FiniteMDP) -> np.ndarray:
         """(S, A): the share of each pair among all transitions."""

@@ -7,17 +7,19 @@ from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
-from mqlearn.checks import PlainNumbers, are_distributions, choice, finite_number, whole
+from mqlearn.checks import are_distributions, choice, finite_number, whole
 from mqlearn.errors import SettingError, user_code
-from mqlearn.learning.recorded import CLOCKS, Recorded
+from mqlearn.learning.sampling_protocol import CLOCKS, Sampling, Walk, of_walk, stationary
 from mqlearn.problems.mdp import FiniteMDP
+
+__all__ = ["IID", "Markovian", "Replay", "Sampling", "Synchronous", "stationary"]
 
 Policy = np.ndarray | Callable[[FiniteMDP], np.ndarray]
 _Kind = TypeVar("_Kind")
 
 
 @dataclass(frozen=True)
-class Synchronous:
+class Synchronous(Sampling):
     """Every iteration draws an independent successor of every pair (generative model; the paper's Algorithm 1).
 
     It has no settings, and counts a sample a pair and iteration.
@@ -28,7 +30,12 @@ class Synchronous:
     """
 
     name: ClassVar[str] = "synchronous"
-    adaptive: ClassVar[bool] = False
+    all_pairs: ClassVar[bool] = True
+    independent: ClassVar[bool] = True
+
+    def distribution(self, mdp: FiniteMDP) -> np.ndarray:
+        """(S, A): of each learned pair the same."""
+        return mdp.learned / mdp.learned.sum()
 
 
 _PARAMETERS = """
@@ -56,9 +63,15 @@ def _explained(kind: type[_Kind]) -> type[_Kind]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Chain(PlainNumbers):
+class _Chain(Sampling):
     """The sampling chain: episodes under a behaviour policy, with restarts. Abstract; `_PARAMETERS` explains it."""
 
+    all_pairs: ClassVar[bool] = False
+    independent: ClassVar[bool] = False
+    consecutive: ClassVar[bool] = False
+    recorded: ClassVar[bool] = False
+    one_seed: ClassVar[bool] = False
+    needs_model: ClassVar[bool] = False
     behaviour: str | Policy = "uniform"
     epsilon: float | tuple[float, float, float] = 0.1
     start: str = "start"
@@ -132,6 +145,25 @@ class _Chain(PlainNumbers):
             return mdp.start
         return ~mdp.terminal / (~mdp.terminal).sum()
 
+    def walk(self, mdp: FiniteMDP) -> Walk:
+        uniform = isinstance(self.behaviour, str) and not self.adaptive
+        episodes = self.episode_starts(mdp), self.restart_probability, self.time_limit
+        return Walk(self.policy(mdp), uniform, *episodes, self.exploration)
+
+    def trajectory(self, mdp: FiniteMDP) -> Walk | str:
+        """The walk, if its states are a Markov chain; else why they are none."""
+        if self.adaptive:
+            return "the behaviour depends on what is learned"
+        return self.walk(mdp) if self.time_limit is None else "with a time limit the state alone is no Markov chain"
+
+    def distribution(self, mdp: FiniteMDP) -> np.ndarray | None:
+        """(S, A): the stationary distribution, None when it depends on what is learned. Raises SettingError."""
+        walk = self.walk(mdp)
+        return None if walk.policy is None else of_walk(mdp, walk)
+
+    def check(self, mdp: FiniteMDP, iterations: int, n_seeds: int) -> None:
+        self.policy(mdp)
+
 
 @_explained
 @dataclass(frozen=True, kw_only=True)
@@ -145,6 +177,8 @@ class Markovian(_Chain):
     """
 
     name: ClassVar[str] = "markovian"
+    consecutive: ClassVar[bool] = True
+    capacity: ClassVar[int] = 0
 
 
 @_explained
@@ -191,33 +225,12 @@ class IID(_Chain):
     """
 
     name: ClassVar[str] = "iid"
+    independent: ClassVar[bool] = True
+    needs_model: ClassVar[bool] = True
+    capacity: ClassVar[int] = 0
 
     def __post_init__(self) -> None:
         _Chain.__post_init__(self)
         if self.adaptive:
             expected = "has no stationary chain to draw from; use uniform or a fixed policy, or sampling=replay"
             raise SettingError("sampling.behaviour", self.behaviour, expected)
-
-
-Sampling = Synchronous | Markovian | Replay | IID | Recorded
-
-
-def stationary(sampling: Any, mdp: FiniteMDP) -> np.ndarray | None:
-    """(S, A): stationary distribution of the pairs of a chain, None when it depends on what is learned.
-
-    Of recorded transitions, the share of each pair among them.
-    """
-    from mqlearn.problems.fixed_points import stationary_distribution
-
-    if isinstance(sampling, Recorded):
-        return sampling.distribution(mdp)
-    policy = sampling.policy(mdp)
-    if policy is None:
-        return None
-    return stationary_distribution(
-        mdp,
-        policy,
-        start=sampling.episode_starts(mdp),
-        restart_probability=sampling.restart_probability,
-        time_limit=sampling.time_limit,
-    )

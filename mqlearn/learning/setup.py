@@ -22,8 +22,8 @@ from mqlearn.learning.initial import Initial
 from mqlearn.learning.learners import Linear, on_clock, with_state
 from mqlearn.learning.metrics import Evaluation, Metric
 from mqlearn.learning.operators import OnModel, on_problem
-from mqlearn.learning.recorded import Recorded
 from mqlearn.learning.sampling import Sampling, Synchronous
+from mqlearn.learning.sampling_check import check_sampling
 from mqlearn.learning.stateful.check import check, check_on, check_operator
 from mqlearn.learning.without_model import check as check_simulation
 from mqlearn.problems.environments.simulator import Simulator
@@ -81,7 +81,7 @@ class Setup:
 
     @property
     def synchronous(self) -> bool:
-        return isinstance(self.sampling, Synchronous)
+        return self.sampling.all_pairs
 
     @property
     def initial(self) -> Initial:
@@ -139,13 +139,13 @@ def validated(
         if not fits:
             raise SettingError(name, given, f"must be {expected}")
     q0, theta0 = checked_initial("q0", q0), checked_initial("theta0", theta0)
+    sampling = Synchronous() if sampling is None else sampling
     if n_seeds is SEEDS:
-        n_seeds = 1 if isinstance(sampling, Recorded) and sampling.resample == "none" else int(SEEDS)
+        n_seeds = 1 if sampling.one_seed else int(SEEDS)
     iterations, n_seeds = whole("iterations", iterations, 0), whole("n_seeds", n_seeds, 1)
     seed, n_checkpoints = whole("seed", seed, 0, 2**32 - 1), whole("n_checkpoints", n_checkpoints, 1)
     n_workers = whole("n_workers", n_workers, 1, null="one thread a core")
-    sampling = Synchronous() if sampling is None else sampling
-    synchronous = isinstance(sampling, Synchronous)
+    synchronous = sampling.all_pairs
     reward = resolve_reward(reward, synchronous)
     check_together(mdp, sampling, features, reward, metrics, iterations, n_seeds)
     if isinstance(progress, bool):
@@ -226,14 +226,13 @@ def check_together(
     """Refuse parts that are sound alone but cannot make a run together. Raises SettingError."""
     if isinstance(mdp, Simulator):
         check_simulation(mdp, sampling, features, reward, metrics)
-    elif isinstance(sampling, Synchronous):
+        return
+    check_sampling(sampling, mdp)
+    if sampling.all_pairs:
         if features is not None:
             raise SettingError("sampling", sampling.name, "works with tables only; use markovian, replay or iid")
     else:
-        if isinstance(sampling, Recorded):
-            sampling.check(mdp, iterations, n_seeds)
-        else:
-            sampling.policy(mdp)
+        sampling.check(mdp, iterations, n_seeds)
         if not isinstance(features, Features | None) or (features and len(features.active) != len(mdp.pairs)):
             given, n = getattr(features, "name", features), len(mdp.pairs)
             raise SettingError("features", given, f"must be features of the {n} learned pairs of {mdp.name}, or None")
@@ -243,13 +242,12 @@ def default_episodes(mdp: Any, sampling: Any) -> int:
     """Greedy episodes of an evaluation, unless set."""
     if not isinstance(mdp, FiniteMDP):
         return _SIMULATED_EPISODES
-    return 0 if isinstance(sampling, Synchronous) else _EPISODES
+    return 0 if sampling.all_pairs else _EPISODES
 
 
 def samples_an_iteration(rule: AnyRule, mdp: Any, sampling: Any) -> int:
     """Transitions that one iteration of a seed learns from; a transition that is replayed again counts once more."""
-    pairs = len(mdp.pairs) if isinstance(sampling, Synchronous) and isinstance(mdp, FiniteMDP) else 1
-    return rule.samples_per_iteration * rule.batch * pairs
+    return rule.samples_per_iteration * rule.batch * sampling.pairs_each(mdp)
 
 
 def resolve_evaluation(evaluation: Evaluation | None, episodes: int) -> Evaluation:

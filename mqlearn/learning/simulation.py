@@ -15,7 +15,6 @@ from mqlearn.learning.chains import copied, drop_lanes, stream_at, uniform_words
 from mqlearn.learning.initial import Initial, initial_values
 from mqlearn.learning.learners import Linear
 from mqlearn.learning.operators import BELLMAN, OnModel
-from mqlearn.learning.sampling import Replay
 from mqlearn.problems.encodings import BoxMap
 from mqlearn.problems.environments.simulator import Simulator
 
@@ -67,7 +66,7 @@ class SimulatedLearner:
         self.encoder = (features.grid, 0 if features.tiling is None else features.tiling[0])
         # Seeded once: reseeding at every episode would repeat one episode for ever.
         seeds = uniform_words(1, lanes, seed, "simulator")[:, 0].tolist()
-        capacity = sampling.capacity if isinstance(sampling, Replay) else 0
+        capacity = sampling.capacity
         n_axes, width = len(features.low), features(features.low)[0].size
         with user_code("env.id", simulator.name):
             self.walks = [_Walk(simulator.make(), n_axes, word, sampling.time_limit, capacity) for word in seeds]
@@ -89,7 +88,7 @@ class SimulatedLearner:
         from mqlearn.learning import kernels
 
         n, lane, sampling, walk = len(weights), self.lanes[i], self.sampling, self.walks[i]
-        adaptive, draws = sampling.adaptive, sampling.draws if isinstance(sampling, Replay) else 0
+        adaptive, draws = sampling.adaptive, sampling.draws if sampling.capacity else 0
         place = (np.uint32(self.seed), np.uint32(kernels.STREAMS["simulator"]))
         explore, action, _, drawn = kernels.lane_words(k, n, lane, *place).astype(np.int64)
         actions = action * self.features.n_actions >> 32

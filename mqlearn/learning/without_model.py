@@ -7,7 +7,6 @@ import numpy as np
 
 from mqlearn.errors import SettingError, user_code
 from mqlearn.learning.metrics import Evaluation
-from mqlearn.learning.sampling import Markovian, Replay
 from mqlearn.learning.simulation import SimulatedLearner
 from mqlearn.problems.encodings import BoxMap
 from mqlearn.problems.environments.simulator import Simulator
@@ -22,7 +21,7 @@ def check(
 ) -> None:
     """Refuse what needs a model or features. Raises SettingError."""
     reason = f"needs an exact model, and {simulator.name} has none"
-    if not isinstance(sampling, Markovian | Replay):
+    if sampling.needs_model:
         raise SettingError("sampling", sampling.name, f"{reason}; use markovian or replay")
     if not isinstance(features, BoxMap):
         name = getattr(features, "name", "tabular")
@@ -38,7 +37,7 @@ def check(
         ("sampling.restart_probability", sampling.restart_probability, 0),
         ("sampling.clock", "global" if sampling.clock == "auto" else sampling.clock, "global"),
         ("sampling.update", sampling.update, "pair"),
-        ("sampling.warm_up", getattr(sampling, "warm_up", 0), 0),
+        ("sampling.warm_up", sampling.warm_up, 0),
         ("reward", reward, "sampled"),
     ):
         if value != plain:

@@ -193,7 +193,7 @@ def of_the_plan(found: Sequence[Run], plain: Mapping[str, Any], summary: str = "
 
 def _has(run: Run, wanted: Mapping[str, Any]) -> bool:
     """Whether a run has these settings; a reward that is left open is what its sampling makes of it."""
-    synchronous = identity.public_name(run.settings["sampling"]["_target_"]) == "mqlearn.Synchronous"
+    synchronous = identity.draws_all_pairs(run.settings)
     known = {key: resolve_reward(value, synchronous) if key == "reward" else value for key, value in wanted.items()}
     return all(text_of(run.settings.get(key)) == text_of(value) for key, value in known.items())
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from mqlearn.learning.findings import fixed_point
 from mqlearn.learning.operators import on_problem
-from mqlearn.learning.sampling import Synchronous, stationary
+from mqlearn.learning.sampling import stationary
 from mqlearn.problems.feature_rows import Features
 from mqlearn.problems.fixed_points import mean_gradient
 from mqlearn.problems.mdp import FiniteMDP
@@ -33,7 +33,7 @@ def lines(cell: "Cell") -> tuple[Lines, list[str]]:
         return {}, ["No exact model, so no reference lines."]
     optimum = optimal(mdp)
     tables, notes = {"$Q^{*}$": optimum.q}, []
-    mu = None if features is None or isinstance(sampling, Synchronous) else stationary(sampling, mdp)
+    mu = None if features is None or sampling.all_pairs else stationary(sampling, mdp)
     if features is not None and mu is not None:
         operator = on_problem(cell.run_arguments["operator"], mdp, features)
         _, point = fixed_point(mdp, features, sampling, cell.run_arguments["theta0"], [], operator)  # that of the runs

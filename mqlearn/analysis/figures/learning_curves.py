@@ -195,7 +195,7 @@ def known(planned: "Sequence[PlannedCell]") -> dict[str, tuple[Lines, list[str]]
 
 def _key(cell: "Cell") -> str:
     settings = cell.settings
-    chain = [settings["sampling"]["name"] == "synchronous", *map(settings["sampling"].get, identity.CHAIN)]
+    chain = [cell.run_arguments["sampling"].all_pairs, *map(settings["sampling"].get, identity.CHAIN)]
     return json.dumps([chain, *(settings[name] for name in _OF_CELL)], sort_keys=True)
 
 

@@ -116,7 +116,7 @@ def _chosen(some: Sequence[Subject]) -> dict[str, list[Subject]]:
     chosen: dict[str, list[Subject]] = {}
     for one in some:
         known = one.run.curves.keys()
-        if one.run.settings["sampling"]["name"] != "synchronous" and "return_uniform" in known and one.mdp is not None:
+        if not identity.draws_all_pairs(one.run.settings) and "return_uniform" in known and one.mdp is not None:
             chosen.setdefault("", []).append(one)
         else:
             metric = next((name for name in [*_FIRST, *known] if name in known and name not in AXES), None)

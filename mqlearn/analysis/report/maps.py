@@ -11,6 +11,7 @@ from markupsafe import Markup
 from mqlearn.analysis.report import grid
 from mqlearn.analysis.report.markup import number, render
 from mqlearn.analysis.report.subjects import Subject
+from mqlearn.experiments.settings import identity
 from mqlearn.problems import prospects
 from mqlearn.problems.mdp import FiniteMDP
 from mqlearn.problems.solvers import optimal
@@ -57,7 +58,7 @@ def visits(some: Sequence[Subject]) -> Markup:
         notes.append(f"Drawn are {_VISITS} of {len(drawn)} different maps of visits.")
     without = [one for one in some if "visits" not in one.run.tables]
     if without:
-        synchronous = all(one.run.settings["sampling"]["name"] == "synchronous" for one in without)
+        synchronous = all(identity.draws_all_pairs(one.run.settings) for one in without)
         every = "every pair is updated in every iteration" if synchronous else "the record holds none"
         who = "" if len(without) == len(some) else f" of {'; '.join(dict.fromkeys(one.label for one in without))}"
         notes.append(f"There are no counts of visits{who}: {every}.")

@@ -34,6 +34,7 @@ KINDS = {
     "stateful": Kind("algorithm", "mqlearn run --config-dir my_conf 'plugins=[{name}]' algorithm={name}"),
     "problem": Kind("env", "mqlearn run --config-dir my_conf 'plugins=[{name}]' env={name}"),
     "operator": Kind("operator", "mqlearn run --config-dir my_conf 'plugins=[{name}]' operator={name}"),
+    "sampling": Kind("sampling", "mqlearn run --config-dir my_conf 'plugins=[{name}]' sampling={name}"),
     "features": Kind(
         "features",
         "mqlearn run --config-dir my_conf 'plugins=[{name}]' features={name} sampling=replay step_size=constant",

@@ -162,7 +162,6 @@ def _build(text: str, imports: int, *, recorded: bool) -> Cell:
         settings.pop(plan, None)
     own = {} if recorded else settings.pop(own_choices.KEY, {})
     from mqlearn.learning.learners import on_clock
-    from mqlearn.learning.sampling import Synchronous
     from mqlearn.learning.setup import resolve_reward
     from mqlearn.learning.stateful.check import check as check_rule
 
@@ -215,9 +214,9 @@ def _build(text: str, imports: int, *, recorded: bool) -> Cell:
     if layout is not None and "map" in settings["env"]:
         settings["env"]["map"] = list(layout)  # a file is not needed again
     sampling = on_clock(sampling, rule, features)
-    if not isinstance(sampling, Synchronous):
+    if len(sampling.clocks) > 1:
         settings["sampling"]["clock"] = sampling.clock
-    settings["reward"] = resolve_reward(settings["reward"], isinstance(sampling, Synchronous))
+    settings["reward"] = resolve_reward(settings["reward"], sampling.all_pairs)
     initial = {name: tuple(value) if isinstance(value := settings[name], list) else value for name in ("q0", "theta0")}
     arguments = {
         "rule": rule,

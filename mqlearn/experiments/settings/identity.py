@@ -128,7 +128,13 @@ def resolved(settings: Mapping[str, Any], plugins: Mapping[str, ModuleType] | No
 def _episodes(normal: Mapping[str, Any]) -> bool:
     """Whether greedy episodes are simulated; by default not with synchronous sampling."""
     episodes = normal["evaluation"].get("episodes")
-    return normal["sampling"]["_target_"] != "mqlearn.Synchronous" if episodes is None else episodes != 0
+    return not draws_all_pairs(normal) if episodes is None else episodes != 0
+
+
+def draws_all_pairs(settings: Mapping[str, Any]) -> bool:
+    """Whether an iteration of a record draws a successor of every pair; a mode of the user's own, which nothing is
+    imported for, draws one."""
+    return public_name(str(settings["sampling"]["_target_"])) == "mqlearn.Synchronous"
 
 
 def complete(settings: Mapping[str, Any]) -> dict[str, Any]:

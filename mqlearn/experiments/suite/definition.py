@@ -79,7 +79,7 @@ class Problem:
 
     @property
     def synchronous(self) -> bool:
-        return self.cell.run_arguments["sampling"].name == "synchronous"
+        return self.cell.run_arguments["sampling"].all_pairs
 
     @property
     def axis(self) -> np.ndarray:

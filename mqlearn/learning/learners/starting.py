@@ -14,8 +14,8 @@ from mqlearn.learning.learners.learner import Learner
 from mqlearn.learning.learners.linear import Linear, LinearLearner, OwnChainLinearLearner
 from mqlearn.learning.learners.synchronous import SynchronousTable
 from mqlearn.learning.operators import BELLMAN, OnModel
-from mqlearn.learning.recorded import Recorded, RecordedSamples
-from mqlearn.learning.sampling import Sampling, Synchronous
+from mqlearn.learning.recorded import RecordedSamples
+from mqlearn.learning.sampling import Sampling
 from mqlearn.learning.stateful.learners import ChainStateful, SharedStateful
 from mqlearn.learning.stateful.sweeps import SynchronousStateful
 from mqlearn.problems.feature_rows import Features
@@ -42,11 +42,11 @@ def start(
     sampling says its clock.   operator: of its targets.
     """
     sampling, rule = on_clock(sampling, rule, features), with_state(rule, features, linear)
-    if isinstance(sampling, Synchronous):
+    if sampling.all_pairs:
         if isinstance(rule, Stateful):
             return SynchronousStateful(rule, mdp, lanes, seed, initial, mean_reward, operator)
         return SynchronousTable(mdp, lanes, seed, initial, mean_reward, operator)
-    if samples is None and (features is not None or isinstance(sampling, Recorded)):
+    if samples is None and (features is not None or sampling.recorded):
         samples = shared_samples(mdp, sampling, features, linear, seed, mean_reward, lanes)
     if isinstance(rule, Stateful):
         if samples is not None:
@@ -67,7 +67,7 @@ def start(
 
 def on_clock(sampling: Any, rule: Any, features: Any) -> Any:
     """The sampling with what `clock="auto"` comes to with a rule."""
-    if getattr(sampling, "clock", "global") != "auto":
+    if sampling.clock != "auto":
         return sampling
     return changed(sampling, clock=usual_clock(rule, features is None, sampling.update))
 
@@ -103,7 +103,7 @@ def can_share(sampling: Any, features: Any, linear: Linear) -> bool:
 
     With a projection every iteration takes so long that drawing is nothing beside it.
     """
-    if isinstance(sampling, Synchronous) or sampling.adaptive:
+    if sampling.all_pairs or sampling.adaptive:
         return False
     if features is None:
         return sampling.update == "pair"
@@ -112,7 +112,7 @@ def can_share(sampling: Any, features: Any, linear: Linear) -> bool:
 
 def shared_samples(
     mdp: FiniteMDP,
-    sampling: Sampling,
+    sampling: Any,
     features: Any,
     linear: Linear,
     seed: int,
@@ -120,6 +120,6 @@ def shared_samples(
     lanes: np.ndarray,
 ) -> Samples | RecordedSamples | None:
     """The samples of some seeds, for learners of any rule; None where each learner draws its own."""
-    if isinstance(sampling, Recorded):
+    if sampling.recorded:
         return RecordedSamples(mdp, sampling, lanes, seed, mean_reward)
     return Samples(Chain(mdp, sampling, lanes, seed, mean_reward)) if can_share(sampling, features, linear) else None

@@ -18,8 +18,7 @@ from mqlearn.algorithms.operators import BELLMAN, Operator, is_plain
 from mqlearn.algorithms.rule import LARGEST, Rule, check_rule
 from mqlearn.algorithms.stateful import MODES, NEEDS, Stateful
 from mqlearn.errors import SettingError, nearest
-from mqlearn.learning.recorded import Recorded
-from mqlearn.learning.sampling import Markovian, Sampling, Synchronous
+from mqlearn.learning.sampling import Sampling
 from mqlearn.learning.stateful.module import compiled_step
 from mqlearn.learning.stateful.pairs import Pairs
 from mqlearn.learning.stateful.plain import NoSecond, Sweep, Transition, measured
@@ -68,7 +67,7 @@ def check_operator(rule: Rule | Stateful, sampling: Sampling, features: Any, ope
 
 def mode_of(sampling: Sampling, features: Any) -> str:
     """The mode that a rule with state needs there, one of `MODES`."""
-    if isinstance(sampling, Synchronous):
+    if sampling.all_pairs:
         return "synchronous"
     return "asynchronous" if features is None else "linear"
 
@@ -86,9 +85,9 @@ def check_on(
     check_memory(rule, n, n_seeds)
 
 
-def check_place(rule: Rule | Stateful, sampling: Sampling, features: Any, linear: Any) -> None:
+def check_place(rule: Rule | Stateful, sampling: Any, features: Any, linear: Any) -> None:
     """Refuse a rule where it has no meaning. Raises SettingError."""
-    if isinstance(sampling, Recorded) and features is not None and linear.projection is not None:
+    if sampling.recorded and features is not None and linear.projection is not None:
         raise SettingError("linear.projection", linear.projection, "cannot be had with sampling=recorded")
     if not isinstance(rule, Stateful):
         return
@@ -99,10 +98,10 @@ def check_place(rule: Rule | Stateful, sampling: Sampling, features: Any, linear
         where["linear"] = "linear features"
         has = " and for ".join(where[one] for one in rule.modes)
         raise SettingError("algorithm", name, f"has no form for {where[mode]}; it has one for {has}")
-    if "consecutive" in rule.needs and not isinstance(sampling, Markovian | Recorded):
+    if "consecutive" in rule.needs and not sampling.consecutive:
         expected = f"has no consecutive samples, which {name} needs for its traces; use markovian, or recorded ones"
         raise SettingError("sampling", sampling.name, expected)
-    if not isinstance(sampling, Synchronous):
+    if not sampling.all_pairs:
         if sampling.adaptive and not rule.acts:
             expected = f"is not defined for {name}, which must not act by what it learns; use uniform or a fixed policy"
             raise SettingError("sampling.behaviour", sampling.behaviour, expected)
@@ -115,7 +114,7 @@ def check_place(rule: Rule | Stateful, sampling: Sampling, features: Any, linear
             raise SettingError("sampling.clock", sampling.clock, expected)
         if sampling.update != "pair" and features is None:
             raise SettingError("sampling.update", sampling.update, f"{reason} pair only: a step for each visited pair")
-    if isinstance(sampling, Recorded) and rule.samples_per_iteration * rule.batch > 1:
+    if sampling.recorded and rule.samples_per_iteration * rule.batch > 1:
         expected = "a record has one successor of a pair an iteration, and this rule draws more"
         raise SettingError("sampling", sampling.name, expected)
     if four and linear.projection is not None and features is not None:
