@@ -15,10 +15,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from llvmlite import ir
-from numba import carray, cfunc, config, njit, types
+from numba import carray, cfunc, njit, types  # pyright: ignore[reportPrivateImportUsage] of its manual
+from numba import config as numba_config
 from numba import extending as numba_extending
 
 extending: Any = numba_extending  # type checkers would ask for the context, which numba gives
+config: Any = numba_config
 
 
 class Formula(NamedTuple):
@@ -103,19 +105,18 @@ def _caller(returned: Any) -> Any:
     return extending.intrinsic(called)
 
 
-if config.DISABLE_JIT:
+def _call_value(value: Any, q: np.ndarray, by: np.ndarray, first: int, n: int) -> float:
+    return value(q[first : first + n], by[first : first + n])
 
-    def call_value(value, q, by, first, n):
-        """V of the values first .. first + n - 1 of a table q, chosen by those of `by`."""
-        return value(q[first : first + n], by[first : first + n])
 
-    def call_slopes(slopes, q, out, first, n):
-        """The derivative of V in these values, into the same places of `out`."""
-        out[first : first + n] = slopes(q[first : first + n])
+def _call_slopes(slopes: Any, q: np.ndarray, out: np.ndarray, first: int, n: int) -> None:
+    out[first : first + n] = slopes(q[first : first + n])
 
-else:
-    call_value: Any = _caller(types.float64)
-    call_slopes: Any = _caller(types.void)
+
+# call_value(value, q, by, first, n): V of the values first .. first + n - 1 of a table q, chosen by those of `by`.
+# call_slopes(slopes, q, out, first, n): the derivative of V in these values, into the same places of `out`.
+call_value: Any = _call_value if config.DISABLE_JIT else _caller(types.float64)
+call_slopes: Any = _call_slopes if config.DISABLE_JIT else _caller(types.void)
 
 
 @njit

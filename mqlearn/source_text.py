@@ -151,7 +151,8 @@ def of_function(function: Any) -> tuple[Any, str]:
 
 def of_class(kind: type) -> str:
     """The text of a class as it is in memory. Raises NoText."""
-    functions = [value for value in vars(kind).values() if getattr(value, "__module__", None) == kind.__module__]
+    own = [value for value in vars(kind).values() if getattr(value, "__module__", None) == kind.__module__]
+    functions = [inspect.unwrap(value) if callable(value) else value for value in own]  # as a base class may wrap them
     codes = [code for value in functions if (code := getattr(value, "__code__", None)) and code.co_filename[:1] != "<"]
     module = sys.modules.get(kind.__module__)
     text = _version_of(codes, vars(module)) if codes and module else of_module(module)
@@ -261,6 +262,7 @@ def _agrees(module: ModuleType, text: bytes) -> bool:
 def _codes_in(names: Any, module: str) -> Iterator[CodeType]:
     for value in list(names.values()):
         value = getattr(value, "__func__", getattr(value, "fget", value))  # of methods and properties
+        value = inspect.unwrap(value) if callable(value) else value
         if isinstance(code := getattr(value, "__code__", None), CodeType):
             yield code
         elif isinstance(value, type) and value.__module__ == module:

@@ -251,8 +251,10 @@ def foreseen(cell: Cell) -> list[str]:
     warned = source_text.changed(user_modules.load(cell.settings["plugins"]).values())
     warned += advice.foreseen(cell.mdp, rule, arguments["sampling"], arguments["iterations"], cell.operator, initial)
     evaluation = resolve_evaluation(arguments["evaluation"], default_episodes(cell.mdp, arguments["sampling"]))
-    given = [arguments[name] for name in ("sampling", "features", "linear", "q0", "theta0")]
-    warned += [*cell.without_effect, *advice.without_effect(cell.mdp, *given[:3], evaluation, *given[3:])]
+    sampling, features, linear = (arguments[name] for name in ("sampling", "features", "linear"))
+    q0, theta0 = arguments["q0"], arguments["theta0"]
+    warned += cell.without_effect
+    warned += advice.without_effect(cell.mdp, sampling, features, linear, evaluation, q0, theta0)
     tracking = cell.settings["tracking"]
     if tracking["name"] == "none":
         plain = {"uri": None, "per_seed": False}

@@ -80,7 +80,8 @@ class Progress:
         left = (self.iterations - k) / rate
         done = f"{k:,} of {self.iterations:,} iterations"
         known = "" if math.isnan(error) else f", error {error:.3g}"
-        forecast = f", {rate:,.0f}/s, {duration(left)} left" if k - self.first >= _FORESEEN * self.iterations else ""
+        settled = elapsed >= _PLAIN or k - self.first >= _FORESEEN * self.iterations
+        forecast = f", {rate:,.0f}/s, {duration(left)} left" if settled else ""
         text = f": {done}{forecast}{known}"
         if self.live:
             room = max(8, shutil.get_terminal_size().columns - 1 - len(text))

@@ -1,6 +1,7 @@
 """The rules against the equations of the papers: in fractions, so that they hold exactly, and line for line."""
 
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 import pytest
@@ -33,10 +34,11 @@ def template(a, b, c, q, q_prev, target, target_prev):
     return p + b * (p - s) + c * (q - q_prev)
 
 
-def exact_nesa(zeta: Fraction) -> NeSA:
-    """With a fraction, which its constructor would round."""
-    rule = NeSA()
-    object.__setattr__(rule, "zeta", zeta)
+def exact(kind: type[Rule], **settings: Fraction) -> Rule:
+    """A rule with fractions, which its constructor would round."""
+    rule = kind()
+    for name, value in settings.items():
+        object.__setattr__(rule, name, value)
     return rule
 
 
@@ -62,10 +64,14 @@ step_fractions = st.fractions(min_value=Fraction(1, 1000), max_value=1, max_deno
 rules = st.one_of(
     st.just(QLearning()),
     st.sampled_from([SpeedyQ("azar"), SpeedyQ("printed")]),
-    st.builds(exact_nesa, zeta=st.fractions(min_value=Fraction(1, 99), max_value=2, max_denominator=99)),
-    st.builds(MomentumQ, m=st.fractions(min_value=-5, max_value=120, max_denominator=6), shift=st.just("off")),
+    st.builds(partial(exact, NeSA), zeta=st.fractions(min_value=Fraction(1, 99), max_value=2, max_denominator=99)),
     st.builds(
-        MomentumQLinear,
+        partial(exact, MomentumQ),
+        m=st.fractions(min_value=-5, max_value=120, max_denominator=6),
+        shift=st.just("off"),
+    ),
+    st.builds(
+        partial(exact, MomentumQLinear),
         beta=st.fractions(min_value=0, max_value=Fraction(98, 99), max_denominator=99),
         lam=st.fractions(min_value=0, max_value=Fraction(98, 99), max_denominator=99),
         phi=st.fractions(min_value=0, max_value=1, max_denominator=99),

@@ -222,7 +222,7 @@ def test_a_rule_declares_the_settings_that_move_no_number_and_no_others(rule, ot
 def test_a_step_size_declares_the_settings_that_move_no_number(step_size, name, value):
     k, other = np.arange(50.0), replace(step_size, **{name: value})
     moved = (step_size(k) != other(k)).any()
-    assert (f"step_size.{name}={value:g} has no effect" in warned(step_size=other, iterations=5)) == (not moved)
+    assert (f"step_size.{name}={value} has no effect" in warned(step_size=other, iterations=5)) == (not moved)
 
 
 def test_the_step_size_of_a_rule_with_a_clock_of_its_own_is_said():

@@ -30,7 +30,7 @@ class Truncated(Operator):
             within("operator.bound", self.bound, 0)
 
     def value(self, q, by):
-        return min(max(q[by.argmax()], -self.bound), self.bound)
+        return min(max(q[by.argmax()], -self.bound), self.bound)  # pyright: ignore[reportOptionalOperand] it is filled in
 
     def slopes(self, q):
         greedy = q.argmax()
