@@ -120,7 +120,14 @@ def without_effect(
     quiet = isinstance(mdp, FiniteMDP) and not evaluation.episodes
     no_features, no_table = "there are no linear features", "features are learned, and no table"
     checks: Sequence[tuple[str, Any, Any, bool, str]] = (
-        ("sampling.clock", getattr(sampling, "clock", "auto"), "auto", linear_too, no_table),
+        # What auto came to with features is global.
+        (
+            "sampling.clock",
+            getattr(sampling, "clock", "global").replace("auto", "global"),
+            "global",
+            linear_too,
+            no_table,
+        ),
         ("sampling.update", getattr(sampling, "update", "pair"), "pair", linear_too, no_table),
         ("linear.previous_gradient", linear.previous_gradient, "stored", tabular, no_features),
         ("linear.first_gradient", linear.first_gradient, "same", tabular, no_features),

@@ -36,7 +36,7 @@ def template(a, b, c, q, q_prev, target, target_prev):
 
 def exact(kind: type[Rule], **settings: Fraction) -> Rule:
     """A rule with fractions, which its constructor would round."""
-    rule = kind()
+    rule = kind(beta=0.5) if kind is MomentumQLinear else kind()
     for name, value in settings.items():
         object.__setattr__(rule, name, value)
     return rule
