@@ -16,11 +16,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from llvmlite import ir
 from numba import carray, cfunc, njit, types  # pyright: ignore[reportPrivateImportUsage] of its manual
-from numba import config as numba_config
-from numba import extending as numba_extending
 
-extending: Any = numba_extending  # type checkers would ask for the context, which numba gives
-config: Any = numba_config
+from mqlearn.jit import PLAIN, instruction
 
 
 class Formula(NamedTuple):
@@ -50,7 +47,7 @@ def compiled(thing: Any) -> Formula:
     text that it cannot compile.
     """
     value, slopes = type(thing).value, type(thing).slopes
-    if config.DISABLE_JIT:
+    if PLAIN:
         return Formula(thing.value, thing.slopes)
     numbers = fields(thing)
     seen = namedtuple(type(thing).__name__, tuple(numbers))(**numbers)
@@ -81,8 +78,8 @@ def compiled(thing: Any) -> Formula:
 _kept: list[Any] = []
 
 
-def _caller(returned: Any) -> Any:
-    """An intrinsic that calls what is at an address, with places `first` of two arrays and n."""
+def _called(returned: Any) -> Any:
+    """What generates the call of machine code at an address, with places `first` of two arrays and n."""
 
     def called(context: Any, address: Any, first_array: Any, second_array: Any, first: Any, n: Any) -> Any:
         arrays = (first_array, second_array)
@@ -102,21 +99,21 @@ def _caller(returned: Any) -> Any:
 
         return returned(types.int64, first_array, second_array, types.uint64, types.int64), generate
 
-    return extending.intrinsic(called)
+    return called
 
 
 def _call_value(value: Any, q: np.ndarray, by: np.ndarray, first: int, n: int) -> float:
-    return value(q[first : first + n], by[first : first + n])
+    return value(q[int(first) : int(first) + int(n)], by[int(first) : int(first) + int(n)])
 
 
 def _call_slopes(slopes: Any, q: np.ndarray, out: np.ndarray, first: int, n: int) -> None:
-    out[first : first + n] = slopes(q[first : first + n])
+    out[int(first) : int(first) + int(n)] = slopes(q[int(first) : int(first) + int(n)])
 
 
 # call_value(value, q, by, first, n): V of the values first .. first + n - 1 of a table q, chosen by those of `by`.
 # call_slopes(slopes, q, out, first, n): the derivative of V in these values, into the same places of `out`.
-call_value: Any = _call_value if config.DISABLE_JIT else _caller(types.float64)
-call_slopes: Any = _call_slopes if config.DISABLE_JIT else _caller(types.void)
+call_value: Any = instruction(_call_value)(_called(types.float64))
+call_slopes: Any = instruction(_call_slopes)(_called(types.void))
 
 
 @njit
