@@ -33,7 +33,7 @@ def small(tmp_path_factory):
 
 
 @functools.cache
-def runs_of(outputs: Path) -> list[Any]:
+def runs_of(outputs: Path) -> tuple[Any, ...]:
     """All runs of an outputs folder, read once: that takes a second, and is asked for each piece of evidence."""
     return selection.find(outputs).runs
 

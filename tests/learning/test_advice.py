@@ -20,7 +20,7 @@ RULES = [
 ]  # fmt: skip
 
 
-def warned(rule: mq.Rule | None = None, mdp: Any = LAKE, **settings: Any) -> str:
+def warned(rule: mq.Rule | mq.Stateful | None = None, mdp: Any = LAKE, **settings: Any) -> str:
     settings = {"iterations": 200, "n_seeds": 4, **settings}
     return "\n".join(mq.run(mdp, rule or mq.QLearning(), **settings).warnings)
 

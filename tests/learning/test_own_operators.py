@@ -4,6 +4,7 @@ That every mode learns by the formula is tested with all operators, of which one
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,7 +19,7 @@ LAKE = mq.frozen_lake("4x4", discount=0.9)
 OWN_VALUES = [name for name, (operator, _) in TABLE.items() if not operator.greedy]
 
 
-def learned(operator, **settings):
+def learned(operator, **settings) -> Any:
     return mq.run(LAKE, mq.QLearning(), operator=operator, iterations=50, n_seeds=2, **settings)
 
 

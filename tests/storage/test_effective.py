@@ -94,6 +94,8 @@ def test_mlflow_finds_the_default_by_its_value(stored, mqlearn, outputs):
     (folder,) = (outputs / "runs" / "found").iterdir()
     run_id = json.loads((folder / "summary.json").read_text())["mlflow_run_id"]
     client = mlflow.MlflowClient(f"sqlite:///{outputs / 'mlflow.db'}")
-    places = [client.get_experiment_by_name("found").experiment_id]
+    experiment = client.get_experiment_by_name("found")
+    assert experiment is not None
+    places = [experiment.experiment_id]
     asked = "params.`algorithm.m` = '2' and params.`algorithm.shift` = 'off' and metrics.`last/q_error` > 0"
     assert [run.info.run_id for run in client.search_runs(places, asked)] == [run_id]
