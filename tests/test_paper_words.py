@@ -30,20 +30,20 @@ class Checks(list[dict[str, Any]]):
 
         return Checks(one for one in self if all(meets(one, *wanted) for wanted in conditions.items()))
 
-    def count(self, outcome: str) -> int:  # type: ignore[override]
+    def number(self, outcome: str) -> int:
         return sum(one["outcome"] == outcome for one in self)
 
     @property
     def share(self) -> str:
-        return f"{self.count(HOLDS)} of {len(self)}"
+        return f"{self.number(HOLDS)} of {len(self)}"
 
     @property
     def fails(self) -> int:
-        return self.count(FAILS)
+        return self.number(FAILS)
 
     def range(self, name: str, digits: int = 2) -> tuple[str, str]:
         values = [one[name] for one in self]
-        return tuple(f"{value:.{digits}g}" for value in (min(values), max(values)))  # type: ignore[return-value]
+        return f"{min(values):.{digits}g}", f"{max(values):.{digits}g}"
 
 
 def of(name: str, **conditions: Any) -> Checks:
@@ -68,7 +68,7 @@ def momentum_vs_q_learning() -> list[str]:
 
 def momentum_vs_speedy_q() -> list[str]:
     azar, printed = (of("momentum_vs_speedy_q", rival=x) for x in ("SpeedyQ", "SpeedyQ, as printed"))
-    assert printed(map="8x8", k="955").count(HOLDS) == printed.count(HOLDS)
+    assert printed(map="8x8", k="955").number(HOLDS) == printed.number(HOLDS)
     return [
         f"faster in {azar.share} checks and slower in {azar.fails}",
         f"faster in {printed.share}, all on 8x8 at k = 955, and slower in {printed.fails}",
@@ -119,7 +119,7 @@ def any_m_accelerates() -> list[str]:
 
     bare, larger = " not shifted", [m(value) for value in (50, 100, 500, 2000)]
     assert {len(one) for one in larger} == {6}
-    holding = [one.count(HOLDS) for one in larger]
+    holding = [one.number(HOLDS) for one in larger]
     return [
         f"m up to 20 does in {every(rule=m_at_most(20)).share} checks",
         f"m = 50, 100, 500 and 2000 do in {', '.join(map(str, holding[:-1]))} and {holding[-1]} of 6",
@@ -167,7 +167,7 @@ def replay_vs_markovian() -> list[str]:
 def nesa_approximates_polsa() -> list[str]:
     assert all(one["outcome"] == HOLDS for one in of("nesa_approximates_polsa", discount="0.9", k=("9770", "100000")))
     near, far = (of("nesa_approximates_polsa", rule="NeSA", k="955", discount=x) for x in ("0.9", "0.99"))
-    assert not of("nesa_approximates_polsa", rule="NeSA", discount="0.99").count(HOLDS)
+    assert not of("nesa_approximates_polsa", rule="NeSA", discount="0.99").number(HOLDS)
     return [f"{' to '.join(near.range('ratio'))} times at 0.9 and {' to '.join(far.range('ratio'))} times at 0.99"]
 
 
@@ -194,7 +194,7 @@ def linear_momentum_matched() -> list[str]:
     )
     gain = at_all(**{"measured by": "theta_error", "sampling": "Markovian"})
     rest = Checks(one for one in at_all if one not in gain)
-    assert rest.count(OPEN) == len(rest)
+    assert rest.number(OPEN) == len(rest)
     equal = [a["outcome"] == FAILS and b["outcome"] == HOLDS for a, b in zip(faster, slower, strict=True)]
     (unshown,) = (one for one in faster if one["outcome"] == OPEN)
     assert unshown["conditions"] | {"step": "diminishing", "sampling": "Markovian", "k": "3000000",
@@ -202,7 +202,7 @@ def linear_momentum_matched() -> list[str]:
     return [
         f"faster by at most {100 * (1 - min(one['ratio'] for one in gain)):.1f} %",
         f"Markovian sampling ({gain.share})",
-        f"no difference is shown ({rest.count(OPEN)} of {len(rest)})",
+        f"no difference is shown ({rest.number(OPEN)} of {len(rest)})",
         f"no slower by 5 % in {slower.share} checks",
         f"shown not to be faster by 5 % in {faster.fails} of {len(faster)}",
         f"equal within 5 % in {sum(equal)} of {len(equal)}",
@@ -236,7 +236,7 @@ def efficiency() -> list[str]:
     root, scalar, order = (starts(word) for word in ("root-SA against all", "Q-learning against", "order that theory"))
     sup = scalar(quantity="Q-learning against momentum, sup norm", reward="sampled")
     garnet = sup(problem="garnet_fixed", rival="MomentumQ m=2")
-    assert garnet.count(HOLDS) == sup(problem="garnet_fixed").count(HOLDS)
+    assert garnet.number(HOLDS) == sup(problem="garnet_fixed").number(HOLDS)
     queue, lakes = sup(problem="queue"), sup(problem=lambda name: name.startswith("lake"))
     chosen = order(problem=lambda name: name.startswith("lake"))
     rest = [one for one in order if one["outcome"] != HOLDS]
@@ -246,7 +246,7 @@ def efficiency() -> list[str]:
         f"in {scalar.share}, and it is the other way round in {scalar.fails}",
         f"river swim and the machine ({sup(problem=('river_swim', 'machine')).share})",
         f"on garnet against MomentumQ alone ({sup(problem='garnet_fixed').share})",
-        f"on the queue no difference is shown ({queue.count(OPEN)} of {len(queue)})",
+        f"on the queue no difference is shown ({queue.number(OPEN)} of {len(queue)})",
         f"five lakes it has the larger one ({lakes.fails} of {len(lakes)})",
         f"predicts is seen in {order.share} checks",
         f"{chosen.share} of them on three lakes",
@@ -264,7 +264,7 @@ def predicted_error() -> list[str]:
 
 
 def linear_momentum() -> list[str]:
-    assert of("linear_momentum").count(HOLDS) == len(of("linear_momentum"))
+    assert of("linear_momentum").number(HOLDS) == len(of("linear_momentum"))
     return []
 
 

@@ -131,7 +131,7 @@ def test_a_rule_of_ones_own_keeps_plain_numbers():
         def update(self, k, q, q_prev, target, target_prev):
             return q + self.step_size(k) * (target - q)
 
-    own = Own(np.float32(0.5), 4.0)  # type: ignore[arg-type]
+    own = Own(np.float32(0.5), 4.0)  # type: ignore[arg-type]  # kinds that it makes its own
     assert (type(own.m), own.m, type(own.period), own.period, own.words) == (float, 0.5, int, 4, "x")
     unwhole: Any = 2.5  # which the class may refuse
     assert Own(period=unwhole).period == 2.5 and issubclass(Own, PlainNumbers)

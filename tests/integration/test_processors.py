@@ -43,14 +43,14 @@ for arrays in (of_blas, of_numpy):
 
 
 def features() -> Mapping[str, bool]:
-    from numpy._core._multiarray_umath import __cpu_features__  # pyright: ignore[reportAttributeAccessIssue]
+    from numpy._core._multiarray_umath import __cpu_features__  # pyright: ignore[reportAttributeAccessIssue] of no stub
 
     return __cpu_features__
 
 
 def wide() -> list[str]:
     """What NumPy has beyond its baseline and this processor too, from the narrowest on."""
-    from numpy._core._multiarray_umath import __cpu_dispatch__  # pyright: ignore[reportAttributeAccessIssue]
+    from numpy._core._multiarray_umath import __cpu_dispatch__  # pyright: ignore[reportAttributeAccessIssue] as above
 
     return [name for name in __cpu_dispatch__ if features()[name]]
 

@@ -86,7 +86,7 @@ def test_the_same_transitions_in_any_form_teach_the_same(form, q):
 def test_the_same_transitions_in_any_file_have_one_digest(tmp_path, ending, q):
     path = tmp_path / f"logged.{ending[:3]}"
     if ending == "npz":
-        np.savez(path, **{**named(USUAL), "timeouts": SEEN["timeout"]})  # pyright: ignore[reportArgumentType]
+        np.savez(path, **{**named(USUAL), "timeouts": SEEN["timeout"]})  # pyright: ignore[reportArgumentType] names by chance
     elif ending == "csv":
         rows = np.column_stack([array.astype(float) for array in PLAIN.values()])
         np.savetxt(path, rows, delimiter=",", header=" , ".join(PLAIN), comments="")
@@ -203,7 +203,7 @@ def test_what_was_seen_before_an_iteration_is_counted(resample):
 def test_settings_on_the_command_line_keep_older_digests(work, mqlearn, outputs):
     from mqlearn.experiments.settings import cell, compose
 
-    np.savez(work / "logged.npz", **named(USUAL))  # pyright: ignore[reportArgumentType]
+    np.savez(work / "logged.npz", **named(USUAL))  # pyright: ignore[reportArgumentType] names by chance
     words = ["sampling=recorded", f"sampling.path={work / 'logged.npz'}", "env=frozen_lake_4x4", "iterations=400"]
     plain = cell.build(compose.compose(words, None))
     before = {key: value for key, value in plain.settings.items() if key != "experiment"}

@@ -169,7 +169,8 @@ def test_its_pairs_have_the_probabilities_that_it_says():
 
 
 def test_theory_knows_that_independent_draws_forget_at_once():
-    found: Any = mixing_of(SimpleNamespace(run_arguments={"sampling": EachPair()}, mdp=LAKE))  # type: ignore
+    cell: Any = SimpleNamespace(run_arguments={"sampling": EachPair()}, mdp=LAKE)
+    found: Any = mixing_of(cell)
     assert found.rho < 1e-9 and found.tau(0.1) == 1
 
 
@@ -177,8 +178,9 @@ def test_theory_refuses_by_name_what_does_not_say_how_it_mixes():
     class Silent(mq.Sampling):
         independent = False
 
+    cell: Any = SimpleNamespace(run_arguments={"sampling": Silent()}, mdp=LAKE)
     with pytest.raises(mq.SettingError, match="sampling='Silent': does not say `trajectory`, the `Walk` of its chain"):
-        mixing_of(SimpleNamespace(run_arguments={"sampling": Silent()}, mdp=LAKE))  # type: ignore
+        mixing_of(cell)
 
 
 def without(part: str) -> Any:

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -37,7 +38,7 @@ def numbers(name: str) -> dict[str, list]:
 def uncompiled() -> dict[str, dict[str, list]]:
     """All runs in a process that compiles nothing."""
     code = "import json, test_uncompiled as t; print(json.dumps({name: t.numbers(name) for name in t.RUNS}))"
-    here = os.pathsep.join([os.path.dirname(__file__), *filter(None, [os.environ.get("PYTHONPATH")])])  # noqa: PTH120
+    here = os.pathsep.join([str(Path(__file__).parent), *filter(None, [os.environ.get("PYTHONPATH")])])
     environment = os.environ | {"NUMBA_DISABLE_JIT": "1", "PYTHONPATH": here}
     done = subprocess.run([sys.executable, "-W", "error", "-c", code], env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-3000:]

@@ -13,6 +13,7 @@ from gymnasium.wrappers import (
     TransformObservation,
     TransformReward,
 )
+from hidden_state import HiddenState
 
 from mqlearn.errors import SettingError
 from mqlearn.problems.environments import from_gymnasium
@@ -137,19 +138,8 @@ def test_wrappers_that_change_nothing_are_accepted():
     assert from_gymnasium(hidden).n_states == 5
 
 
-class Hidden(Line):
-    """Its state is no attribute of its own that could be set."""
-
-    def reset(self, **settings: Any) -> tuple[Any, dict]:
-        observation, info = super().reset(**settings)
-        self.place = [vars(self).pop("s")]
-        return observation, info
-
-    def step(self, action: Any) -> Any:
-        self.s = self.place[0]
-        result = super().step(action)
-        self.place = [vars(self).pop("s")]
-        return result
+class Hidden(HiddenState, Line):
+    """Its state is no attribute that could be set."""
 
 
 def test_where_the_state_cannot_be_set_episodes_are_compared_and_that_is_said():

@@ -14,6 +14,7 @@ from gymnasium.wrappers import (
     TransformObservation,
     TransformReward,
 )
+from hidden_state import HiddenState
 
 from mqlearn.errors import SettingError
 from mqlearn.problems.environments import from_gymnasium, frozen_lake
@@ -143,19 +144,8 @@ def test_a_walk_is_the_same_each_time_and_leaves_the_environment_as_it_was():
     assert refusal(Ends(lake(), 30)) == refusal(Ends(lake(), 30))
 
 
-class Hidden(Ring):
+class Hidden(HiddenState, Ring):
     """Its state is no attribute that could be set."""
-
-    def reset(self, **settings: Any) -> tuple[Any, dict]:
-        observation, info = super().reset(**settings)
-        self.place = [vars(self).pop("s")]
-        return observation, info
-
-    def step(self, action: Any) -> Any:
-        self.s = self.place[0]
-        result = super().step(action)
-        self.place = [vars(self).pop("s")]
-        return result
 
 
 def test_without_a_state_to_set_episodes_are_walked_as_far():

@@ -53,13 +53,20 @@ def _moved_numbers(rule: Stateful) -> set[str]:
 def _reads(node: Any, parameter: int) -> set[str]:
     """The attributes that a method reads of one of its parameters."""
     name = node.args.args[parameter].arg
-    found = (one for one in ast.walk(node) if isinstance(one, ast.Attribute) and isinstance(one.value, ast.Name))
-    return {one.attr for one in found if one.value.id == name}  # type: ignore  # a name
+    return {attribute for owner, attribute in _attributes(node) if owner == name}
 
 
 def _hands_on(node: Any, parameter: int) -> bool:
     """Whether a method uses one of its parameters otherwise than by attributes: as a whole, or as super() does."""
     name = node.args.args[parameter].arg
     names = [one.id for one in ast.walk(node) if isinstance(one, ast.Name)]
-    read = [one for one in ast.walk(node) if isinstance(one, ast.Attribute) and isinstance(one.value, ast.Name)]
-    return names.count(name) > sum(one.value.id == name for one in read) or "super" in names  # type: ignore  # a name
+    return names.count(name) > sum(owner == name for owner, _ in _attributes(node)) or "super" in names
+
+
+def _attributes(node: Any) -> list[tuple[str, str]]:
+    """(NAME, ATTRIBUTE) of each NAME.ATTRIBUTE of a method."""
+    return [
+        (one.value.id, one.attr)
+        for one in ast.walk(node)
+        if isinstance(one, ast.Attribute) and isinstance(one.value, ast.Name)
+    ]
