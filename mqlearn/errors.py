@@ -9,8 +9,9 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-_OURS = str(Path(__file__).parent)
-_INSTALLED = ("site-packages", "dist-packages")
+from mqlearn.paths import INSTALLED, PACKAGE
+
+_OURS = str(PACKAGE)
 
 
 class SettingError(ValueError):
@@ -121,7 +122,7 @@ def users_lines(error: BaseException | None) -> list[tuple[FrameType, int]]:
             for frame, number in traceback.walk_tb(error.__traceback__)
             if not (file := frame.f_code.co_filename).startswith((_OURS, library, "<frozen", "<string>"))
             and not file.endswith((".pyx", ".pxd", ".pxi"))
-            and not {*_INSTALLED} & {*Path(file).parts}
+            and not {*INSTALLED} & {*Path(file).parts}
         ]
         if lines:
             return lines

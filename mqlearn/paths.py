@@ -1,9 +1,12 @@
-"""Where things are: the package, its configuration files, and the folder of results."""
+"""Where things are on this machine: the package, its configuration files, the folder of results; whose a file is."""
 
+import functools
 import os
+import sysconfig
 from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parent
+INSTALLED = ("site-packages", "dist-packages")  # folders of what was installed
 CONF = PACKAGE / "conf" if (PACKAGE / "conf").is_dir() else PACKAGE.parent / "conf"
 
 
@@ -11,6 +14,21 @@ def config_groups() -> list[str]:
     """The groups of settings: folders of conf/, but for what other verbs read than run."""
     others = ("claim", "hydra", "suite")
     return sorted(path.name for path in CONF.iterdir() if path.is_dir() and path.name not in others)
+
+
+@functools.cache
+def is_users(file: str) -> bool:
+    """Whether a source file is the user's: neither ours, nor of Python's library, nor installed."""
+    if not file.endswith(".py"):
+        return False
+    real = os.path.realpath(file)
+    library = {os.path.realpath(sysconfig.get_path(name)) + os.sep for name in ("stdlib", "platstdlib")}
+    return not real.startswith((*library, str(PACKAGE) + os.sep)) and not {*INSTALLED} & {*Path(real).parts}
+
+
+def cores() -> int:
+    """How many cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def expanded(name: str | Path) -> Path:

@@ -16,7 +16,6 @@ import inspect
 import linecache
 import os
 import sys
-import sysconfig
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from importlib.abc import MetaPathFinder
@@ -26,10 +25,8 @@ from types import CodeType, ModuleType
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
-from mqlearn.paths import PACKAGE
+from mqlearn.paths import INSTALLED, PACKAGE, is_users
 
-INSTALLED = ("site-packages", "dist-packages")
-_LIBRARY = tuple({os.path.realpath(sysconfig.get_path(name)) + os.sep for name in ("stdlib", "platstdlib")})
 _NOT_SHOWN = "cannot be shown to be what is in memory: it has changed since it was imported; start Python anew"
 
 
@@ -118,12 +115,8 @@ def _real(file: str) -> str:
     return os.path.realpath(file)
 
 
-@functools.cache
 def _is_users(file: Any) -> bool:
-    if not isinstance(file, str) or not file.endswith(".py"):
-        return False
-    real = _real(file)
-    return not real.startswith((*_LIBRARY, str(PACKAGE) + os.sep)) and not {*INSTALLED} & {*Path(real).parts}
+    return isinstance(file, str) and is_users(file)
 
 
 def _on_disk(file: str) -> bytes | None:

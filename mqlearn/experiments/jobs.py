@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from mqlearn.errors import SettingError, SettingErrors
-from mqlearn.experiments import processes
 from mqlearn.experiments.circumstances import COMMAND, command
 from mqlearn.experiments.execute import (
     claimed,
@@ -24,7 +23,7 @@ from mqlearn.experiments.progress import COMPILING, duration
 from mqlearn.experiments.settings import compose, identity, loader, own_choices, plugins
 from mqlearn.experiments.settings.cell import Cell, build
 from mqlearn.experiments.settings.refusals import hydra_errors
-from mqlearn.paths import CONF, outputs_folder
+from mqlearn.paths import CONF, cores, outputs_folder
 from mqlearn.storage import lookup, runs
 
 _LONG = 3600.0  # seconds: what a run may take without a word beforehand
@@ -192,8 +191,8 @@ def _announced(cell: Cell) -> dict[str, Any]:
         goal = "" if success is None else f", probability of reaching a goal {success:.6g}"
         print(f"{cell.mdp.name}, discount {cell.mdp.discount:g}: {best}{goal}")
     warned = [*known.get("warnings", []), *foreseen(cell)]
-    cores = processes.cores()
-    seconds = estimated_seconds(cell) / min(cores, cell.settings["n_workers"] or cores)
+    n_cores = cores()
+    seconds = estimated_seconds(cell) / min(n_cores, cell.settings["n_workers"] or n_cores)
     if seconds > _LONG:
         sys.stderr.write(f"about {duration(seconds)} of learning on this machine, {COMPILING}; Ctrl-C ends it\n")
     for text in warned:

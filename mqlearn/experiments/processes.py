@@ -43,11 +43,6 @@ def end_children() -> None:
                 os.kill(pid, signal.SIGKILL)
 
 
-def cores() -> int:
-    """How many cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
 def begin(parent: int) -> None:
     """To be called first in a new process: only the one that started it is interrupted, and it ends with that."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)

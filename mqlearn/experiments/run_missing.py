@@ -18,7 +18,7 @@ from mqlearn.experiments.presentation.names import plain_label
 from mqlearn.experiments.progress import COMPILING, Progress, duration
 from mqlearn.experiments.settings import identity
 from mqlearn.experiments.settings.cell import build
-from mqlearn.paths import outputs_folder
+from mqlearn.paths import cores, outputs_folder
 from mqlearn.storage import lookup, runs
 
 Group = Sequence[PlannedCell]  # cells of the same samples, or one cell
@@ -82,7 +82,7 @@ def _damaged(some: Iterable[PlannedCell], outputs: Path) -> dict[str, str]:
 
 def _performed(planned: Plan, missing: Sequence[PlannedCell], outputs: Path, again: bool) -> Runs:
     """Cells with their runs as these end: one after the other here, or if it is worth it in a process a core."""
-    side_by_side = min(processes.cores(), len(missing)) if planned.settings["n_workers"] is None else 1
+    side_by_side = min(cores(), len(missing)) if planned.settings["n_workers"] is None else 1
     groups = _groups(missing, min(_TOGETHER, -(-len(missing) // side_by_side)))
     folders = {one.digest: outputs / "runs" / one.cell.subfolder for one in missing}
     with Progress(planned.name, sum(one.settings["iterations"] for one in missing)) as progress:

@@ -1,6 +1,5 @@
 """What a run is assembled of: seeds in parts, each with a learner for every rule; what measures and records them."""
 
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -19,6 +18,7 @@ from mqlearn.learning.setup import AnyRule, Setup
 from mqlearn.learning.simulation import SimulatedLearner
 from mqlearn.learning.stateful.simulated import SimulatedStateful
 from mqlearn.learning.without_model import SimulationMeasure
+from mqlearn.paths import cores
 from mqlearn.problems.environments.simulator import Simulator
 from mqlearn.problems.mdp import FiniteMDP
 from mqlearn.problems.solvers import optimal
@@ -125,12 +125,11 @@ def _simulated(setup: Setup, simulator: Simulator, lanes: np.ndarray, rule: AnyR
 
 def _workers(setup: Setup) -> int:
     """Threads."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     if setup.n_workers is not None:
         return setup.n_workers
     if isinstance(setup.mdp, Simulator):
         return 1  # Gymnasium's steps are Python: threads would take turns, and lose time at every turn
-    return max(1, min(cores, setup.n_seeds // _FEW_SEEDS)) if setup.synchronous else cores
+    return max(1, min(cores(), setup.n_seeds // _FEW_SEEDS)) if setup.synchronous else cores()
 
 
 def _deal(setup: Setup, workers: int, most: int) -> list[np.ndarray]:

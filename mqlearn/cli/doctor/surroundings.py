@@ -9,11 +9,11 @@ from pathlib import Path
 
 from mqlearn.analysis.figures import make, reference
 from mqlearn.cli.doctor.checks import Check, Outcome
-from mqlearn.experiments import circumstances, execute, processes
+from mqlearn.experiments import circumstances, execute
 from mqlearn.experiments.plan import Plan, plan
 from mqlearn.experiments.progress import COMPILING, duration
 from mqlearn.experiments.settings import identity
-from mqlearn.paths import CONF
+from mqlearn.paths import CONF, cores
 from mqlearn.storage import lookup, runs
 
 _AFFORDABLE = 30.0  # estimated seconds of one core for a figure that is computed here
@@ -39,7 +39,7 @@ def machine() -> Outcome:
         features = ""
     wide = "with" if "+avx512f" in features.split(",") else "without"
     system = f"{platform.system()} {platform.machine()}"
-    return Outcome("noted", f"{system}, {name} {wide} AVX-512, {processes.cores()} cores")
+    return Outcome("noted", f"{system}, {name} {wide} AVX-512, {cores()} cores")
 
 
 def versions() -> Outcome:

@@ -17,7 +17,7 @@ from mqlearn.experiments.suite.definition import Problem, Suite
 from mqlearn.experiments.suite.facts import facts
 from mqlearn.experiments.suite.results import Results
 from mqlearn.experiments.suite.rules import MOST_PAIRS, Entrant
-from mqlearn.paths import outputs_folder
+from mqlearn.paths import cores, outputs_folder
 from mqlearn.storage import locks
 
 _RULES = 20  # that the estimates below were measured with, on one core
@@ -116,7 +116,7 @@ def _run(
     seconds = sum(_seconds(*one) for one in missing)
     work = {problem.name: _seconds(problem, some) for problem, some in missing}
     objects = any(rule.made is not None for _, some in missing for rule in some)  # of a notebook, say: they stay here
-    side_by_side = 1 if objects or seconds < _ALONE else min(n_workers or processes.cores(), len(missing))
+    side_by_side = 1 if objects or seconds < _ALONE else min(n_workers or cores(), len(missing))
     sys.stderr.write(
         f"bench {suite.name}: {len(missing)} of {len(suite.problems)} problems to run, about "
         f"{duration(seconds / side_by_side)}, {COMPILING}\n"

@@ -18,7 +18,7 @@ from mqlearn.experiments.jobs import OBJECTIVE, hydra_main
 from mqlearn.experiments.settings import compose
 from mqlearn.experiments.settings.cell import build
 from mqlearn.experiments.settings.recipes import command_of
-from mqlearn.paths import outputs_folder
+from mqlearn.paths import cores, outputs_folder
 
 _JOBS = ("hydra.launcher.n_jobs", "hydra.sweeper.n_jobs")
 _SIDE_BY_SIDE = [f"hydra/launcher={compose.LAUNCHER}", "n_workers=1"]
@@ -75,7 +75,7 @@ def _at_once(overrides: Sequence[str]) -> int:
         if number != (first := next(iter(jobs.values()))):
             raise SettingError(key, number, f"must be {first}, as {next(iter(jobs))} is: give one of them")
     number = next(iter(jobs.values()), 1)
-    return number if number > 0 else processes.cores()
+    return number if number > 0 else cores()
 
 
 def _hydras(overrides: Sequence[str]) -> list[str]:
