@@ -1,11 +1,12 @@
 """What several test files share: the command line inside this process, its folders, a ready MLflow database."""
 
+import contextlib
 import logging
 import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -36,7 +37,7 @@ def handlers_of_before() -> Iterator[None]:
     logging.root.handlers[:] = before
 
 
-@pytest.fixture(autouse=True)
+@contextlib.contextmanager
 def environment_of_before() -> Iterator[None]:
     """The command line sets variables for its process and those that it starts: here they would outlive the test."""
     before = dict(os.environ)
@@ -46,6 +47,21 @@ def environment_of_before() -> Iterator[None]:
     os.environ.update(before)
     if phase is not None:
         os.environ["PYTEST_CURRENT_TEST"] = phase
+
+
+@pytest.fixture(autouse=True)
+def environment() -> Iterator[None]:
+    with environment_of_before():
+        yield
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_fixture_setup(fixturedef: pytest.FixtureDef) -> Generator[None, object, object]:
+    """What is made once for a module or more may use the command line too, before any test."""
+    if fixturedef.scope == "function":
+        return (yield)
+    with environment_of_before():
+        return (yield)
 
 
 @pytest.fixture(scope="session")

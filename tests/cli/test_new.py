@@ -56,7 +56,7 @@ def test_the_tests_that_are_written_pass_and_can_fail(mqlearn, work):
     (work / "broken.py").write_text(text.replace("R[new, 0] = 1\n", "R[new, 0] = 1.1\n"))
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-W", "error", "--rootdir", str(work)]
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=work)
-    assert re.search(r"^1 failed, 1\d passed in", done.stdout, re.MULTILINE), done.stdout + done.stderr
+    assert re.search(r"^1 failed, 2\d passed in", done.stdout, re.MULTILINE), done.stdout + done.stderr
     assert "FAILED test_broken.py::test_the_optimum_is_that_of_the_equations" in done.stdout
     rules = ["--isolated", "--select", "E,F,B,W", "--line-length", "120"]
     subprocess.run([sys.executable, "-m", "ruff", "check", "-q", *rules, "."], check=True, cwd=work)

@@ -217,12 +217,23 @@ def _hydra(config_dir: str | None) -> Iterator[Compose]:
                 try:
                     config = _with_launcher(hydra_compose, overrides)
                     own_choices.say_hidden(own_choices.found(config.hydra.runtime))
+                    _check_parts(config.hydra)
                     return config
                 except UserWarning as warning:
                     _, _, place = str(warning).removesuffix(" is not available.").rpartition("path=")
                     raise SettingError("hydra.searchpath", place, "is no folder of configurations") from None
 
         yield compose_one
+
+
+def _check_parts(hydra: Any) -> None:
+    """Raises SettingError if what runs a sweep was deleted, or is something else than a choice of its group."""
+    from omegaconf import OmegaConf
+
+    for part in ("launcher", "sweeper"):
+        value = None if OmegaConf.is_missing(hydra, part) else hydra[part]
+        if not (OmegaConf.is_dict(value) and "_target_" in value and f"hydra/{part}" in hydra.runtime.choices):
+            raise SettingError(f"hydra.{part}", value, f"must be chosen from its config group: hydra/{part}=basic")
 
 
 def _with_launcher(hydra_compose: Any, overrides: Sequence[str]) -> Any:
