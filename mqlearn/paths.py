@@ -39,10 +39,15 @@ def expanded(name: str | Path) -> Path:
         return Path(name)
 
 
+def followed(name: str | Path) -> Path:
+    """The absolute path without links; of links in a circle as far as they lead, which pathlib raises for."""
+    return Path(os.path.realpath(expanded(name)))
+
+
 def outputs_folder() -> Path:
     """MQLEARN_OUTPUTS if set, else outputs/ of the clone, else ./outputs; absolute."""
     named = os.environ.get("MQLEARN_OUTPUTS")
     if named:
-        return Path(os.path.realpath(expanded(named)))
+        return followed(named)
     clone = PACKAGE.parent
     return (clone if (clone / "pyproject.toml").is_file() else Path.cwd()).resolve() / "outputs"

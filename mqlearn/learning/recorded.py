@@ -18,7 +18,7 @@ from mqlearn.errors import SettingError
 from mqlearn.learning.sample_numbers import pack, unpack
 from mqlearn.learning.sampling_protocol import CLOCKS, Sampling, Walk
 from mqlearn.learning.transitions import read
-from mqlearn.paths import expanded
+from mqlearn.paths import followed
 from mqlearn.problems.mdp import FiniteMDP
 
 if TYPE_CHECKING:
@@ -255,6 +255,6 @@ def pinned(node: Any) -> Any:
     if not isinstance(node, dict) or node.get("_target_") != "mqlearn.Recorded" or node.get("content") is not None:
         return node
     try:
-        return node | {"path": str(expanded(node["path"]).resolve()), "content": Recorded(node["path"]).digest()}
+        return node | {"path": str(followed(node["path"])), "content": Recorded(node["path"]).digest()}
     except (SettingError, KeyError, TypeError):
         return node  # refused where the sampling is made

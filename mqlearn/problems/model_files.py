@@ -18,7 +18,7 @@ import numpy as np
 from mqlearn import files
 from mqlearn.checks import finite_number
 from mqlearn.errors import SettingError, nearest
-from mqlearn.paths import expanded
+from mqlearn.paths import followed
 from mqlearn.problems.arrays import from_arrays, from_outcomes
 from mqlearn.problems.mdp import FiniteMDP
 
@@ -127,11 +127,8 @@ def _agreed(path: str, own: Any, discount: float | None) -> float:
 def sha256(path: str) -> str:
     """Hexadecimal SHA-256 of a file's content. Raises SettingError."""
     try:
-        if not Path(path).is_file():  # a device has no end
-            raise SettingError("env.path", path, "cannot be read (there is no such file)")
-        return hashlib.sha256(Path(path).read_bytes()).hexdigest()
-    except SettingError:
-        raise
+        with files.ordinary(Path(path)) as file:
+            return hashlib.sha256(file.read()).hexdigest()
     except (OSError, TypeError, ValueError) as error:
         raise SettingError("env.path", path, f"cannot be read ({getattr(error, 'strerror', error)})") from None
 
@@ -141,7 +138,7 @@ def pinned(env: Any) -> Any:
     if not isinstance(env, dict) or env.get("_target_") != "mqlearn.from_file" or env.get("content") is not None:
         return env
     try:
-        path, content = str(expanded(env["path"]).resolve()), sha256(env["path"])
+        path, content = str(followed(env["path"])), sha256(env["path"])
         return {"axes": None} | env | {"path": path, "content": content}  # without axes, a record is one of before them
     except (SettingError, KeyError, TypeError):
         return env  # refused where the model is made

@@ -77,6 +77,15 @@ def test_a_plan_or_a_state_that_is_no_file_is_said_and_the_rest_is_shown(kind, s
     assert len(told.err.splitlines()) == (kind != "links in a circle") and ("is damaged" in told.err) == bool(told.err)
 
 
+@pytest.mark.parametrize("kind", STRANGE)
+def test_a_model_that_is_no_file_is_refused_with_the_reason(kind, mqlearn, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    STRANGE[kind](Path("model.npz"))
+    told = mqlearn("run", "env=file", "env.path=model.npz")
+    reason = "Too many levels of symbolic links" if kind == "links in a circle" else "it is no ordinary file"
+    assert told.code == 2 and told.err == f"mqlearn: env.path='model.npz': cannot be read ({reason})\n"
+
+
 @pytest.mark.parametrize("place", ["curves.npz", "more/notes.txt"])
 def test_a_pipe_in_a_run_folder_is_not_handed_to_a_store(place, stored, swept, mqlearn):
     (swept / place).parent.mkdir(exist_ok=True)

@@ -15,7 +15,7 @@ from mqlearn.experiments.settings import identity
 from mqlearn.experiments.settings.identity import canonical
 from mqlearn.experiments.settings.recipes import flat, text_of
 from mqlearn.learning.setup import resolve_reward
-from mqlearn.paths import expanded
+from mqlearn.paths import followed
 from mqlearn.problems.environments.frozen_lake import map_name, map_rows
 from mqlearn.storage import lookup, runs
 from mqlearn.storage.effective import effective_settings, filled
@@ -260,7 +260,7 @@ def _as_recorded(found: Sequence[Run], key: str, value: Any) -> Any:
     """
     if key not in ("env.map", "env.path") or any(_matches(run, key, [value]) for run in found):
         return value
-    return list(map_rows(value)) if key == "env.map" else str(expanded(str(value)).resolve())
+    return list(map_rows(value)) if key == "env.map" else str(followed(str(value)))
 
 
 def _matches(run: Run, key: str, values: Collection[Any]) -> bool:

@@ -14,7 +14,7 @@ from mqlearn.errors import SettingError, SettingErrors
 from mqlearn.experiments.settings import loader, own_choices, plugins
 from mqlearn.experiments.settings.cell import Cell, build
 from mqlearn.experiments.settings.refusals import diagnose, hydra_errors, parse, refusals
-from mqlearn.paths import CONF, expanded, outputs_folder
+from mqlearn.paths import CONF, followed, outputs_folder
 from mqlearn.storage.passwords import Address
 
 VERSION_BASE = "1.3"
@@ -200,7 +200,7 @@ def _hydra(config_dir: str | None) -> Iterator[Compose]:
 
     register_resolvers()
     plugins.search(config_dir)
-    folder = None if config_dir is None else expanded(config_dir).resolve()
+    folder = None if config_dir is None else followed(config_dir)
     if config_dir is not None and folder is not None:
         own_choices.check_folder(config_dir, folder)
     own_choices.go_first()

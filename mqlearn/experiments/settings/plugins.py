@@ -20,7 +20,7 @@ from typing import Any
 
 from mqlearn import source_text
 from mqlearn.errors import SettingError, raised, users_lines
-from mqlearn.paths import expanded
+from mqlearn.paths import followed
 
 FOLDERS = "MQLEARN_MODULES"  # environment variable: where else modules are looked for, for worker processes too
 _RENAMED = "mqlearn_plugin_"  # before the name of a module that Python or something installed has, too
@@ -67,7 +67,7 @@ def forget() -> None:
 
 def search(config_dir: str | Path | None) -> None:
     """Look for modules in the current folder and in this one, in this process and in those that it starts."""
-    folders = [Path.cwd(), *([] if config_dir is None else [expanded(config_dir).resolve()])]
+    folders = [Path.cwd(), *([] if config_dir is None else [followed(config_dir)])]
     os.environ[FOLDERS] = os.pathsep.join(map(str, folders))
 
 
@@ -112,7 +112,7 @@ sys.meta_path.append(_Beside())
 def is_beside(module_name: str) -> bool:
     """Whether a module that was imported lies where the user's modules are looked for."""
     file = getattr(sys.modules.get(module_name), "__file__", None)
-    return file is not None and any(Path(file).resolve().is_relative_to(Path(one).resolve()) for one in _folders())
+    return file is not None and any(followed(file).is_relative_to(followed(one)) for one in _folders())
 
 
 def _checked(names: Any) -> list[str]:
