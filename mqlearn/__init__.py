@@ -8,7 +8,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from mqlearn import source_text
-from mqlearn.experiments.settings import old_names
+from mqlearn.experiments.settings import earlier_versions
 
 if TYPE_CHECKING:
     from mqlearn.algorithms import (
@@ -238,7 +238,7 @@ _PLACES = {
     for name in names.split()
 }
 
-old_names.let_import()
+earlier_versions.let_import()
 source_text.watch()
 
 

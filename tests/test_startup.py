@@ -50,7 +50,7 @@ def test_type_checkers_the_table_and_the_list_name_the_same_public_names():
         for node in ast.walk(ast.parse((PACKAGE / "__init__.py").read_text(encoding="utf-8")))
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("mqlearn.")
         for alias in node.names
-        if alias.name != "old_names"
+        if alias.name != "earlier_versions"
     }
     assert seen == mq._PLACES
     assert sorted(seen) == sorted(mq.__all__)

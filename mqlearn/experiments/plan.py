@@ -9,7 +9,7 @@ from typing import Any
 
 from mqlearn.errors import SettingError, nearest
 from mqlearn.experiments import execute
-from mqlearn.experiments.settings import compose, old_names, own_choices
+from mqlearn.experiments.settings import compose, earlier_versions, own_choices
 from mqlearn.experiments.settings.cell import Cell, build
 from mqlearn.paths import CONF, config_groups
 
@@ -122,7 +122,7 @@ def plan(name: str, overrides: Sequence[str], config_dir: str | None = None) -> 
     if not spec.get("curves"):
         raise SettingError("figure", name, "its yaml has no figure.curves, so there is nothing to draw")
     if "module" in spec:
-        spec["module"] = old_names.present(str(spec["module"]))
+        spec["module"] = earlier_versions.present(str(spec["module"]))
     for text in overrides:
         _check_effect(text, spec)
     planned = composed({(panel, label): one for panel, label, one in expand(spec, base)}, config_dir)

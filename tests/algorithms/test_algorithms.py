@@ -18,7 +18,7 @@ from mqlearn.algorithms import MomentumQ, MomentumQLinear, NeSA, QLearning, Rule
 from mqlearn.algorithms.rule import changed
 from mqlearn.algorithms.step_sizes import Constant, Harmonic, InverseSqrt, Matched, Polynomial, RescaledLinear
 from mqlearn.errors import SettingError
-from mqlearn.experiments.settings import old_names
+from mqlearn.experiments.settings import earlier_versions
 from mqlearn.learning.sampling import Markovian, Synchronous
 from mqlearn.learning.stateful.check import check
 from mqlearn.paths import CONF
@@ -61,7 +61,7 @@ STEP_SIZES = [
 
 def node_of(file: Path, **settings) -> dict[str, Any]:
     """What a yaml says of a rule; what suites try beside it is no setting of the rule."""
-    node = old_names.successor(yaml.safe_load(file.read_text()) | settings)
+    node = earlier_versions.successor(yaml.safe_load(file.read_text()) | settings)
     node.pop("tuning", None)
     return node
 

@@ -16,7 +16,7 @@ import pytest
 import mqlearn as mq
 from mqlearn.algorithms import QLearning, q_learning
 from mqlearn.analysis.comparison import selection
-from mqlearn.experiments.settings import cell, compose, identity, instantiate, old_names, plugins
+from mqlearn.experiments.settings import cell, compose, earlier_versions, identity, instantiate, plugins
 from mqlearn.experiments.settings.cell import Cell, build
 from mqlearn.learning import loop
 from mqlearn.paths import CONF
@@ -133,7 +133,7 @@ def test_no_digest_knows_where_a_file_lies(monkeypatch):
     assert all(getattr(mq, name.partition(".")[2], one) is one for name, (one,) in public.items())
     before = digest("algorithm=q_learning")
     monkeypatch.setattr(QLearning, "__module__", "mqlearn.elsewhere")
-    monkeypatch.setitem(old_names.PRESENT, "mqlearn.former.rules", "mqlearn.algorithms")
+    monkeypatch.setitem(earlier_versions.PRESENT, "mqlearn.former.rules", "mqlearn.algorithms")
     assert digest("algorithm=q_learning", "algorithm._target_=mqlearn.former.rules.QLearning") == before
 
 
@@ -149,8 +149,8 @@ def test_a_setting_that_comes_later_leaves_old_runs_found(recorded, mqlearn, mon
     monkeypatch.setattr(q_learning, "QLearning", Later)
     cell._build.cache_clear()
     assert digest("algorithm=q_learning") != before  # unless it is said what stands for the old behaviour
-    monkeypatch.setitem(identity.ADDED, "algorithm.later", False)
-    monkeypatch.setitem(identity.ADDED, "draws", 1)
+    monkeypatch.setitem(earlier_versions.ADDED, "algorithm.later", False)
+    monkeypatch.setitem(earlier_versions.ADDED, "draws", 1)
     monkeypatch.setitem(cell._KINDS, "draws", lambda name, value: 1 if value is None else value)
     cell._build.cache_clear()
     assert digest("algorithm=q_learning") == digest("algorithm=q_learning", "+algorithm.later=false") == before

@@ -11,7 +11,7 @@ from weakref import WeakKeyDictionary
 from mqlearn.analysis.comparison.selection import EXTENT, PROBLEM, SILENT, shown, shown_of
 from mqlearn.errors import SettingError
 from mqlearn.experiments.presentation.names import of_problem, plain_label
-from mqlearn.experiments.settings import identity
+from mqlearn.experiments.settings import earlier_versions, identity
 from mqlearn.experiments.settings.recipes import flat, operator_text, text_of, varied
 from mqlearn.paths import CONF
 from mqlearn.storage.runs import Run
@@ -198,7 +198,7 @@ def _block_texts(found: Sequence[Run], keys: Sequence[str]) -> dict[str, str]:
 
 def _block_text(settings: dict[str, Any]) -> str:
     names = {group: of_problem(settings[group]) for group in ("env", "features", "sampling")}
-    if identity.public_name(settings["env"]["_target_"]) == "mqlearn.frozen_lake":
+    if earlier_versions.public_name(settings["env"]["_target_"]) == "mqlearn.frozen_lake":
         own = shown_of("env.map", settings["env"].get("map"))
         names["env"] += "" if own in names["env"] else f" {own}"
     tabular = identity.is_tabular(settings)

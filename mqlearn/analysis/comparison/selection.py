@@ -11,7 +11,7 @@ from typing import Any
 
 from mqlearn.analysis.comparison.making import note_on, told_apart
 from mqlearn.errors import SettingError, SettingErrors, nearest
-from mqlearn.experiments.settings import identity
+from mqlearn.experiments.settings import earlier_versions, identity
 from mqlearn.experiments.settings.identity import canonical
 from mqlearn.experiments.settings.recipes import flat, text_of
 from mqlearn.learning.setup import resolve_reward
@@ -267,7 +267,7 @@ def _matches(run: Run, key: str, values: Collection[Any]) -> bool:
     """Whether a setting has one of these values, as it was written or as it was meant (m=null is m=2)."""
     if key == "digest":
         return any(run.digest.startswith(str(value)) for value in values)
-    both = identity.complete(run.settings), identity.resolved(run.settings), used(run)
+    both = earlier_versions.complete(run.settings), identity.resolved(run.settings), used(run)
     told = {text_of(value_of(settings, key)) for settings in both}
     return not told.isdisjoint(map(text_of, values))
 

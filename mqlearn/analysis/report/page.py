@@ -13,7 +13,7 @@ from mqlearn.analysis.report import curves, equations, maps, policies, theory, v
 from mqlearn.analysis.report.markup import number, render
 from mqlearn.analysis.report.subjects import Subject, by_panel, differing, scientific
 from mqlearn.experiments.plan import Plan
-from mqlearn.experiments.settings import identity
+from mqlearn.experiments.settings import earlier_versions
 from mqlearn.storage.runs import Run
 
 PROVENANCE = "mqlearn-provenance"  # id of the script element that holds it
@@ -91,7 +91,7 @@ def _lead(some: Sequence[Subject]) -> str:
     def counted(n: int, what: str) -> str:
         return f"{n} {what}{'s' * (n != 1)}"
 
-    rules = len({identity.public_name(one.run.settings["algorithm"]["_target_"]) for one in some})
+    rules = len({earlier_versions.public_name(one.run.settings["algorithm"]["_target_"]) for one in some})
     seeds = sorted({one.run.settings["n_seeds"] for one in some})
     many = f"{seeds[0]}" if len(seeds) == 1 else f"{seeds[0]} to {seeds[-1]}"
     parts = [counted(len(some), "run"), counted(rules, "algorithm"), counted(len(by_panel(some)), "block")]

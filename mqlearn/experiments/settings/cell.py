@@ -18,7 +18,7 @@ from mqlearn import source_text
 from mqlearn.checks import choice, switch, whole
 from mqlearn.errors import SettingError, SettingErrors, nearest
 from mqlearn.experiments.presentation.names import of_problem
-from mqlearn.experiments.settings import identity, instantiate, old_names, own_choices, own_step_size, records
+from mqlearn.experiments.settings import earlier_versions, identity, instantiate, own_choices, own_step_size, records
 from mqlearn.experiments.settings import plugins as user_modules
 from mqlearn.rounding import Rounding
 from mqlearn.storage.effective import OPEN
@@ -130,7 +130,7 @@ def rebuild(recorded: Mapping[str, Any], *, pinned: bool = False, composed: bool
     """
     user_modules.known(recorded.get("plugins") or [])
     records.check(recorded, pinned=pinned)
-    settings = dict(recorded) if composed else identity.of_record(recorded)
+    settings = dict(recorded) if composed else earlier_versions.of_record(recorded)
     return _build(json.dumps(settings, sort_keys=True), source_text.imports(), recorded=True)
 
 
@@ -157,7 +157,7 @@ _models: weakref.WeakValueDictionary[tuple, Any] = weakref.WeakValueDictionary()
 @functools.lru_cache(maxsize=64)
 @user_modules.own_code()
 def _build(text: str, imports: int, *, recorded: bool) -> Cell:
-    settings = identity.complete(json.loads(text))
+    settings = earlier_versions.complete(json.loads(text))
     for plan in ("figure", "tuning"):  # of an experiment, not settings of its cells
         settings.pop(plan, None)
     own = {} if recorded else settings.pop(own_choices.KEY, {})
@@ -191,7 +191,7 @@ def _build(text: str, imports: int, *, recorded: bool) -> Cell:
     settings["tracking"] = check(tracking_section, settings.get("tracking"))
     discount = 0.5 if settings["discount"] is None else settings["discount"]  # to see what else is wrong
     mdp = check(_environment, settings.get("env"), plugins, discount)
-    without_effect = tuple(old_names.without_effect(settings.get("algorithm")))
+    without_effect = tuple(earlier_versions.without_effect(settings.get("algorithm")))
     rule = check(instantiate.make, "algorithm", settings.get("algorithm"), plugins)
     operator = check(instantiate.make, "operator", settings.get("operator"), plugins)
     if own_step_size.asked(settings.get("step_size")):

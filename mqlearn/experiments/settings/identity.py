@@ -17,8 +17,9 @@ from typing import Any
 
 from mqlearn import source_text
 from mqlearn.errors import SettingError
-from mqlearn.experiments.settings import instantiate, old_names, records
+from mqlearn.experiments.settings import instantiate, records
 from mqlearn.experiments.settings import plugins as user_modules
+from mqlearn.experiments.settings.earlier_versions import ADDED, before_auto, public_name, successor
 from mqlearn.storage import runs
 
 # How digests are made; a record without `digest_version` has one of version 1, of the settings as they were written.
@@ -27,20 +28,6 @@ DIGEST_VERSION = 2
 UNSCIENTIFIC = ("experiment", "n_workers", "plugins", "tracking")
 # Of the sampling, what the chain of a seed depends on; how its samples are used (a buffer, a clock, rounds) is not.
 CHAIN = ("behaviour", "start", "restart_probability", "time_limit")
-# Settings that came after digests of version 2, with the value that stands for what was done before. They are no part
-# of an identity while they have it: {"operator": "max", "algorithm.averaged": False}.
-ADDED: dict[str, Any] = {
-    "algorithm.averaged": False,
-    "algorithm.batch": 1,
-    "env.estimate": None,
-    "env.start_distribution": None,
-    "evaluation.draws": "fixed",
-    "operator": {"_target_": "mqlearn.Bellman"},
-    "sampling.passes": 1,
-    "sampling.resample": "none",
-}
-# Groups that came later, as they stand for what was done before.
-_LATER = {"operator": {"_target_": "mqlearn.Bellman", "name": "bellman"}}
 _GIVEN = {"env": ("discount",), "features": ("mdp",)}  # parameters that are no settings of a group
 _LINEAR = "mqlearn.Linear"  # the object of the group `linear`, which names none
 
@@ -78,17 +65,13 @@ def _from_file(node: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in node.items() if key != "path" or node.get("content") is None}
 
 
-def before_auto(node: Mapping[str, Any]) -> dict[str, Any]:
-    """Sampling of a record: one without a clock was made when iterations were counted."""
-    return {**node, "clock": "global"} if node.get("clock", "auto") == "auto" else dict(node)
-
-
 def _recorded(node: Mapping[str, Any]) -> dict[str, Any]:
     return _from_file(before_auto(node))
 
 
 # Public name -> what says a node of this object, as any version wrote it and with its defaults, in the one way that
-# counts; settings that it does not know, it must hand on. Objects that took the place of others: `old_names.successor`.
+# counts; settings that it does not know, it must hand on. Objects that took the place of others:
+# `earlier_versions.successor`.
 EQUAL: dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
     "mqlearn.MomentumQ": _momentum_q,
     "mqlearn.SpeedyQPrinted": _speedy_q_printed,
@@ -102,12 +85,6 @@ EQUAL: dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
 
 
 # --- resolved settings --------------------------------------------------------------------------------------------
-
-
-def public_name(path: str) -> str:
-    """The name of an object in a digest: without the module, if it is ours."""
-    path = old_names.present(path)
-    return f"mqlearn.{path.rpartition('.')[2]}" if path.startswith("mqlearn.") else path
 
 
 def resolved(settings: Mapping[str, Any], plugins: Mapping[str, ModuleType] | None = None) -> dict[str, Any]:
@@ -137,19 +114,6 @@ def draws_all_pairs(settings: Mapping[str, Any]) -> bool:
     return public_name(str(settings["sampling"]["_target_"])) == "mqlearn.Synchronous"
 
 
-def complete(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings of a record of any version with all groups of today."""
-    return {**_LATER, **settings}
-
-
-def of_record(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings of a record, with what was meant by a setting that it lacks where the default is another today."""
-    sampling = settings.get("sampling")
-    if not isinstance(sampling, Mapping) or EQUAL.get(public_name(str(sampling.get("_target_")))) is None:
-        return dict(settings)
-    return {**settings, "sampling": before_auto(sampling)}
-
-
 def resolved_node(group: str, node: Mapping[str, Any], plugins: Mapping[str, ModuleType] | None = None) -> Any:
     """`resolved` for one group alone."""
     return _resolved(group, node, plugins or {})
@@ -159,7 +123,7 @@ def _resolved(place: str, value: Any, plugins: Mapping[str, ModuleType]) -> Any:
     if not isinstance(value, Mapping):
         return canonical(value)
     if "_target_" in value:
-        value = old_names.successor(value)
+        value = successor(value)
         path = value["_target_"]
         own = {key: entry for key, entry in value.items() if key != "name"}
         value = _defaults(place, path, plugins) | own | {"_target_": public_name(path)}

@@ -14,7 +14,7 @@ from typing import Any
 
 from mqlearn.checks import TRUTH, switch, whole
 from mqlearn.errors import SettingError, SettingErrors, nearest, user_code
-from mqlearn.experiments.settings import old_names, targets
+from mqlearn.experiments.settings import earlier_versions, targets
 from mqlearn.experiments.settings import plugins as user_modules
 
 _OPTIONS = ("averaged", "batch", "compiled")  # what any algorithm can be asked for
@@ -30,7 +30,7 @@ def make(group: str, node: Any, plugins: Mapping[str, Any], more: Mapping[str, A
         raise SettingError(group, node, "must be chosen from its config group, or be a mapping with _target_")
     more = more or {}
     options = {key: node.pop(key) for key in _OPTIONS if key in node} if group == "algorithm" else {}
-    now = old_names.successor(node)
+    now = earlier_versions.successor(node)
     node.clear()
     node.update(now)
     path = node["_target_"]

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from mqlearn.errors import SettingError
-from mqlearn.experiments.settings import compose, identity, records, yamls
+from mqlearn.experiments.settings import compose, earlier_versions, identity, records, yamls
 from mqlearn.experiments.settings.cell import rebuild
 from mqlearn.experiments.settings.identity import canonical
 from mqlearn.paths import CONF, expanded
@@ -40,7 +40,7 @@ def overrides_of(settings: Mapping[str, Any], config_dir: str | None = None) -> 
 
     The settings may be those of a record, which is data: modules that only it names are not imported for that.
     """
-    settings = identity.complete(settings)
+    settings = earlier_versions.complete(settings)
     choices = [f"{group}={_choice(group, settings[group], config_dir)}" for group in _GROUPS]
     base = settings["step_size"].get("base")
     if isinstance(base, dict):
@@ -79,7 +79,9 @@ def _choice(group: str, node: Mapping[str, Any], config_dir: str | None) -> str:
     same, leaves = [], {key: text_of(value) for key, value in flat(dict(node)).items()}
     for name in _names(group, config_dir):
         yaml = _read(group, name, config_dir)
-        if identity.public_name(str(yaml.get("_target_"))) == identity.public_name(str(node.get("_target_"))):
+        if earlier_versions.public_name(str(yaml.get("_target_"))) == earlier_versions.public_name(
+            str(node.get("_target_"))
+        ):
             alike = sum(leaves.get(key) == text_of(value) for key, value in flat(yaml).items())
             same.append((name == node.get("name"), alike, name))
     if same:

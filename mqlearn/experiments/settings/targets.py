@@ -8,7 +8,7 @@ import importlib
 from collections.abc import Iterable
 from typing import Any
 
-from mqlearn.experiments.settings import old_names
+from mqlearn.experiments.settings import earlier_versions
 
 
 def _of(places: dict[str, Iterable[str]]) -> dict[str, str]:
@@ -75,7 +75,7 @@ TARGETS: dict[str, dict[str, str]] = {
 def location(group: str, path: str) -> str | None:
     """Where the object that `path` names lies, by its public name or one of today or of before; None if it is none of
     the group's. Nothing is imported."""
-    module, _, name = old_names.present(path).rpartition(".")
+    module, _, name = earlier_versions.present(path).rpartition(".")
     place = TARGETS.get(group.partition(".")[0], {}).get(name, "")
     return place if place.startswith(f"{module}.") and module.partition(".")[0] == "mqlearn" else None
 

@@ -9,7 +9,7 @@ import pytest
 
 from mqlearn.errors import SettingError
 from mqlearn.experiments.settings import instantiate
-from mqlearn.experiments.settings.old_names import PRESENT, present
+from mqlearn.experiments.settings.earlier_versions import PRESENT, present
 from mqlearn.storage import runs
 
 SMALL = ("iterations=20", "n_seeds=2", "n_checkpoints=3", "tracking=none")
@@ -52,7 +52,7 @@ def test_no_function_of_ours_is_a_metric_by_its_name_of_before_either():
             instantiate.metrics({"mine": path}, {})
 
 
-def test_settings_of_a_users_folder_may_hold_names_of_before(mqlearn, work: Path, outputs: Path):
+def test_settings_of_a_users_folder_may_hearlier_versions_of_before(mqlearn, work: Path, outputs: Path):
     (work / "my" / "features").mkdir(parents=True)
     (work / "my" / "features" / "mine.yaml").write_text("name: mine\n_target_: mqlearn.features.aggregation\ntile: 2\n")
     (work / "my" / "experiment").mkdir()

@@ -1,7 +1,8 @@
-"""Dotted names of before, and what they are now, for records, users' yaml files, and imports.
+"""What earlier versions wrote, and what it means now: in records, in users' yaml files, and in imports.
 
-A record or a yaml may hold them (`_target_`, `metrics`, `figure.module`), and a script may import them: all go through
-this one table.
+Dotted names that have moved (`_target_`, `metrics`, `figure.module`, imports), objects that took the place of others,
+groups and settings that came later. Finished runs of every version stay readable. How long a name, a setting or a format
+that goes is kept beside its successor, and what is said meanwhile, stands in CHANGELOG.md.
 """
 
 import importlib
@@ -39,6 +40,21 @@ PRESENT: dict[str, str] = {
     "mqlearn.tracking": "mqlearn.storage.tracking",
     "mqlearn.verdict": "mqlearn.analysis.comparison",
 }
+# Settings that came after digests of version 2, with the value that stands for what was done before. They are no part
+# of an identity while they have it: {"operator": "max", "algorithm.averaged": False}.
+ADDED: dict[str, Any] = {
+    "algorithm.averaged": False,
+    "algorithm.batch": 1,
+    "env.estimate": None,
+    "env.start_distribution": None,
+    "evaluation.draws": "fixed",
+    "operator": {"_target_": "mqlearn.Bellman"},
+    "sampling.passes": 1,
+    "sampling.resample": "none",
+}
+# Groups that came later, as they stand for what was done before.
+_LATER = {"operator": {"_target_": "mqlearn.Bellman", "name": "bellman"}}
+_CLOCKED = ("mqlearn.IID", "mqlearn.Markovian", "mqlearn.Recorded", "mqlearn.Replay")  # which clock=auto came to later
 _FROM_FILE = ("mqlearn.from_file", "mqlearn.problems.model_files.from_file")
 _SECOND = {"beta": None, "lam": 0.999, "phi": 0.5}  # settings of Algorithm 2, which MomentumQ once took
 _MOMENTUM_Q = ("mqlearn.MomentumQ", "mqlearn.algorithms.MomentumQ", "mqlearn.algorithms.momentum_q.MomentumQ")
@@ -53,6 +69,30 @@ def present(path: str) -> str:
         head, dot, last = head.rpartition(".")
         tail = f"{dot}{last}{tail}"
     return path
+
+
+def public_name(path: str) -> str:
+    """The name of an object in a digest: without the module, if it is ours."""
+    path = present(path)
+    return f"mqlearn.{path.rpartition('.')[2]}" if path.startswith("mqlearn.") else path
+
+
+def complete(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of a record of any version with all groups of today."""
+    return {**_LATER, **settings}
+
+
+def of_record(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of a record, with what was meant by a setting that it lacks where the default is another today."""
+    sampling = settings.get("sampling")
+    if not isinstance(sampling, Mapping) or public_name(str(sampling.get("_target_"))) not in _CLOCKED:
+        return dict(settings)
+    return {**settings, "sampling": before_auto(sampling)}
+
+
+def before_auto(sampling: Mapping[str, Any]) -> dict[str, Any]:
+    """Sampling of a record: one without a clock was made when iterations were counted."""
+    return {**sampling, "clock": "global"} if sampling.get("clock", "auto") == "auto" else dict(sampling)
 
 
 def successor(node: Mapping[str, Any]) -> dict[str, Any]:
