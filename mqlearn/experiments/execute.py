@@ -38,11 +38,13 @@ class Tracker:
         return {} if usual else {"tracking.uri": str(self.uri)}
 
     def check(self) -> None:
-        """Raise SettingError where the password of the store is left out, and not known."""
+        """Raise SettingError where the password of the store is left out, and not known; or of a newer format."""
         if self.uri is not None:
+            from mqlearn.storage import store
             from mqlearn.storage.passwords import Address
 
             _ = Address(self.uri).whole
+            store.check_format(self.uri, self.experiment)
 
     def prepare(self) -> None:
         if self.uri is None:

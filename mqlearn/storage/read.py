@@ -9,13 +9,18 @@ import numpy as np
 
 from mqlearn import files
 from mqlearn.errors import SettingError
-from mqlearn.storage import checksums, shapes
+from mqlearn.storage import checksums, formats, shapes
 
 
 def file(path: Path, read: Callable[[Path], Any]) -> Any:
-    """What `read`, one of the functions below, makes of a file. Raises SettingError, which names folder and file."""
+    """What `read`, one of the functions below, makes of a file.
+
+    Raises SettingError, which names folder and file; OtherVersion, which is one, for a newer format.
+    """
     try:
         return read(path)
+    except formats.OtherVersion:
+        raise
     except FileNotFoundError:
         problem = f"{path.name} is missing: not a complete run folder"
         raise SettingError("folder", path.parent, problem) from None
@@ -28,6 +33,8 @@ def file(path: Path, read: Callable[[Path], Any]) -> Any:
 def summary(path: Path) -> dict[str, Any]:
     """The summary, without its checksum."""
     content = json.loads(files.text_of(path))
+    if isinstance(content, dict):  # of a newer format nothing else is known
+        formats.check("folder", path.parent, content.get(formats.KEY), content.get("versions"))
     shapes.check_summary(content)
     if content.pop("checksum", (own := checksums.of_summary(content))) != own:
         raise ValueError("it is not what was written")

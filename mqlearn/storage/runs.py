@@ -29,7 +29,7 @@ import numpy as np
 
 from mqlearn.errors import SettingError
 from mqlearn.files import flush, is_there, ordinary, write_whole
-from mqlearn.storage import checksums, read, shapes
+from mqlearn.storage import checksums, formats, read, shapes
 from mqlearn.storage.summary import aggregate
 
 CONFIG, CURVES, TABLES, SUMMARY = FILES = ("config.yaml", "curves.npz", "tables.npz", "summary.json")
@@ -152,6 +152,8 @@ def check_target(folder: Path, digest: str, digest_of: DigestOf = recorded_diges
     try:
         held = digest_of(load(folder))
         problem = f"holds another run (digest {held}, not {digest}), whose folder is {folder.with_name(held[:16])}"
+    except formats.OtherVersion:
+        raise
     except SettingError as error:
         held = digest if _was(folder, digest) else None
         problem = f"holds files that are not a run ({error.admissible})"
@@ -169,7 +171,11 @@ def update_summary(run: Run, **changes: Any) -> Run:
 
 
 def load(folder: str | Path) -> Run:
-    """The run in `folder`. Raises SettingError, which names the file, if there is none or it is damaged."""
+    """The run in `folder`.
+
+    Raises SettingError, which names the file, if there is none or it is damaged; OtherVersion, which is one, if a newer
+    version has written it in a format that this one does not know.
+    """
     folder = Path(folder).absolute()
     if not is_there(str(folder)) or not folder.is_dir():
         raise SettingError("folder", folder, "is not a folder" if is_there(str(folder)) else "no such folder")
@@ -218,13 +224,15 @@ def check_deliverable(run: Run) -> None:
 def look(folder: Path, digest: str | None = None, digest_of: DigestOf = recorded_digest) -> tuple[Run | None, str]:
     """The finished or diverged run in `folder`, if it is whole and has this digest (if given); else why it is damaged.
 
-    No run and no reason: nothing is there, or a run that failed, or another one.
+    No run and no reason: nothing is there, or a run that failed, or another one. Raises OtherVersion.
     """
     for last in (False, True):  # the folder may be replaced, as a whole, while it is looked at
         if not any((folder / name).exists() for name in (SUMMARY, CURVES, TABLES)):
             break
         try:
             run = load(folder)
+        except formats.OtherVersion:
+            raise
         except SettingError as error:
             problem = error.admissible
         else:
@@ -329,7 +337,8 @@ def _put(temporary: Path, folder: Path, digest: str, digest_of: DigestOf) -> Non
 
 
 def _summary(digest: str, name: str, result: Any) -> dict[str, Any]:
-    summary = {"digest": digest, "name": name, "status": "failed", "final": {}, "diverged": {}}
+    summary = {formats.KEY: formats.FORMAT, "digest": digest, "name": name, "status": "failed"}
+    summary |= {"final": {}, "diverged": {}}
     summary |= {"mlflow_run_id": None, "seconds": None}
     if result is not None:
         last = {metric: aggregate(np.asarray(curve)[:, -1:]) for metric, curve in result.curves.items()}

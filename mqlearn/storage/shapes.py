@@ -82,6 +82,7 @@ _SUMMARY_OPTIONAL: dict[str, Kind] = {
     "ended": (_text, "a time"),
     "numerics_version": (_whole, "a whole number"),
     "digest_version": (_whole, "a whole number"),
+    "format": (_whole, "a whole number"),
     "warnings": (_texts, "a list of texts"),
     "versions": (_mapping, "a mapping"),
     "tags": (_mapping, "a mapping"),

@@ -26,6 +26,10 @@ COLUMNS = """
 OF_STATUS = f"{COLUMNS} AND {ACTIVE}"
 ANYWHERE = f"{COLUMNS} AND experiments.lifecycle_stage = 'active' ORDER BY end_time, runs.run_uuid"
 
+FORMAT = f"""
+    SELECT value FROM experiments JOIN experiment_tags AS tags ON tags.experiment_id = experiments.experiment_id
+    WHERE {ACTIVE} AND tags.key = 'format'"""
+
 EXPERIMENTS = """
     SELECT DISTINCT experiments.name FROM experiments JOIN runs ON runs.experiment_id = experiments.experiment_id
     JOIN tags ON tags.run_uuid = runs.run_uuid AND tags.key = 'digest'

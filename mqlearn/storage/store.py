@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from urllib.parse import unquote, urlsplit
 
 from mqlearn.errors import SettingError
-from mqlearn.storage import moved, runs, sql
+from mqlearn.storage import formats, moved, runs, sql
 from mqlearn.storage.connection import TrackingError, connect, failures, sqlite_path
 from mqlearn.storage.passwords import Address
 
@@ -116,6 +116,12 @@ def experiment_id(uri: str, experiment: str) -> str | None:
     """The id of an active experiment if SQL can tell it (see `finished`), else None."""
     rows = sql.query(uri, f"SELECT experiment_id FROM experiments WHERE {sql.ACTIVE}", experiment)
     return str(rows[0][0]) if rows else None
+
+
+def check_format(uri: str, experiment: str) -> None:
+    """Raise OtherVersion if SQL can tell (see `finished`) that a newer version has written to an experiment."""
+    for (found,) in sql.query(uri, sql.FORMAT, experiment) or ():
+        formats.check("tracking.uri", str(Address(uri)), found)
 
 
 def find(uri: str, run_id: str, outputs: Path) -> runs.Run:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from mqlearn.errors import SettingError
 from mqlearn.paths import outputs_folder
-from mqlearn.storage import content, locks, moved, runs
+from mqlearn.storage import content, formats, locks, moved, runs
 from mqlearn.storage.connection import TrackingError, connect, failures, load_mlflow, sqlite_path
 from mqlearn.storage.effective import effective_settings
 from mqlearn.storage.passwords import Address
@@ -24,7 +24,8 @@ def prepare(uri: str, experiment: str, *, outputs: Path | None = None, about: st
 
     Artifacts lie beside a SQLite file; those of another database that is used without a server, in `outputs`.
     about: the note on the experiment, in Markdown, if it has none.
-    Raises SettingError for a name or an address that cannot be, TrackingError if the store fails.
+    Raises SettingError for a name or an address that cannot be, and if a newer version has written to the experiment;
+    TrackingError if the store fails.
     """
     if experiment in ("", "Default"):
         problem = "a name other than MLflow's own Default, where stray runs land and artifacts lie elsewhere"
@@ -43,9 +44,13 @@ def prepare(uri: str, experiment: str, *, outputs: Path | None = None, about: st
     if found.lifecycle_stage != "active":
         problem = "was deleted in the store: restore it (`mlflow experiments restore`) or use another name"
         raise SettingError("experiment.name", experiment, problem)
-    if about and content.NOTE not in found.tags:
+    kept = found.tags.get(formats.KEY)
+    formats.check("tracking.uri", str(Address(uri)), kept)
+    new = {content.NOTE: about} if about and content.NOTE not in found.tags else {}
+    new |= {} if kept == str(formats.FORMAT) else {formats.KEY: formats.FORMAT}
+    for key, value in new.items():
         with failures("preparing the store", uri):
-            connect(uri).set_experiment_tag(found.experiment_id, content.NOTE, about)
+            connect(uri).set_experiment_tag(found.experiment_id, key, value)
     return found.experiment_id
 
 
@@ -197,7 +202,8 @@ def _locks(uri: str) -> Path:
 def _create_experiment(client: "MlflowClient", experiment: str, place: str | None, about: str) -> str:
     from mlflow.exceptions import MlflowException
 
-    tags = {"mlflow.experimentKind": "custom_model_development"} | ({content.NOTE: about} if about else {})
+    tags = {"mlflow.experimentKind": "custom_model_development", formats.KEY: str(formats.FORMAT)}
+    tags |= {content.NOTE: about} if about else {}
     try:
         return client.create_experiment(experiment, artifact_location=place, tags=tags)
     except MlflowException:  # on a server another machine may have been first

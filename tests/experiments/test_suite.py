@@ -14,6 +14,7 @@ from mqlearn.analysis.leaderboard import page
 from mqlearn.errors import SettingError
 from mqlearn.experiments.suite import definition, results, rules, run_suite, scores, trials
 from mqlearn.experiments.suite.facts import facts
+from mqlearn.storage import formats
 
 SUITE = """
 base: [sampling=synchronous, reward=sampled]
@@ -316,19 +317,24 @@ def test_what_is_refused_again_is_not_run_again(outputs):
     assert "numbers of state" in (again[0].entries["zap"].reasons[1] or "")
 
 
-def test_a_file_of_another_version_is_made_again_and_said_to_be_one(work, outputs):
+@pytest.mark.parametrize("newer", [False, True])
+def test_a_file_of_another_version_is_made_again_or_refused_if_it_is_newer(newer, work, outputs):
     (problem,) = definition.made("s", KEYS).problems
     path = results.place("s", problem)
     results.write(path, [results.Results(facts(problem), {})])
     with np.load(path) as archive:
         arrays = {name: archive[name] for name in archive.files}
     meta = json.loads(arrays["meta"].tobytes())
-    text = json.dumps(meta | {"format": meta["format"] - 1}).encode()
+    text = json.dumps(meta | {"format": meta["format"] + (1 if newer else -1)}).encode()
     arrays["meta"] = np.frombuffer(text, np.uint8)
     np.savez_compressed(path, allow_pickle=False, **arrays)
+    if newer:
+        with pytest.raises(formats.OtherVersion, match="written by a newer mqlearn"):
+            results.kept("s", problem)
+        return
     found, wrong = results.kept("s", problem)
-    assert found is None and wrong is not None and wrong.startswith("a file of another version is made again")
-    with pytest.raises(results.OtherVersion):
+    assert found is None and wrong is not None and wrong.startswith("a file of an earlier version is made again")
+    with pytest.raises(results.EarlierVersion):
         results.read(path)
 
 

@@ -1,8 +1,8 @@
 """What earlier versions wrote, and what it means now: in records, in users' yaml files, and in imports.
 
 Dotted names that have moved (`_target_`, `metrics`, `figure.module`, imports), objects that took the place of others,
-groups and settings that came later. Finished runs of every version stay readable. How long a name, a setting or a format
-that goes is kept beside its successor, and what is said meanwhile, stands in CHANGELOG.md.
+groups and settings that came later. Finished runs of every version stay readable. How long a name or a setting that
+goes is kept beside its successor, and what is said meanwhile, stands in CHANGELOG.md.
 """
 
 import importlib

@@ -20,6 +20,7 @@ from mqlearn.experiments.suite.scores import SCORES
 from mqlearn.experiments.suite.search import SETTINGS
 from mqlearn.files import write_whole
 from mqlearn.paths import PACKAGE, outputs_folder
+from mqlearn.storage import formats
 
 LEAGUES = ("default", "tuned")
 _FORMAT = 3  # what is kept, and how scores and facts are made: files of another are made again
@@ -131,17 +132,23 @@ def write(path: Path, some: Sequence[Results]) -> None:
     write_whole(path, buffer.getvalue())
 
 
-class OtherVersion(ValueError):
-    """A file of results that another version of mqlearn wrote."""
+class EarlierVersion(ValueError):
+    """A file of results that an earlier version of mqlearn wrote."""
 
 
 def read(path: Path) -> list[Results]:
-    """The results in a file. Raises ValueError for one that is damaged or no such file, or of another version."""
+    """The results in a file.
+
+    Raises ValueError for one that is damaged or no such file, or of an earlier version; OtherVersion for a newer one.
+    """
     try:
         arrays = files.arrays(path)
         meta = json.loads(arrays["meta"].tobytes())
+        if meta["format"] > _FORMAT:
+            problem = f"was written by a newer mqlearn; this is {formats.installed()}: use that version"
+            raise formats.OtherVersion("file", str(path), problem)
         if meta["format"] != _FORMAT:
-            raise OtherVersion(f"format {meta['format']}, and this version has {_FORMAT}")
+            raise EarlierVersion(f"format {meta['format']}, and this version has {_FORMAT}")
         return [
             Results(one["facts"], {rule: _entry(told, arrays, p, r) for rule, told, r in _each(one, meta["rules"])})
             for p, one in enumerate(meta["problems"])
@@ -172,8 +179,10 @@ def kept(suite: str, problem: Problem) -> tuple[Results | None, str | None]:
         return None, None
     try:
         (one,) = read(path)
-    except OtherVersion as error:
-        return None, f"a file of another version is made again: {path}: {error}"
+    except formats.OtherVersion:
+        raise
+    except EarlierVersion as error:
+        return None, f"a file of an earlier version is made again: {path}: {error}"
     except ValueError as error:
         return None, f"a damaged file is made again: {path}: {error}"
     return (one if one.facts.get("digest") == problem.digest else None), None

@@ -21,7 +21,7 @@ from mqlearn.experiments import processes
 from mqlearn.experiments.presentation.names import plain_label
 from mqlearn.experiments.settings import identity
 from mqlearn.files import text_of, write_whole
-from mqlearn.storage import locks, runs, shapes
+from mqlearn.storage import formats, locks, runs, shapes
 
 # Environment of a job: the folder of its sweep, its number there, and the store's address if it has a secret.
 SWEEP, CELL, STORE = "MQLEARN_SWEEP", "MQLEARN_CELL", "MQLEARN_STORE"
@@ -61,10 +61,15 @@ def write_json(path: Path, content: Any) -> None:
 
 
 def read_plan(folder: Path) -> dict[str, Any]:
-    """plan.json of a sweep, its cells by the digests of today. Raises SettingError if it is missing or damaged."""
+    """plan.json of a sweep, its cells by the digests of today.
+
+    Raises SettingError if it is missing or damaged; OtherVersion, which is one, if it is of a newer format.
+    """
     path = folder / PLAN
     try:
         plan = json.loads(text_of(path))
+        if isinstance(plan, dict):
+            formats.check("sweep", folder.name, plan.get(formats.KEY), plan.get("versions"))
         _check("the plan", plan, _OF_PLAN)
         for number, one in enumerate(plan["cells"], 1):
             _check(f"cell {number}", one, _OF_CELL)
@@ -76,6 +81,8 @@ def read_plan(folder: Path) -> dict[str, Any]:
                 with contextlib.suppress(ValueError):  # of settings that are none
                     shapes.check_complete(one.get("settings") or {})
                     one["digest"] = identity.present_digest(one["digest"], one["settings"])
+    except formats.OtherVersion:  # a ValueError too
+        raise
     except FileNotFoundError:
         raise SettingError("sweep", folder.name, f"{path} is missing") from None
     except (OSError, ValueError, RecursionError) as error:
@@ -146,10 +153,19 @@ def job(folder: Path) -> None:
     """One cell, as it was planned, in whatever process the launcher runs it: nothing that happens stops the others."""
     sweep = Path(os.environ[SWEEP])
     plan = _plan_of(sweep)
+    _check_version(sweep.name, plan)
     if plan["launcher"] == "joblib" and os.getpid() != plan["pid"] != os.getppid():
         return  # what is left in the pipe of its workers is for the next sweep
     with processes.busy:
         _account(folder, sweep, plan, plan["cells"][int(os.environ[CELL]) - 1])
+
+
+def _check_version(sweep: str, plan: Mapping[str, Any]) -> None:
+    """Raise OtherVersion if the sweep was planned by another version than the one that is to run its job."""
+    planned = (plan.get("versions") or {}).get("mqlearn", "0.1.0")  # which did not say it
+    if planned != (own := formats.installed()):
+        problem = f"was planned by mqlearn {planned}, and this is mqlearn {own}: a sweep is of one version"
+        raise formats.OtherVersion("sweep", sweep, f"{problem}; start it again, finished cells are kept")
 
 
 def _account(folder: Path, sweep: Path, plan: Any, planned: Any) -> None:

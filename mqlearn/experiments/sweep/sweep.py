@@ -7,13 +7,14 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from mqlearn.experiments.circumstances import versions
 from mqlearn.experiments.plan import PlannedCell
 from mqlearn.experiments.presentation.names import plain_label
 from mqlearn.experiments.settings import identity
 from mqlearn.experiments.settings.recipes import command
 from mqlearn.experiments.sweep import journal
 from mqlearn.paths import outputs_folder
-from mqlearn.storage import runs
+from mqlearn.storage import formats, runs
 
 
 @dataclass
@@ -76,7 +77,7 @@ class Sweep:
     def write_plan(self, **more: Any) -> None:
         head = {"id": self.id, "started": journal.now(), "command": self.command, "launcher": self.launcher}
         head |= {"existing": self.existing, "pid": os.getpid(), "host": socket.gethostname()}
-        head["digest_version"] = identity.DIGEST_VERSION
+        head |= {"digest_version": identity.DIGEST_VERSION, formats.KEY: formats.FORMAT, "versions": versions()}
         journal.write_json(self.folder / journal.PLAN, head | more | {"cells": list(map(self.record, self.cells))})
 
 
