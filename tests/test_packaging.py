@@ -66,8 +66,10 @@ def test_wheel_holds_the_package_and_its_configuration(wheel):
     assert {name for name in names if name.is_relative_to("mqlearn/conf")} == conf
     examples = {path.relative_to(ROOT) for path in (ROOT / "mqlearn/cli/new/templates").rglob("*.*")}
     assert len(examples) > 20 and examples <= names
-    stored = {Path("mqlearn", "bench", path.name) for path in (ROOT / "outputs" / "paper").glob("bench_*.npz")}
-    assert {name for name in names if name.is_relative_to("mqlearn/bench")} == stored
+    stored = {
+        Path("mqlearn", "suites", "stored", path.name) for path in (ROOT / "outputs" / "paper").glob("bench_*.npz")
+    }
+    assert {name for name in names if name.is_relative_to("mqlearn/suites/stored")} == stored
     information = f"mqlearn-{PROJECT['project']['version']}.dist-info"
     assert {name.parts[0] for name in names} == {"mqlearn", information}
     assert Path(information, "licenses", "LICENSE") in names

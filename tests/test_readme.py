@@ -40,7 +40,7 @@ LONG = {
     "mqlearn claims momentum_vs_speedy_q": "a minute; likewise",
     "mqlearn claims momentum_vs_speedy_q smoke=true": "likewise",
     "mqlearn bench classic --config-dir my_conf plugins=[heavy_ball] algorithm=heavy_ball": "a minute; in small in "
-    "tests/experiments/test_suite.py",
+    "tests/suites/test_suite.py",
     "mqlearn bench paper algorithm=root_sa,speedy_q": "minutes; likewise",
     "mqlearn run -m experiment=fair_tuning": "30 cells; in small in the fixture `finished`",
     "mqlearn figure figure1 --check": "compares whole runs; in tests/test_end_to_end.py",

@@ -13,7 +13,7 @@ from mqlearn.files import write_whole
 from mqlearn.paths import outputs_folder
 
 if TYPE_CHECKING:
-    from mqlearn.experiments.suite.run_suite import Wanted
+    from mqlearn.suites.run_suite import Wanted
 
 _SUITE = "classic"
 _WRITTEN = ("--json", "--csv", "--latex", "--html", "--figure")
@@ -22,14 +22,13 @@ _FREE = ("algorithm", "plugins", "existing", "n_workers", "tracking")
 
 def bench(arguments: Sequence[str]) -> int:
     """`mqlearn bench`: print the leaderboard, write what flags ask for; returns 0. Raises SettingError."""
-    from mqlearn.analysis.figures import leaderboard
-    from mqlearn.analysis.leaderboard import tables
-    from mqlearn.analysis.leaderboard.board import board
-    from mqlearn.experiments.suite import definition, run_suite
+    from mqlearn.suites import definition, run_suite
+    from mqlearn.suites.leaderboard import figure, tables
+    from mqlearn.suites.leaderboard.board import board
 
     options = parse(arguments, flags=("--store",), values=CONFIG_DIR, written=_WRITTEN)
     if "--figure" in options.files:
-        leaderboard.kind_of(options.files["--figure"])
+        figure.kind_of(options.files["--figure"])
     named = [text for text in options.overrides if "=" not in text]
     if len(named) > 1:
         raise SettingError("suite", " ".join(named), "must be one suite")
@@ -45,9 +44,9 @@ def bench(arguments: Sequence[str]) -> int:
         _store(suite.name, every, found)
     if made:
         _track(track, suite.name, found)
-    figure = options.files.pop("--figure", None)
-    if figure is not None:
-        _draw(figure, found)
+    picture = options.files.pop("--figure", None)
+    if picture is not None:
+        _draw(picture, found)
     if deliver(options.files, _texts(found)):
         print(tables.terminal(found))
     return 0
@@ -55,9 +54,9 @@ def bench(arguments: Sequence[str]) -> int:
 
 def _wanted(options: Options) -> "Wanted":
     """The rules that are run, and those that they are ranked against. Raises SettingError."""
-    from mqlearn.experiments.suite import rules
-    from mqlearn.experiments.suite.definition import BASELINE
-    from mqlearn.experiments.suite.run_suite import Wanted
+    from mqlearn.suites import rules
+    from mqlearn.suites.definition import BASELINE
+    from mqlearn.suites.run_suite import Wanted
 
     existing, modules = take_existing(options) or "skip", _listed(take(options, "plugins"))
     if existing == "error":
@@ -86,7 +85,7 @@ def _listed(written: str | None) -> list[str]:
 
 
 def _texts(found: dict[str, Any]) -> dict[str, Any]:
-    from mqlearn.analysis.leaderboard import page, tables
+    from mqlearn.suites.leaderboard import page, tables
 
     return {
         "--json": lambda: json.dumps(found, indent=1, ensure_ascii=False, allow_nan=False) + "\n",
@@ -97,14 +96,14 @@ def _texts(found: dict[str, Any]) -> dict[str, Any]:
 
 
 def _draw(path: Path, found: dict[str, Any]) -> None:
-    from mqlearn.analysis.figures import leaderboard
+    from mqlearn.suites.leaderboard import figure
 
-    leaderboard.save(found, path)
+    figure.save(found, path)
 
 
 def _store(suite: str, every: Sequence[Any], found: dict[str, Any]) -> None:
     """Make these results the committed ones, with the tables, the figure and the page."""
-    from mqlearn.experiments.suite import results
+    from mqlearn.suites import results
 
     folder = outputs_folder() / "paper"
     results.write(folder / f"bench_{suite}.npz", every)

@@ -15,7 +15,7 @@ def bench(
     >>> board = mq.bench(mq.RootSA(eta=0.3))  # doctest: +SKIP
     >>> [(row["rule"], row["score"]) for row in board["rules"] if row["own"]]  # doctest: +SKIP
     """
-    from mqlearn.analysis.leaderboard.board import board
-    from mqlearn.experiments.suite.own import results_with
+    from mqlearn.suites.leaderboard.board import board
+    from mqlearn.suites.own import results_with
 
     return board(*results_with(rule, suite, name, config_dir), config_dir)

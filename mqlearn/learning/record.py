@@ -15,7 +15,7 @@ _ERROR_TABLES, _ERROR_TABLES_LARGE = 20, 5
 LEARNED_TABLES = ("q", "acting", "theta", "theta_average", "theta_acting", "mean_path", "visits")
 ERROR_TABLES = "error_tables"  # the distance of tables to the fixed point
 _FIRST = ("q_error", "expected_return")  # what every run promises
-_PLOTS = "mqlearn.analysis.figures.quick"  # by name, at the first picture: a run needs nothing of the room that draws
+_PLOTS = "mqlearn.analysis.figures.quick"  # by name, at the first picture: a run needs nothing of what draws
 _LARGE = 10_000  # pairs: beyond, fewer error tables are kept
 
 

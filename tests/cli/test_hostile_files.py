@@ -14,13 +14,13 @@ import pytest
 
 from mqlearn.analysis.figures import reference
 from mqlearn.errors import SettingError
-from mqlearn.experiments.suite import results
 from mqlearn.experiments.sweep import journal
 from mqlearn.files import arrays
 from mqlearn.learning.recorded import Recorded
 from mqlearn.paths import PACKAGE
 from mqlearn.problems.model_files import from_file
 from mqlearn.storage import checksums, read
+from mqlearn.suites import results
 
 SMALL = ("iterations=20", "n_checkpoints=3", "n_seeds=2", "tracking=none", "hydra/launcher=basic")
 

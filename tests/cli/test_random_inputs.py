@@ -99,7 +99,7 @@ def stopping(monkeypatch):
     monkeypatch.setattr(run_missing, "finished", stop)
     monkeypatch.setattr("mqlearn.cli.figure.finished", stop)
     monkeypatch.setattr("mqlearn.cli.rerun.perform", stop)
-    monkeypatch.setattr("mqlearn.experiments.suite.run_suite.of_suite", stop)
+    monkeypatch.setattr("mqlearn.suites.run_suite.of_suite", stop)
     monkeypatch.setattr("mqlearn.cli.ui.open_ui", stop)
     monkeypatch.setattr(tracking, "upload", stop)
     monkeypatch.setattr(tracking, "prepare", stop)

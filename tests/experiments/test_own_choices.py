@@ -10,8 +10,8 @@ import mqlearn as mq
 from mqlearn.errors import SettingError
 from mqlearn.experiments.settings import compose
 from mqlearn.experiments.settings.cell import build
-from mqlearn.experiments.suite import definition, rules, trials
 from mqlearn.paths import CONF
+from mqlearn.suites import definition, rules, trials
 
 SMALL = ("iterations=20", "n_checkpoints=3", "n_seeds=2", "tracking=none")
 FIGURE = """# @package _global_

@@ -12,10 +12,10 @@ from mqlearn.experiments.plan import expand
 from mqlearn.experiments.settings import compose, identity
 from mqlearn.experiments.settings.cell import build, rebuild
 from mqlearn.experiments.settings.recipes import overrides_of
-from mqlearn.experiments.suite import definition
 from mqlearn.learning.learners import on_clock
 from mqlearn.paths import CONF
 from mqlearn.storage import runs
+from mqlearn.suites import definition
 
 LAKE = mq.frozen_lake("4x4", discount=0.9)
 CHAINS = {"markovian": mq.Markovian, "replay": mq.Replay, "iid": mq.IID}

@@ -18,10 +18,13 @@ from mqlearn.errors import SettingError, no_effect
 # A module or a whole dotted name -> its present one; the longest that fits counts.
 PRESENT: dict[str, str] = {
     "mqlearn.algorithms.base": "mqlearn.algorithms.rule",
+    "mqlearn.analysis.figures.leaderboard": "mqlearn.suites.leaderboard.figure",
+    "mqlearn.analysis.leaderboard": "mqlearn.suites.leaderboard",
     "mqlearn.claims": "mqlearn.analysis.claims",
     "mqlearn.encodings": "mqlearn.problems.encodings",
     "mqlearn.environments": "mqlearn.problems.environments",
     "mqlearn.experiment": "mqlearn.learning.loop",
+    "mqlearn.experiments.suite": "mqlearn.suites",
     "mqlearn.features": "mqlearn.problems.features",
     "mqlearn.figures": "mqlearn.analysis.figures",
     "mqlearn.fixed_points": "mqlearn.problems.fixed_points",

@@ -1,6 +1,7 @@
-"""The plan of the house: which room may import which, and where the heavy libraries are imported."""
+"""Which package may import which, without a circle, and where the heavy libraries are imported."""
 
 import ast
+import graphlib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -8,7 +9,7 @@ import pytest
 
 from mqlearn.paths import PACKAGE
 
-GROUND = {
+BASE = {
     "errors",
     "checks",
     "files",
@@ -27,12 +28,13 @@ BELOW = {
     "storage": set(),
     "experiments": {"algorithms", "problems", "learning", "theory", "storage"},
     "analysis": {"algorithms", "problems", "learning", "theory", "storage", "experiments"},
-    "cli": {"algorithms", "problems", "learning", "theory", "storage", "experiments", "analysis"},
+    "suites": {"algorithms", "problems", "learning", "theory", "storage", "experiments", "analysis"},
+    "cli": {"algorithms", "problems", "learning", "theory", "storage", "experiments", "analysis", "suites"},
 }
 ONLY_IN = {
     "hydra": ("experiments",),
     "mlflow": ("storage",),
-    "matplotlib": ("analysis/figures",),
+    "matplotlib": ("analysis/figures", "suites/leaderboard/figure"),
 }
 
 
@@ -48,43 +50,43 @@ def imports(file: Path) -> Iterator[str]:
 FILES = [file for file in sorted(PACKAGE.rglob("*.py")) if file.name != "__main__.py" and file.parent != PACKAGE]
 
 
-def room(file: Path) -> str:
+def package(file: Path) -> str:
     return file.relative_to(PACKAGE).parts[0]
 
 
-def test_the_house_has_eight_rooms_and_few_ground_files():
+def test_there_are_nine_packages_and_few_base_modules():
     folders = {path.name for path in PACKAGE.iterdir() if (path / "__init__.py").is_file()}
-    ground = {path.stem for path in PACKAGE.glob("*.py")} - {"__init__", "__main__"}
+    base = {path.stem for path in PACKAGE.glob("*.py")} - {"__init__", "__main__"}
     assert folders == set(BELOW)
-    assert ground <= GROUND and len(ground) <= 9
+    assert base <= BASE and len(base) <= 9
 
 
 @pytest.mark.parametrize("name", sorted(BELOW))
-def test_a_room_imports_only_what_lies_below_it(name):
-    may = {name, *GROUND, *BELOW[name]}
+def test_a_package_imports_only_what_lies_below_it(name):
+    may = {name, *BASE, *BELOW[name]}
     wrong = [
         f"{file.relative_to(PACKAGE)}: {module}"
         for file in FILES
-        if room(file) == name
+        if package(file) == name
         for module in imports(file)
         if module.startswith("mqlearn.") and module.split(".")[1] not in may
     ]
     assert not wrong
 
 
-def test_analysis_never_starts_a_run():
+def test_analysis_and_leaderboards_never_start_a_run():
     wrong = [
         f"{file.relative_to(PACKAGE)}: {module}"
         for file in FILES
-        if room(file) == "analysis"
+        if file.relative_to(PACKAGE).as_posix().startswith(("analysis/", "suites/leaderboard/"))
         for module in imports(file)
         if module.startswith(
             (
                 "mqlearn.experiments.execute",
                 "mqlearn.experiments.run_missing",
-                "mqlearn.experiments.suite.own",
-                "mqlearn.experiments.suite.run_suite",
-                "mqlearn.experiments.suite.trials",
+                "mqlearn.suites.own",
+                "mqlearn.suites.run_suite",
+                "mqlearn.suites.trials",
                 "mqlearn.experiments.sweep",
             )
         )
@@ -101,3 +103,10 @@ def test_a_heavy_library_is_imported_in_its_own_place_only(library):
         and not file.relative_to(PACKAGE).as_posix().startswith(ONLY_IN[library])
     ]
     assert not wrong
+
+
+def test_no_modules_import_each_other_in_a_circle():
+    """Imports within functions count too; what a package's __init__ names of its modules does not."""
+    known = {".".join(file.relative_to(PACKAGE.parent).with_suffix("").parts): file for file in FILES}
+    graph = {name: {*imports(file)} | {one.rpartition(".")[0] for one in imports(file)} for name, file in known.items()}
+    graphlib.TopologicalSorter({name: found & known.keys() - {name} for name, found in graph.items()}).prepare()

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mqlearn.analysis.figures import style
-from mqlearn.analysis.leaderboard.board import PROFILE, by_setting
-from mqlearn.analysis.leaderboard.tables import clock
 from mqlearn.errors import SettingError
+from mqlearn.suites.leaderboard.board import PROFILE, by_setting
+from mqlearn.suites.leaderboard.tables import clock
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mqlearn.analysis.comparison.exports import escaped
-from mqlearn.analysis.leaderboard.board import by_reason, by_setting
-from mqlearn.experiments.suite.definition import CHECKPOINTS
+from mqlearn.suites.definition import CHECKPOINTS
+from mqlearn.suites.leaderboard.board import by_reason, by_setting
 
 _WIDTH = 80
 _NAME = 18

@@ -8,7 +8,7 @@ import numpy as np
 
 from mqlearn.errors import SettingError
 from mqlearn.experiments.settings import identity
-from mqlearn.experiments.suite.definition import Problem
+from mqlearn.suites.definition import Problem
 
 _FLOOR_PAIRS = 500  # of a problem, beyond which its floor takes minutes
 

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 import mqlearn as mq
-from mqlearn.analysis.leaderboard.board import board
-from mqlearn.experiments.suite import definition, trials
-from mqlearn.experiments.suite.results import Entry, Results
-from mqlearn.experiments.suite.scores import log_errors, scores
+from mqlearn.suites import definition, trials
+from mqlearn.suites.leaderboard.board import board
+from mqlearn.suites.results import Entry, Results
+from mqlearn.suites.scores import log_errors, scores
 
 PROBLEMS = {
     "two": ["env=two_state", "discount=0.9"],

@@ -11,12 +11,11 @@ import pytest
 from leaderboard_cases import PROBLEMS, RULES, errors, every, found, results_of, suite
 from scipy import stats
 
-from mqlearn.analysis.figures import leaderboard as figure
-from mqlearn.analysis.leaderboard import page, tables
-from mqlearn.analysis.leaderboard.aggregate import Resampled
-from mqlearn.analysis.leaderboard.board import board
 from mqlearn.errors import SettingError
-from mqlearn.experiments.suite.results import Entry, Results
+from mqlearn.suites.leaderboard import figure, page, tables
+from mqlearn.suites.leaderboard.aggregate import Resampled
+from mqlearn.suites.leaderboard.board import board
+from mqlearn.suites.results import Entry, Results
 
 __all__ = ["every", "found", "suite"]  # fixtures
 

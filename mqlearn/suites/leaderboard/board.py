@@ -9,15 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from mqlearn.analysis.leaderboard import aggregate, over_problems
-from mqlearn.analysis.leaderboard.aggregate import Resampled
-from mqlearn.analysis.leaderboard.growth import growth
-from mqlearn.analysis.leaderboard.kinds import by_kind
 from mqlearn.errors import SettingError
-from mqlearn.experiments.suite.definition import BASELINE
-from mqlearn.experiments.suite.results import LEAGUES, Results
-from mqlearn.experiments.suite.scores import LEVELS, SCORES
-from mqlearn.experiments.suite.search import SETTINGS
+from mqlearn.suites.definition import BASELINE
+from mqlearn.suites.leaderboard import aggregate, over_problems
+from mqlearn.suites.leaderboard.aggregate import Resampled
+from mqlearn.suites.leaderboard.growth import growth
+from mqlearn.suites.leaderboard.kinds import by_kind
+from mqlearn.suites.results import LEAGUES, Results
+from mqlearn.suites.scores import LEVELS, SCORES
+from mqlearn.suites.search import SETTINGS
 
 PROFILE = np.linspace(-4, 2, 121)  # log10 of the error over the baseline's
 _AREA, _LAST = SCORES.index("area"), SCORES.index("last")

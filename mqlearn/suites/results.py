@@ -15,12 +15,12 @@ import numpy as np
 
 from mqlearn import files
 from mqlearn.errors import SettingError
-from mqlearn.experiments.suite.definition import CHECKPOINTS, Problem, Suite
-from mqlearn.experiments.suite.scores import SCORES
-from mqlearn.experiments.suite.search import SETTINGS
 from mqlearn.files import write_whole
 from mqlearn.paths import PACKAGE, outputs_folder
 from mqlearn.storage import formats
+from mqlearn.suites.definition import CHECKPOINTS, Problem, Suite
+from mqlearn.suites.scores import SCORES
+from mqlearn.suites.search import SETTINGS
 
 LEAGUES = ("default", "tuned")
 _FORMAT = 3  # what is kept, and how scores and facts are made: files of another are made again
@@ -88,7 +88,7 @@ def place(suite: str, problem: Problem) -> Path:
 
 def committed(suite: str) -> Path | None:
     """The committed results of a suite, in the outputs folder, the clone or the package; None if there are none."""
-    for folder in (outputs_folder() / "paper", PACKAGE / "bench", PACKAGE.parent / "outputs" / "paper"):
+    for folder in (outputs_folder() / "paper", PACKAGE / "suites" / "stored", PACKAGE.parent / "outputs" / "paper"):
         if (folder / f"bench_{suite}.npz").is_file():
             return folder / f"bench_{suite}.npz"
     return None

@@ -9,10 +9,10 @@ import pytest
 from leaderboard_cases import RULES, errors, results_of, suite
 from scipy import stats
 
-from mqlearn.analysis.leaderboard import aggregate, growth, over_problems
-from mqlearn.analysis.leaderboard.aggregate import Resampled
-from mqlearn.analysis.leaderboard.board import board
-from mqlearn.experiments.suite.scores import scores
+from mqlearn.suites.leaderboard import aggregate, growth, over_problems
+from mqlearn.suites.leaderboard.aggregate import Resampled
+from mqlearn.suites.leaderboard.board import board
+from mqlearn.suites.scores import scores
 
 __all__ = ["suite"]  # a fixture
 

@@ -9,7 +9,7 @@ then those that were polled longest ago.
 
 from collections.abc import Sequence
 
-from mqlearn.experiments.suite.axes import Axis
+from mqlearn.suites.axes import Axis
 
 SETTINGS = 15  # of each rule, its default among them
 _LEAST_STEP, _MOST_STEP = 1 / 64, 64.0  # in units of the first

@@ -18,10 +18,10 @@ import numpy as np
 from mqlearn.errors import SettingError, nearest
 from mqlearn.experiments.settings import compose, identity, own_step_size, yamls
 from mqlearn.experiments.settings import plugins as user_modules
-from mqlearn.experiments.suite import axes
-from mqlearn.experiments.suite.axes import Axis
-from mqlearn.experiments.suite.search import SETTINGS
 from mqlearn.paths import CONF, expanded
+from mqlearn.suites import axes
+from mqlearn.suites.axes import Axis
+from mqlearn.suites.search import SETTINGS
 
 _SEARCH = 1  # raised by hand whenever the search tries other settings; part of every digest
 MOST_PAIRS = 100  # of a problem, for rules whose state has n^2 numbers,

@@ -1,7 +1,7 @@
 """Scores of many rules on many problems as a few numbers each, with intervals by bootstrap over seeds.
 
 The seeds of a problem are drawn again within it, the same ones for all rules: they learned from common samples, so
-that differences between rules are paired. Areas are log10 of an error (see `mqlearn.experiments.suite.scores`), and
+that differences between rules are paired. Areas are log10 of an error (see `mqlearn.suites.scores`), and
 what is below is computed of their differences from the baseline. NaN is a problem that a rule did not run on.
 """
 

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 import mqlearn as mq
-from mqlearn.analysis.leaderboard import page
 from mqlearn.errors import SettingError
-from mqlearn.experiments.suite import definition, results, rules, run_suite, scores, trials
-from mqlearn.experiments.suite.facts import facts
 from mqlearn.storage import formats
+from mqlearn.suites import definition, results, rules, run_suite, scores, trials
+from mqlearn.suites.facts import facts
+from mqlearn.suites.leaderboard import page
 
 SUITE = """
 base: [sampling=synchronous, reward=sampled]

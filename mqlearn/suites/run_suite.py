@@ -12,13 +12,13 @@ from mqlearn.errors import SettingError
 from mqlearn.experiments import processes
 from mqlearn.experiments.progress import COMPILING, duration
 from mqlearn.experiments.settings import plugins
-from mqlearn.experiments.suite import results, trials
-from mqlearn.experiments.suite.definition import Problem, Suite
-from mqlearn.experiments.suite.facts import facts
-from mqlearn.experiments.suite.results import Results
-from mqlearn.experiments.suite.rules import MOST_PAIRS, Entrant
 from mqlearn.paths import cores, outputs_folder
 from mqlearn.storage import locks
+from mqlearn.suites import results, trials
+from mqlearn.suites.definition import Problem, Suite
+from mqlearn.suites.facts import facts
+from mqlearn.suites.results import Results
+from mqlearn.suites.rules import MOST_PAIRS, Entrant
 
 _RULES = 20  # that the estimates below were measured with, on one core
 _ITERATION, _SQUARE, _FIXED = 3e-4, 1e-6, 6.0  # seconds: each iteration; each sample and pair, of n^2 states; each

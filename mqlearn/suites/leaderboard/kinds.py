@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from mqlearn.analysis.leaderboard import aggregate
-from mqlearn.analysis.leaderboard.aggregate import Resampled
-from mqlearn.experiments.suite.results import Results
+from mqlearn.suites.leaderboard import aggregate
+from mqlearn.suites.leaderboard.aggregate import Resampled
+from mqlearn.suites.results import Results
 
 KINDS = ("ergodic", "absorbing", "deterministic", "noisy")
 

@@ -10,10 +10,10 @@ import pytest
 import mqlearn as mq
 from mqlearn.experiments.settings import compose
 from mqlearn.experiments.settings.cell import build
-from mqlearn.experiments.suite import axes, definition, results, rules, trials
-from mqlearn.experiments.suite.axes import Axis, Form
-from mqlearn.experiments.suite.own import results_with
-from mqlearn.experiments.suite.search import SETTINGS, Search
+from mqlearn.suites import axes, definition, results, rules, trials
+from mqlearn.suites.axes import Axis, Form
+from mqlearn.suites.own import results_with
+from mqlearn.suites.search import SETTINGS, Search
 
 SUITES = ("classic", "discount", "linear", "markovian", "paper")
 TINY = {

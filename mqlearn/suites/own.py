@@ -5,9 +5,9 @@ from typing import Any
 from mqlearn.algorithms import Rule, Stateful
 from mqlearn.errors import SettingError
 from mqlearn.experiments.settings.own_step_size import label
-from mqlearn.experiments.suite import definition, rules
-from mqlearn.experiments.suite.results import Results
-from mqlearn.experiments.suite.run_suite import Wanted, of_suite
+from mqlearn.suites import definition, rules
+from mqlearn.suites.results import Results
+from mqlearn.suites.run_suite import Wanted, of_suite
 
 
 def results_with(

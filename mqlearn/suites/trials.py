@@ -12,13 +12,13 @@ import numpy as np
 from mqlearn.errors import SettingError
 from mqlearn.experiments.settings import compose, instantiate
 from mqlearn.experiments.settings.cell import build
-from mqlearn.experiments.suite import axes
-from mqlearn.experiments.suite.axes import Form
-from mqlearn.experiments.suite.definition import Problem
-from mqlearn.experiments.suite.results import Entry
-from mqlearn.experiments.suite.rules import Entrant, over_budget
-from mqlearn.experiments.suite.scores import SCORES, log_errors, scores
-from mqlearn.experiments.suite.search import Point, Search
+from mqlearn.suites import axes
+from mqlearn.suites.axes import Form
+from mqlearn.suites.definition import Problem
+from mqlearn.suites.results import Entry
+from mqlearn.suites.rules import Entrant, over_budget
+from mqlearn.suites.scores import SCORES, log_errors, scores
+from mqlearn.suites.search import Point, Search
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,8 +7,9 @@ from typing import Any
 from markupsafe import Markup
 
 from mqlearn.analysis import report
-from mqlearn.analysis.leaderboard.board import by_setting
-from mqlearn.analysis.leaderboard.tables import (
+from mqlearn.analysis.report.markup import render
+from mqlearn.suites.leaderboard.board import by_setting
+from mqlearn.suites.leaderboard.tables import (
     EXPONENTS,
     command,
     exponent,
@@ -18,7 +19,6 @@ from mqlearn.analysis.leaderboard.tables import (
     setting,
     turned,
 )
-from mqlearn.analysis.report.markup import render
 
 _STYLE = Path(report.__file__).with_name("style.css")
 _WIDE, _HIGH = 300.0, 120.0  # of a curve, in pixels

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from mqlearn.analysis.leaderboard import aggregate
-from mqlearn.analysis.leaderboard.aggregate import Resampled
-from mqlearn.experiments.suite.results import Results
-from mqlearn.experiments.suite.scores import LEVELS
+from mqlearn.suites.leaderboard import aggregate
+from mqlearn.suites.leaderboard.aggregate import Resampled
+from mqlearn.suites.results import Results
+from mqlearn.suites.scores import LEVELS
 
 _LEAST = 3  # discounts that an exponent needs
 
