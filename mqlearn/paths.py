@@ -10,6 +10,7 @@ INSTALLED = ("site-packages", "dist-packages")  # folders of what was installed
 CONF = PACKAGE / "conf" if (PACKAGE / "conf").is_dir() else PACKAGE.parent / "conf"
 
 
+@functools.cache
 def config_groups() -> list[str]:
     """The groups of settings: folders of conf/, but for what other verbs read than run."""
     others = ("claim", "hydra", "suite")

@@ -18,7 +18,15 @@ from mqlearn import source_text
 from mqlearn.checks import choice, switch, whole
 from mqlearn.errors import SettingError, SettingErrors, nearest
 from mqlearn.experiments.presentation.names import of_problem
-from mqlearn.experiments.settings import earlier_versions, identity, instantiate, own_choices, own_step_size, records
+from mqlearn.experiments.settings import (
+    earlier_versions,
+    identity,
+    instantiate,
+    own_choices,
+    own_step_size,
+    records,
+    targets,
+)
 from mqlearn.experiments.settings import plugins as user_modules
 from mqlearn.rounding import Rounding
 from mqlearn.storage.effective import OPEN
@@ -285,6 +293,29 @@ def build_environment(settings: Mapping[str, Any]) -> Any:
 
 
 def _environment(node: Any, plugins: Mapping[str, Any], discount: float) -> Any:
+    if not _is_pure(node):
+        return _made(node, plugins, discount)
+    made, written = _made_before(json.dumps(node), discount)
+    node.clear()
+    node.update(json.loads(written))
+    return made
+
+
+def _is_pure(node: Any) -> bool:
+    """Whether nothing but the settings decides what model this is: no file, no module of others."""
+    place = targets.location("env", str(node.get("_target_"))) if isinstance(node, dict) else None
+    lake = (place or "").startswith("mqlearn.problems.environments.frozen_lake.")
+    return (place or "").startswith("mqlearn.problems.classic.") or (lake and not str(node.get("map")).endswith(".txt"))
+
+
+@functools.lru_cache(maxsize=2)  # the cells of a sweep follow each other by problem; models can be large
+def _made_before(text: str, discount: float) -> tuple[Any, str]:
+    """A model and its node as it is written then, by the JSON of the node."""
+    node = json.loads(text)
+    return _made(node, {}, discount), json.dumps(node)
+
+
+def _made(node: Any, plugins: Mapping[str, Any], discount: float) -> Any:
     made = instantiate.make("env", node, plugins, {"discount": discount})
     made = made if made.discount == discount else made.with_discount(discount)
     return _models.setdefault((made.name, made.digest(), getattr(made, "notes", ())), made)
@@ -373,7 +404,7 @@ def _name(settings: Mapping[str, Any], plugins: Mapping[str, Any], rule: Any) ->
     from mqlearn.learning.stateful.step_size import uses_step_size
 
     hidden = ("map", "slippery", "success_rate", "rewards", "kwargs", "content")
-    operator = (described("operator"),) if "operator" in identity.resolved(settings, plugins) else ()
+    operator = (described("operator"),) if identity.counts("operator", settings["operator"], plugins) else ()
     idle = isinstance(rule, Stateful) and not uses_step_size(rule)
     step_size = "step size not used" if idle else described("step_size", ("discount",))
     parts = (described("algorithm"), *operator, step_size, described("env", hidden))

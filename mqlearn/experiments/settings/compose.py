@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from mqlearn.errors import SettingError, SettingErrors
-from mqlearn.experiments.settings import loader, own_choices, plugins
+from mqlearn.experiments.settings import filled, loader, own_choices, plugins
 from mqlearn.experiments.settings.cell import Cell, build
 from mqlearn.experiments.settings.refusals import diagnose, hydra_errors, parse, refusals
 from mqlearn.paths import CONF, followed, outputs_folder
@@ -54,7 +54,8 @@ def compose_all(lists: Sequence[Sequence[str]], config_dir: str | None = None) -
 class Job:
     """What Hydra is about to run: a cell, the folder that it makes for it, and that of the whole run or sweep.
 
-    config: as Hydra composed it, with the folder as it was resolved.   figure: what the experiment's yaml says of one.
+    config: as Hydra composed it, with the folder as it was resolved; None in a sweep, for what was `filled` in.
+    figure: what the experiment's yaml says of one.
     """
 
     overrides: tuple[str, ...]
@@ -98,8 +99,18 @@ def jobs(
 
     keys = ("hydra.sweep.dir", "hydra.sweep.subdir") if multirun else ("hydra.run.dir",)
 
+    templates: dict[filled.Shape, filled.Template | None] = {}
+
     def job(number: int, overrides: Sequence[str]) -> Any:
+        shape, values = filled.split(overrides) if multirun else ((), {})
+        if template := templates.get(shape):
+            settings, root = template.filled(values), outputs_folder() / "runs"
+            cell = build(settings)
+            folder = root / cell.subfolder
+            return keep(Job(tuple(overrides), cell, folder, root, None, settings.get("figure") or {}))
         config, settings = _composed(compose_one, overrides)
+        if multirun and shape not in templates:
+            templates[shape] = filled.Template.of(config, settings, values)
         cell = build(settings)
         with open_dict(config), hydra_errors(overrides):
             config.hydra.job.num, config.hydra.job.id = number, str(number)

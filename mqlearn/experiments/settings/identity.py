@@ -6,9 +6,9 @@ label `name` and what changes no number are left out. An object of ours that the
 `mqlearn` and its own name too (`mqlearn.tabular`). So records of all versions of this package compare by text.
 """
 
+import contextlib
 import functools
 import hashlib
-import inspect
 import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -119,6 +119,11 @@ def resolved_node(group: str, node: Mapping[str, Any], plugins: Mapping[str, Mod
     return _resolved(group, node, plugins or {})
 
 
+def counts(group: str, node: Any, plugins: Mapping[str, ModuleType]) -> bool:
+    """Whether a group is part of an identity: one that came later is not while it stands for what was done before."""
+    return group in _resolved("", {group: node}, plugins)
+
+
 def _resolved(place: str, value: Any, plugins: Mapping[str, ModuleType]) -> Any:
     if not isinstance(value, Mapping):
         return canonical(value)
@@ -139,13 +144,17 @@ def _defaults(place: str, path: str, plugins: Mapping[str, ModuleType]) -> dict[
         target = instantiate.locate(place, path, plugins)
     except SettingError:
         return {}
+    return {key: json.loads(text) for key, text in _written(target).items() if key not in _GIVEN.get(place, ())}
+
+
+@functools.lru_cache(maxsize=512)
+def _written(target: Any) -> dict[str, str]:
+    """Default values as JSON, of those that have one: of a user's function, its source text is in the digest."""
     found = {}
-    for key, parameter in inspect.signature(target).parameters.items():
-        if parameter.default is not parameter.empty and key not in _GIVEN.get(place, ()):
-            try:
-                found[key] = json.loads(json.dumps(parameter.default))
-            except (TypeError, ValueError):  # of a user's function, whose source text is in the digest
-                continue
+    for key, parameter in instantiate.parameters_of(target).items():
+        if parameter.default is not parameter.empty:
+            with contextlib.suppress(TypeError, ValueError):
+                found[key] = json.dumps(parameter.default)
     return found
 
 

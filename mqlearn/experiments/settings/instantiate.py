@@ -4,6 +4,7 @@ A target is one of the table `mqlearn.experiments.settings.targets`, or lies in 
 plugins=[...]; nothing else is called.
 """
 
+import functools
 import importlib
 import inspect
 import math
@@ -35,7 +36,7 @@ def make(group: str, node: Any, plugins: Mapping[str, Any], more: Mapping[str, A
     node.update(now)
     path = node["_target_"]
     target = locate(f"{group}._target_", path, plugins)
-    parameters = inspect.signature(target).parameters if callable(target) else {}
+    parameters = parameters_of(target)
     errors: list[SettingError] = []
     arguments = {key: _value(group, key, node, plugins) for key in node if key not in ("_target_", "name")}
     takes_any = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values())
@@ -182,6 +183,13 @@ def _expected(group: str) -> Any:
     }.get(group, object)
 
 
+@functools.lru_cache(maxsize=512)
+def parameters_of(target: Any) -> Mapping[str, inspect.Parameter]:
+    """The parameters of what a target names; none if it cannot be called."""
+    return inspect.signature(target).parameters if callable(target) else {}
+
+
+@functools.lru_cache(maxsize=512)
 def _kinds(target: Any) -> dict[str, set[type]]:
     """The parameters that are annotated with numbers, truth values and None alone."""
     try:

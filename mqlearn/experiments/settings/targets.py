@@ -5,6 +5,7 @@ group that is made from a `_target_` itself, such as `step_size.base`, is of its
 """
 
 import importlib
+import sys
 from collections.abc import Iterable
 from typing import Any
 
@@ -83,4 +84,4 @@ def location(group: str, path: str) -> str | None:
 def find(place: str) -> Any:
     """The object at a location of the table."""
     module, _, name = place.rpartition(".")
-    return getattr(importlib.import_module(module), name)
+    return getattr(sys.modules.get(module) or importlib.import_module(module), name)
