@@ -132,8 +132,8 @@ def _job(configuration: Any) -> float | None:
     compose.register_resolvers()
     try:
         if journal.SWEEP in os.environ:
-            with _folder() as folder:
-                journal.job(folder)
+            with _folder():
+                journal.job()
             return None
         return _objective(_carried_out(build(compose.plain(configuration)), skip=False))
     except SettingError as error:

@@ -51,6 +51,7 @@ def begin(parent: int) -> None:
 
 interruption = threading.Event()  # set from an interruption on, while it ends this process
 busy = threading.Lock()  # held by a worker while it is at a cell
+orphaned = threading.Event()  # set in a worker whose parent is gone: it begins no other cell
 
 
 @functools.lru_cache(maxsize=1)
@@ -64,6 +65,7 @@ def end_with_parent(parent: int) -> None:
     def watch() -> None:
         while os.getppid() == parent:
             time.sleep(_WATCH)
+        orphaned.set()
         with busy:
             os._exit(1)
 

@@ -31,7 +31,7 @@ class Trap(mq.Rule):
     flag: str = ""
 
     def update(self, k, q, q_prev, target, target_prev):
-        if "MQLEARN_CELL" in os.environ:
+        if "MQLEARN_JOB" in os.environ:
             once = not self.flag or not Path(self.flag).exists()
             if self.flag:
                 Path(self.flag).touch()

@@ -239,11 +239,11 @@ def _hydra(config_dir: str | None) -> Iterator[Compose]:
 
 def _check_parts(hydra: Any) -> None:
     """Raises SettingError if what runs a sweep was deleted, or is something else than a choice of its group."""
-    from omegaconf import OmegaConf
+    from omegaconf import DictConfig, OmegaConf
 
     for part in ("launcher", "sweeper"):
         value = None if OmegaConf.is_missing(hydra, part) else hydra[part]
-        if not (OmegaConf.is_dict(value) and "_target_" in value and f"hydra/{part}" in hydra.runtime.choices):
+        if not (isinstance(value, DictConfig) and "_target_" in value and f"hydra/{part}" in hydra.runtime.choices):
             raise SettingError(f"hydra.{part}", value, f"must be chosen from its config group: hydra/{part}=basic")
 
 
@@ -273,12 +273,15 @@ def _composed(compose_one: Compose, overrides: Sequence[str]) -> tuple[Any, dict
         raise diagnose(compose_one, _validate, overrides, error) from None
 
 
-def launcher(overrides: Sequence[str], config_dir: str | None) -> str | None:
-    """The launcher that a yaml chooses for its sweep, or has settings of; None if it leaves that open."""
+def launcher(overrides: Sequence[str], config_dir: str | None) -> tuple[str | None, Any]:
+    """The launcher that a yaml chooses for its sweep, or has settings of; None if it leaves that open. And how many
+    cells a job is to have (`hydra.sweeper.cells_per_job`)."""
     with _hydra(config_dir) as compose_one:
         config = _of_sweep(compose_one, overrides)
-        name = None if config is None else str(config.hydra.runtime.choices["hydra/launcher"])
-    return None if name == "basic" else name
+        if config is None:
+            return None, None
+        name = str(config.hydra.runtime.choices["hydra/launcher"])
+        return None if name == "basic" else name, config.hydra.sweeper.get("cells_per_job")
 
 
 def _of_sweep(compose_one: Compose, overrides: Sequence[str]) -> Any:

@@ -20,7 +20,7 @@ from mqlearn.experiments import execute, processes
 from mqlearn.experiments.jobs import hydra_main
 from mqlearn.experiments.plan import PlannedCell, refuse_finished
 from mqlearn.experiments.settings import compose, identity
-from mqlearn.experiments.sweep import audit, journal, tuning
+from mqlearn.experiments.sweep import audit, chunks, journal, tuning
 from mqlearn.experiments.sweep.launch import launch
 from mqlearn.experiments.sweep.plan import plan, planned_cell
 from mqlearn.experiments.sweep.preview import preview as preview_of
@@ -79,17 +79,20 @@ def run(
         if preview:
             raise SettingError("preview", True, f"does not go with hydra/sweeper={chosen['hydra/sweeper']}")
         return hydra_main(arguments)
-    added, launcher = _defaults(chosen, compose.launcher(overrides, config_dir))
+    of_yaml, per_job = compose.launcher(overrides, config_dir)
+    added, launcher = _defaults(chosen, of_yaml)
     name = _new_id()
     if launcher.startswith("submitit") and "hydra.launcher.submitit_folder" not in chosen:
         place = journal.sweeps(outputs_folder()) / name / "submitit" / "%j"
         added.append(f"hydra.launcher.submitit_folder={_quoted(str(place))}")
     planned = plan(overrides, added, config_dir)
+    per_job = chunks.wanted(per_job, len(planned))
     command = shlex.join(["mqlearn", "run", *arguments])
     sweep = Sweep(name, planned, command, launcher, existing, config_dir, added)
     kept: dict[int, runs.Run] = {}
     if existing != "rerun" or preview:
         kept = _find_done(sweep)
+    sweep.per_job = chunks.size([one for one in sweep.missing if one.number not in kept], launcher, per_job, chosen)
     if existing == "error" and not preview:
         refuse_finished(len(sweep.done) + len(kept), len(planned))
     if preview:

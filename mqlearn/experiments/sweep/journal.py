@@ -1,11 +1,11 @@
 """The cells of a sweep as files, and one cell's job: what its processes, wherever they run, know of each other.
 
-outputs/sweeps/ID/plan.json is written before any job: the planned cells. Beside it, cells/NUMBER.json says how far a
-cell is: running (process and host), done, failed or killed. A cell without such a file never started.
+outputs/sweeps/ID/plan.json is written before any job: the planned cells. Beside it, jobs/NUMBER.json has those of a job
+alone, by the number of its first one, and cells/NUMBER.json says how far a cell is: running (process and host), done,
+failed or killed. A cell without such a file never started.
 """
 
 import contextlib
-import functools
 import json
 import os
 import socket
@@ -23,9 +23,9 @@ from mqlearn.experiments.settings import identity
 from mqlearn.files import text_of, write_whole
 from mqlearn.storage import formats, locks, runs, shapes
 
-# Environment of a job: the folder of its sweep, its number there, and the store's address if it has a secret.
-SWEEP, CELL, STORE = "MQLEARN_SWEEP", "MQLEARN_CELL", "MQLEARN_STORE"
-PLAN = "plan.json"
+# Environment of a job: the folder of its sweep, its own plan, and the store's address if it has a secret.
+SWEEP, JOB, STORE = "MQLEARN_SWEEP", "MQLEARN_JOB", "MQLEARN_STORE"
+PLAN, JOBS = "plan.json", "jobs"
 _TEXT, _MAYBE = (str,), (str, type(None))
 _OF_PLAN = {"id": _TEXT, "started": _TEXT, "cells": (list,), "ended": _MAYBE}
 _OF_CELL = {
@@ -60,12 +60,12 @@ def write_json(path: Path, content: Any) -> None:
     write_whole(path, json.dumps(content, ensure_ascii=True, indent=1))
 
 
-def read_plan(folder: Path) -> dict[str, Any]:
-    """plan.json of a sweep, its cells by the digests of today.
+def read_plan(folder: Path, own: Path | None = None) -> dict[str, Any]:
+    """plan.json of a sweep, or a job's `own`, its cells by the digests of today.
 
     Raises SettingError if it is missing or damaged; OtherVersion, which is one, if it is of a newer format.
     """
-    path = folder / PLAN
+    path = own or folder / PLAN
     try:
         plan = json.loads(text_of(path))
         if isinstance(plan, dict):
@@ -73,7 +73,7 @@ def read_plan(folder: Path) -> dict[str, Any]:
         _check("the plan", plan, _OF_PLAN)
         for number, one in enumerate(plan["cells"], 1):
             _check(f"cell {number}", one, _OF_CELL)
-            if one["number"] != number:
+            if own is None and one["number"] != number:
                 raise ValueError(f"cell {number} has the number {one['number']}")
         if plan.get("digest_version") != identity.DIGEST_VERSION:
             for one in plan["cells"]:
@@ -112,10 +112,10 @@ def mark(folder: Path, planned: Mapping[str, Any], state: str, **more: Any) -> N
     write_json(folder / "cells" / f"{planned['number']}.json", content | more)
 
 
-def states(folder: Path) -> dict[int, dict[str, Any]]:
-    """What `mark` said last of each cell, by number."""
-    found = {}
-    for path in (folder / "cells").glob("[0-9]*.json"):
+def states(folder: Path, numbers: Sequence[int] | None = None) -> dict[int, dict[str, Any]]:
+    """What `mark` said last of each cell, or of some, by number."""
+    found, place = {}, folder / "cells"
+    for path in place.glob("[0-9]*.json") if numbers is None else (place / f"{number}.json" for number in numbers):
         with contextlib.suppress(OSError, ValueError, RecursionError):
             state = json.loads(text_of(path))
             _check("the state", state, _OF_STATE)
@@ -146,18 +146,24 @@ def told_apart(cells: Sequence[tuple[str, str | None]]) -> list[str]:
     return [name if names[name] == 1 or not swept else f"{name} ({swept})" for name, swept in cells]
 
 
-_plan_of = functools.lru_cache(maxsize=2)(read_plan)
+def job() -> None:
+    """Some cells, as they were planned, in whatever process the launcher runs them: none that fails stops the others.
 
-
-def job(folder: Path) -> None:
-    """One cell, as it was planned, in whatever process the launcher runs it: nothing that happens stops the others."""
+    What this sweep has done of them before, in a job that was killed, is not done again.
+    """
     sweep = Path(os.environ[SWEEP])
-    plan = _plan_of(sweep)
+    plan = read_plan(sweep, Path(os.environ[JOB]))
     _check_version(sweep.name, plan)
     if plan["launcher"] == "joblib" and os.getpid() != plan["pid"] != os.getppid():
         return  # what is left in the pipe of its workers is for the next sweep
-    with processes.busy:
-        _account(folder, sweep, plan, plan["cells"][int(os.environ[CELL]) - 1])
+    before = states(sweep, [one["number"] for one in plan["cells"]])
+    for planned in plan["cells"]:
+        if before.get(planned["number"], {}).get("state") == "done":
+            continue
+        if processes.orphaned.is_set():
+            break
+        with processes.busy:
+            _account(Path(planned["folder"]), sweep, plan, planned)
 
 
 def _check_version(sweep: str, plan: Mapping[str, Any]) -> None:

@@ -9,7 +9,7 @@ from mqlearn.experiments import processes
 from mqlearn.experiments.jobs import hydra_main
 from mqlearn.experiments.plan import PlannedCell
 from mqlearn.experiments.settings.plugins import FOLDERS
-from mqlearn.experiments.sweep import journal
+from mqlearn.experiments.sweep import chunks, journal
 from mqlearn.experiments.sweep.sweep import Sweep
 from mqlearn.storage.passwords import Address, in_argument
 
@@ -39,9 +39,8 @@ def _carry_out(sweep: Sweep, launch: Callable[..., Any]) -> None:
     waiting, alone = [one for one in sweep.missing if one.number not in sweep.told()], []
     in_vain = 0
     while waiting:
-        # submitit's local executor has no limit of its own, and starts all that it gets at once
-        batch = waiting[: os.cpu_count()] if sweep.launcher == "submitit_local" else waiting
-        error = _attempt(sweep, launch, batch)
+        batch = waiting[: sweep.per_job * chunks.most_jobs(sweep.launcher)]
+        error = _attempt(sweep, launch, chunks.divided(batch, sweep.per_job))
         states = sweep.told()
         alone += [one for one in batch if states.get(one.number, {}).get("state") in ("running", "killed")]
         left = [one for one in waiting if one.number not in states]
@@ -53,7 +52,7 @@ def _carry_out(sweep: Sweep, launch: Callable[..., Any]) -> None:
             break
         waiting = left
     for one in alone:
-        error = _attempt(sweep, launch, [one])
+        error = _attempt(sweep, launch, [[one]])
         state = sweep.told().get(one.number, {}).get("state")
         if state not in ("done", "failed"):
             reason = "its process died twice, the second time alone (killed, or out of memory?)"
@@ -62,21 +61,23 @@ def _carry_out(sweep: Sweep, launch: Callable[..., Any]) -> None:
             sweep.tell(one, "failed", error=journal.first_line(error) if refused and error else reason + detail)
 
 
-def _attempt(sweep: Sweep, launch: Callable[..., Any], members: Sequence[PlannedCell]) -> Exception | None:
-    """One launch; what went wrong with it as a whole, if anything did. All its jobs have ended then."""
+def _attempt(sweep: Sweep, launch: Callable[..., Any], groups: Sequence[Sequence[PlannedCell]]) -> Exception | None:
+    """One launch, a job for each group of cells; what went wrong with it as a whole, if anything did. All its jobs have
+    ended then."""
     jobs = []
-    for one in members:
+    for members in groups:
+        one = members[0]  # whose folder Hydra makes for the job
         where = {"hydra.sweep.dir": one.root, "hydra.sweep.subdir": one.subfolder}
         passed = {key: os.environ[key] for key in _NEEDED if key in os.environ}
         passed = {key: value for key, value in passed.items() if in_argument(value) == value}
-        passed |= {journal.SWEEP: str(sweep.folder), journal.CELL: str(one.number)}
+        passed |= {journal.SWEEP: str(sweep.folder), journal.JOB: str(sweep.write_job(members))}
         if one.uri is not None and Address(one.uri).is_secret:
             passed[journal.STORE] = str(one.uri)
         where |= {f"hydra.job.env_set.{key}": value for key, value in passed.items()}
         jobs.append([f"{key}={value}" for key, value in where.items()])
     with processes.submitted(sweep.launcher) as handed:
         try:
-            returned = launch(jobs, initial_job_idx=members[0].number - 1)
+            returned = launch(jobs, initial_job_idx=groups[0][0].number - 1)
         except Exception as error:  # of any launcher: a worker died
             handed.wait()
             if sweep.launcher == "joblib":

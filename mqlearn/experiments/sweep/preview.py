@@ -22,10 +22,11 @@ def preview(sweep: Sweep, kept: Collection[int], chosen: Mapping[str, str]) -> s
     seconds = 5 + sum(0.2 + rate * one.seconds for one in missing) / at_once if missing else 0
     source = f"from {len(rates)} finished runs of this sweep" if rates else "rough: no run of this sweep is finished"
     size = sum(one.bytes for one in missing) / 1e6
+    chunk = f", {sweep.per_job} cells a job" if sweep.per_job > 1 else ""
     lines = [
         f"{len(sweep.cells)} cells, {len(sweep.done)} done, {len(missing)} to run"
         + (f", {len(kept)} complete on disk to be delivered" if kept else ""),
-        f"launcher {sweep.launcher}, {at_once} at a time; existing={sweep.existing}",
+        f"launcher {sweep.launcher}, {at_once} at a time{chunk}; existing={sweep.existing}",
         f"about {duration(seconds)} ({source}; {COMPILING}), about {size:.3g} MB of disk",
         f"experiment: {', '.join(sorted({one.experiment for one in sweep.cells}))}",
     ]

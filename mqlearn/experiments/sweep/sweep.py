@@ -2,6 +2,7 @@
 
 import os
 import socket
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -29,6 +30,7 @@ class Sweep:
     config_dir: str | None
     added: list[str]  # overrides that all jobs get
     done: dict[int, runs.Run] = field(default_factory=dict)  # before it began, by number
+    per_job: int = 1  # cells that a job of the launcher carries out
     damaged: dict[int, str] = field(default_factory=dict)  # what was wrong with folders that are made again, by number
     problems: list[str] = field(default_factory=list)
     untracked: bool = False  # whether a run is whole and not in its store, or nobody knows
@@ -75,10 +77,20 @@ class Sweep:
         return kept | {"done_before": one.number in self.done, "tracked": one.uri is not None}
 
     def write_plan(self, **more: Any) -> None:
+        """plan.json: all cells."""
+        self._write(journal.PLAN, self.cells, **more)
+
+    def write_job(self, members: Sequence[PlannedCell]) -> Path:
+        """A plan of some cells alone, for the job that carries them out."""
+        (self.folder / journal.JOBS).mkdir(exist_ok=True)
+        return self._write(f"{journal.JOBS}/{members[0].number}.json", members)
+
+    def _write(self, name: str, cells: Sequence[PlannedCell], **more: Any) -> Path:
         head = {"id": self.id, "started": journal.now(), "command": self.command, "launcher": self.launcher}
         head |= {"existing": self.existing, "pid": os.getpid(), "host": socket.gethostname()}
         head |= {"digest_version": identity.DIGEST_VERSION, formats.KEY: formats.FORMAT, "versions": versions()}
-        journal.write_json(self.folder / journal.PLAN, head | more | {"cells": list(map(self.record, self.cells))})
+        journal.write_json(self.folder / name, head | more | {"cells": list(map(self.record, cells))})
+        return self.folder / name
 
 
 def _is_hydra(text: str) -> bool:

@@ -38,7 +38,7 @@ class CellSweeper(Sweeper):
 
     __module__ = _MODULE
 
-    def __init__(self, params: Any = None) -> None:  # which compose.sweep has read
+    def __init__(self, params: Any = None, cells_per_job: Any = None) -> None:  # which compose has read
         pass
 
     def setup(self, *, hydra_context: Any, task_function: Any, config: Any) -> None:
