@@ -279,11 +279,12 @@ def lives(pid: int) -> bool:
 
 
 @pytest.mark.alone
-def test_slurm_finishes_what_joblib_began_and_survives_a_killed_job(reference, tmp_path):
+def test_slurm_finishes_what_joblib_began_and_survives_a_killed_job_of_several_cells(reference, tmp_path):
     needs("slurmctld", "slurmd", "slurmdbd", "munged", "mariadbd", modules=("submitit",))
     outputs = tmp_path / "outputs"
     mqlearn(outputs, "run", "-m", *TWENTY[:1], "seed=0,1", *TWENTY[2:])
     asked = [*TWENTY, "hydra/launcher=submitit_slurm", "hydra.launcher.mem_gb=null", "hydra.launcher.mem_per_cpu=300M"]
+    asked += ["hydra.sweeper.cells_per_job=3"]
     with servers.slurm(tmp_path / "slurm") as environment:
         process = start(outputs, "run", "-m", *asked, **environment)
         victim: list[int] = []
@@ -334,6 +335,7 @@ def test_slurm_survives_a_node_that_dies_and_one_that_is_drained(reference, tmp_
     needs("slurmctld", "slurmd", "slurmdbd", "munged", "mariadbd", modules=("submitit",))
     outputs, folder = tmp_path / "outputs", tmp_path / "slurm"
     asked = [*TWENTY, "hydra/launcher=submitit_slurm", "hydra.launcher.mem_gb=null", "hydra.launcher.mem_per_cpu=300M"]
+    asked += ["hydra.sweeper.cells_per_job=2"]  # ten jobs, of which the cluster takes five at once
     with servers.slurm(folder, "node1", "node2") as environment:
         called = {"env": os.environ | environment, "text": True, "check": True, "capture_output": True, "timeout": 60}
         process = start(outputs, "run", "-m", *asked, **environment)

@@ -48,7 +48,8 @@ def size(cells: Sequence[PlannedCell], launcher: str, per_job: int | str, chosen
     if launcher in ("basic", "submitit_local") or not cells:  # which start no process, and one a cell
         return 1
     seconds = sum(one.seconds + _OVERHEAD for one in cells) / len(cells)
-    short = max(1, int(_MOST_SECONDS.get(launcher, _USUAL_SECONDS) / seconds))
+    most = min(_MOST_SECONDS.get(launcher, _USUAL_SECONDS), 20 * _number(chosen.get("hydra.launcher.timeout_min"), 60))
+    short = max(1, int(most / seconds))
     if launcher == "submitit_slurm":
         width = _number(chosen.get("hydra.launcher.array_parallelism"), 256)
         return max(min(short, math.ceil(len(cells) / width)), min(short, math.ceil(len(cells) / most_jobs(launcher))))
