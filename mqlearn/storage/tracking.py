@@ -1,7 +1,7 @@
 """MLflow as an edge: a complete run folder becomes one MLflow run, whose content is told in `content`."""
 
-from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext, suppress
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -33,7 +33,7 @@ def prepare(uri: str, experiment: str, *, outputs: Path | None = None, about: st
     with failures("preparing the store", uri):
         load_mlflow()  # takes seconds, so not in the lock, where other jobs wait
         database = sqlite_path(uri)
-        with nullcontext() if experiment_id(uri, experiment) else _locked(database):
+        with nullcontext() if experiment_id(uri, experiment) else _alone(database):
             client = connect(uri)
             found = client.get_experiment_by_name(experiment)
             if found is None:
@@ -108,7 +108,7 @@ def _follow(uri: str, experiment: Any) -> None:
     if not is_known(database):
         advice = "move it back, or give the experiment another name (experiment.name)"
         raise TrackingError(f"{Address(uri)} was moved, and would put its artifacts in {path}: {advice}")
-    with _locked(database):
+    with _alone(database):
         now = connect(uri).get_experiment(experiment.experiment_id)  # another process may have been first
         moved.follow(database, now.experiment_id, now.artifact_location)
 
@@ -213,15 +213,6 @@ def _create_experiment(client: "MlflowClient", experiment: str, place: str | Non
         return found.experiment_id
 
 
-@contextmanager
-def _locked(database: Path | None) -> Iterator[None]:
+def _alone(database: Path | None) -> AbstractContextManager:
     """One process at a time prepares a SQLite store: MLflow's migration of a new file dies if two run it."""
-    if database is None:
-        yield
-        return
-    import fcntl
-
-    database.parent.mkdir(parents=True, exist_ok=True)
-    with database.with_name(f".{database.name}.lock").open("a") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)  # until the file is closed, if only by the end of the process
-        yield
+    return nullcontext() if database is None else locks.claimed(database.parent, "store", database.name)
