@@ -30,7 +30,7 @@ RECORD = {"x": np.array([0, 0, 1, 1]), "u": np.array([0, 1, 0, 0]), "r": np.ones
 
 def class_of(kind: str) -> Any:
     node = yaml.safe_load((CONF / "sampling" / f"{kind}.yaml").read_text())
-    return targets.find(targets.TARGETS["sampling"][node.get("sampling", node)["_target_"].rpartition(".")[2]])
+    return targets.find(targets.shipped("sampling")[node.get("sampling", node)["_target_"].rpartition(".")[2]])
 
 
 def sampling_of(kind: str) -> Any:
@@ -90,7 +90,7 @@ def test_every_mode_has_a_twin_that_draws_the_same_pairs(kind):
 
 def places(tree: ast.AST) -> list[str]:
     """Where a text asks for the class of a sampling mode, or compares its name."""
-    classes = set(targets.TARGETS["sampling"])
+    classes = set(targets.shipped("sampling"))
     found = []
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and ast.unparse(node.func) in ("isinstance", "issubclass"):
