@@ -35,11 +35,11 @@ def shipped(group: str) -> dict[str, str]:
     named = set(_WITHOUT_YAML.get(group, ()))
     for file in (CONF / group).glob("*.yaml"):
         named |= {path.rpartition(".")[2] for path in _TARGET.findall(file.read_text(encoding="utf-8"))}
-    return {name: places[0] for name, places in sorted(_defined(PACKAGES.get(group, "")).items()) if name in named}
+    return {name: places[0] for name, places in sorted(defined(PACKAGES.get(group, "")).items()) if name in named}
 
 
 @functools.cache
-def _defined(package: str) -> dict[str, list[str]]:
+def defined(package: str) -> dict[str, list[str]]:
     """Name -> where a file of a package defines it, by the text of the files."""
     found: dict[str, list[str]] = {}
     for file in sorted((PACKAGE / package).rglob("*.py")) if package else ():
