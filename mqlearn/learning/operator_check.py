@@ -22,8 +22,8 @@ def check_operator_formula(operator: Operator, facts: Any) -> None:
 def check_formula(operator: Operator, facts: Any, *, compiled: bool = False) -> None:
     """Refuse an operator that is none. Raises SettingError, naming the part and the figure.
 
-    Its five numbers, what s is, and V: a number, the same `compiled` as it stands, and with the numbers a contraction by
-    what `contraction` says. facts: of the problem.
+    Its five numbers, what s is, and V: a number, the same `compiled` as it stands, and with the numbers a contraction
+    by what `contraction` says. facts: of the problem.
     """
     name = name_of(operator)
     if operator.scalar not in SCALARS:

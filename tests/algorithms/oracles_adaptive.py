@@ -96,8 +96,8 @@ def adam(problem: Problem, draws: Draws, iterations: int, a0=0.1, b1=0.9, b2=0.9
 def amsgrad(
     problem: Problem, draws: Draws, iterations: int, a0=0.01, b1=0.9, decay=1.0, b2=0.999, restart=100, form="adam"
 ) -> Trace:
-    """e as for Adam; m = b1_k m + (1-b1_k) e, b1_k = b1 decay^k; vmax = max(vmax, v); q -= al m/sqrt(vmax), nothing where
-    vmax = 0; every `restart` steps m = 0; al = a0/sqrt(k+1) (Weng et al. 2020). Every entry moves at every iteration.
+    """e as for Adam; m = b1_k m + (1-b1_k) e, b1_k = b1 decay^k; vmax = max(vmax, v); q -= al m/sqrt(vmax), nothing
+    where vmax = 0; every `restart` steps m = 0; al = a0/sqrt(k+1) (Weng et al. 2020). Every entry moves, always.
 
     `form`: v = b2 v + (1-b2) e^2 (adam), or b2 vmax + (1-b2) e^2 (maximum).
     """

@@ -1,4 +1,4 @@
-"""Rules by their numbers, and those with state of their own by the plain verbs, against literal oracles that know nothing of the package."""
+"""Rules by their numbers, or by the plain verbs, against literal oracles that know nothing of the package."""
 
 import numpy as np
 import oracles

@@ -17,7 +17,7 @@ from typing import Any
 
 from mqlearn import source_text
 from mqlearn.errors import SettingError
-from mqlearn.experiments.settings import instantiate, old_names, records
+from mqlearn.experiments.settings import instantiate, old_names, records, targets
 from mqlearn.experiments.settings import plugins as user_modules
 from mqlearn.storage import runs
 
@@ -134,7 +134,8 @@ def _episodes(normal: Mapping[str, Any]) -> bool:
 def draws_all_pairs(settings: Mapping[str, Any]) -> bool:
     """Whether an iteration of a record draws a successor of every pair; a mode of the user's own, which nothing is
     imported for, draws one."""
-    return public_name(str(settings["sampling"]["_target_"])) == "mqlearn.Synchronous"
+    place = targets.location("sampling", str(settings["sampling"]["_target_"]))
+    return place is not None and targets.find(place).all_pairs
 
 
 def complete(settings: Mapping[str, Any]) -> dict[str, Any]:

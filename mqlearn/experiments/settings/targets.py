@@ -1,8 +1,8 @@
-"""What ships: each object of ours that a `_target_` may name is a class or a function, and a yaml of its group in conf/.
+"""What ships: a `_target_` of ours is a class or a function, and a yaml of its group in conf/.
 
-A yaml says `_target_: mqlearn.NAME`, and a file of the group's package has NAME: no other place lists what ships. Nothing
-else of the package is called for a `_target_`, and nothing is imported before it is asked for. A setting of a group that
-is made from a `_target_` itself, such as `step_size.base`, is of its group.
+A yaml says `_target_: mqlearn.NAME`, and a file of the group's package has NAME: no other place lists what ships.
+Nothing else of the package is called for a `_target_`, and nothing is imported before it is asked for. A setting of a
+group that is made from a `_target_` itself, such as `step_size.base`, is of its group.
 """
 
 import functools
