@@ -1,14 +1,14 @@
 """mqlearn: a bench on which Q-learning rules are compared against the exact optimum.
 
 The public names are imported at their first use: so the command line starts at once, and says how many threads NumPy
-may take before NumPy is there.
+may take before NumPy is there. What ships as a choice of conf/ is public without a line here: the lists below tell type
+checkers its type.
 """
 
-import importlib
 from typing import TYPE_CHECKING, Any
 
 from mqlearn import source_text
-from mqlearn.experiments.settings import earlier_versions
+from mqlearn.experiments.settings import earlier_versions, targets
 
 if TYPE_CHECKING:
     from mqlearn.algorithms import (
@@ -200,39 +200,22 @@ __all__ = [
     "two_state",
 ]
 
-# Public name -> the module of ours that has it.
+# Public name -> the module of ours that has it; names of what ships as a choice of conf/: `targets`.
 _PLACES = {
     name: f"mqlearn.{module}"
     for module, names in {
-        "algorithms": (
-            "PID Adam AMSGrad AveragingQ DoubleQ Halpern HalpernDirect MomentumQ MomentumQLinear MoVI NeSA "
-            "Nesterov Periodic Phased PolSA QLearning Residual RootSA Rule SpeedyQ SpeedyQPrinted Stateful "
-            "VarianceReduced Zap averaged minibatch solve times"
-        ),
-        "algorithms.operators": "Advantage Bellman Mellowmax Numbers Operator Relative Relaxed Robust Soft Truncated",
-        "algorithms.step_sizes": "Constant Harmonic InverseSqrt Matched Polynomial RescaledLinear",
+        "algorithms": "Rule Stateful averaged minibatch solve times",
+        "algorithms.operators": "Numbers Operator",
         "analysis.library": "compare load",
         "cli.library": "bench",
         "errors": "SettingError",
-        "learning.learners": "Linear",
         "learning.loop": "Result run run_together",
-        "learning.metrics": "Evaluation",
-        "learning.recorded": "Recorded",
-        "learning.sampling": "IID Markovian Replay Sampling Synchronous",
+        "learning.sampling": "Sampling",
         "problems.arrays": "from_arrays",
-        "problems.classic": (
-            "azar_linear chain_walk chain_walk_walls combination_lock deep_sea forest gambler garnet garnet_fixed "
-            "inventory lower_bound machine noisy_grid queue recurring_cliff river_swim six_state strens_chain "
-            "two_state"
-        ),
-        "problems.encodings": "fourier rbf tile_coding",
-        "problems.environments": (
-            "cliff_walking from_gymnasium frozen_lake frozen_lake_blocks frozen_lake_random simulator taxi"
-        ),
+        "problems.environments": "from_gymnasium simulator",
         "problems.feature_rows": "Features",
-        "problems.features": "aggregation from_function from_matrix one_hot",
+        "problems.features": "from_function",
         "problems.mdp": "FiniteMDP",
-        "problems.model_files": "from_file",
         "problems.solvers": "optimal",
     }.items()
     for name in names.split()
@@ -243,12 +226,13 @@ source_text.watch()
 
 
 def __getattr__(name: str) -> Any:
-    """A public name, kept from its first use on."""
-    if name not in _PLACES:
+    """A public name, kept from its first use on: of the table, or of what ships."""
+    place = f"{_PLACES[name]}.{name}" if name in _PLACES else None if name.startswith("_") else targets.public(name)
+    if place is None:
         raise AttributeError(f"module 'mqlearn' has no attribute {name!r}")
-    value = globals()[name] = getattr(importlib.import_module(_PLACES[name]), name)
+    value = globals()[name] = targets.find(place)
     return value
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*globals(), *__all__, *targets.names()})

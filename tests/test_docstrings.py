@@ -8,16 +8,18 @@ import numpy as np
 import pytest
 
 import mqlearn as mq
+from mqlearn.experiments.settings import targets
 from mqlearn.problems import classic
 
+NAMES = sorted({*mq.__all__, *targets.names()})
 FINDER = doctest.DocTestFinder(recurse=False)
 RUNNER = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS)
 STORED = ("bench", "compare", "load")  # their examples need finished runs or results
-WITH_EXAMPLES = [name for name in mq.__all__ if ">>>" in (getattr(mq, name).__doc__ or "") and name not in STORED]
+WITH_EXAMPLES = [name for name in NAMES if ">>>" in (getattr(mq, name).__doc__ or "") and name not in STORED]
 ALSO = {"run_together": mq.run}  # whose settings are explained there
 
 
-@pytest.mark.parametrize("name", mq.__all__)
+@pytest.mark.parametrize("name", NAMES)
 def test_a_public_name_is_explained_with_all_its_parameters(name):
     thing = getattr(mq, name)
     text = inspect.cleandoc(thing.__doc__ or "")
@@ -32,7 +34,7 @@ def checks_its_settings(name: str) -> bool:
     return "__post_init__" in vars(thing) if inspect.isclass(thing) else name in classic.__all__
 
 
-@pytest.mark.parametrize("name", [*filter(checks_its_settings, mq.__all__)])
+@pytest.mark.parametrize("name", [*filter(checks_its_settings, NAMES)])
 def test_what_checks_its_settings_says_what_it_raises(name):
     assert "Raises SettingError" in " ".join((getattr(mq, name).__doc__ or "").split())
 

@@ -1,6 +1,7 @@
 """What the library and the command line's help may import, and how many threads NumPy finds when it is loaded."""
 
 import ast
+import importlib
 import os
 import pickle
 import subprocess
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import mqlearn as mq
+from mqlearn.experiments.settings import targets
 from mqlearn.paths import PACKAGE
 
 HEAVY = {"gymnasium", "matplotlib", "mlflow", "numba", "pandas", "scipy.sparse", "sqlalchemy"}
@@ -44,20 +46,22 @@ def test_the_package_alone_starts_without_numpy():
     assert not modules & (HEAVY | {"hydra", "omegaconf", "numpy", "mqlearn.learning", "mqlearn.algorithms"})
 
 
-def test_type_checkers_the_table_and_the_list_name_the_same_public_names():
+def test_type_checkers_are_told_the_public_names_and_where_they_are():
     seen = {
         alias.name: node.module
         for node in ast.walk(ast.parse((PACKAGE / "__init__.py").read_text(encoding="utf-8")))
-        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("mqlearn.")
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("mqlearn.")
         for alias in node.names
-        if alias.name != "earlier_versions"
+        if node.module != "mqlearn.experiments.settings"
     }
-    assert seen == mq._PLACES
     assert sorted(seen) == sorted(mq.__all__)
+    assert mq._PLACES.items() <= seen.items() and seen.keys() <= mq._PLACES.keys() | targets.names()
+    for name, module in seen.items():
+        assert getattr(mq, name) is getattr(importlib.import_module(module), name)
 
 
 def test_public_names_are_those_of_their_modules_and_can_be_pickled():
-    for name in mq.__all__:
+    for name in {*mq.__all__, *targets.names()}:
         found = getattr(mq, name)
         assert pickle.loads(pickle.dumps(found)) is found
     with pytest.raises(AttributeError, match="'mqlearn' has no attribute 'nothing'"):

@@ -10,6 +10,7 @@ from mqlearn.learning.initial import Initial
 from mqlearn.learning.operators import BELLMAN, OnModel
 from mqlearn.learning.record import Ended
 from mqlearn.learning.sampling import Sampling, stationary
+from mqlearn.learning.sampling_protocol import exploration_rate
 from mqlearn.learning.simulation import SimulatedLearner
 from mqlearn.learning.without_model import seen_by_simulators
 from mqlearn.problems.mdp import FiniteMDP
@@ -75,8 +76,7 @@ def seen(
         "common_random_numbers": "uniforms, not the trajectory" if sampling.adaptive else "samples",
     }
     if sampling.adaptive:
-        first, last, span = sampling.exploration
-        facts["exploration"] = first + (last - first) * min(1.0, iterations / span)
+        facts["exploration"] = float(exploration_rate(sampling.exploration, iterations))
     if iterations and not rewards:
         facts["outcome"] = "no reward seen"
         warnings.append(

@@ -14,13 +14,17 @@ _AGREE = 1e-12  # how far the compiled formula may be from its text, relative to
 
 
 def check_operator_formula(operator: Operator, facts: Any) -> None:
-    """Refuse an operator of the user's that is none. Raises SettingError, naming the part and the figure.
+    """`check_formula` of an operator of the user's, compiled too. Ours are tested in the package."""
+    if type(operator).__module__.partition(".")[0] != "mqlearn":
+        check_formula(operator, facts, compiled=True)
 
-    Its five numbers, what s is, and V: a number, the same compiled as it stands, and with the numbers a contraction by
-    what `contraction` says. facts: of the problem. Ours are tested in the package.
+
+def check_formula(operator: Operator, facts: Any, *, compiled: bool = False) -> None:
+    """Refuse an operator that is none. Raises SettingError, naming the part and the figure.
+
+    Its five numbers, what s is, and V: a number, the same `compiled` as it stands, and with the numbers a contraction
+    by what `contraction` says. facts: of the problem.
     """
-    if type(operator).__module__.partition(".")[0] == "mqlearn":
-        return
     name = name_of(operator)
     if operator.scalar not in SCALARS:
         raise SettingError("operator", name, f"says scalar={operator.scalar!r}, and s is one of {', '.join(SCALARS)}")
@@ -29,7 +33,7 @@ def check_operator_formula(operator: Operator, facts: Any) -> None:
     if not isinstance(numbers, Numbers) or not np.isfinite(np.array(numbers, np.float64)).all():
         expected = f"must give finite mq.Numbers(reward, ahead, here, own, common) in numbers(), not {numbers!r}"
         raise SettingError("operator", name, expected)
-    steepest = 1.0 if operator.greedy else _steepest(operator)
+    steepest = 1.0 if operator.greedy else _steepest(operator, compiled)
     with user_code("operator", f"{name}.contraction"):
         claimed = operator.contraction(facts)
     if claimed is None:
@@ -47,10 +51,8 @@ def check_operator_formula(operator: Operator, facts: Any) -> None:
 
 
 @functools.lru_cache(maxsize=256)
-def _steepest(operator: Operator) -> float:
+def _steepest(operator: Operator, compiled: bool) -> float:
     """How far V moved at most, as a share of how far the values did, over random values. Raises SettingError."""
-    from mqlearn import formulas
-
     name, random = name_of(operator), np.random.default_rng(0)
     largest = 0.0
     for trial in range(_TRIALS):
@@ -59,6 +61,14 @@ def _steepest(operator: Operator) -> float:
         other = q + random.uniform(-1, 1, len(q)) * size * 10.0 ** random.integers(-2, 1)
         first, second = _value(operator, name, q), _value(operator, name, other)
         largest = max(largest, abs(first - second) / np.abs(q - other).max())
+    if compiled:
+        _check_compiled(operator, name, random)
+    return largest
+
+
+def _check_compiled(operator: Operator, name: str, random: np.random.Generator) -> None:
+    from mqlearn import formulas
+
     try:
         formula = formulas.compiled(operator)
     except Exception as error:  # of numba, which has many
@@ -75,7 +85,6 @@ def _steepest(operator: Operator) -> float:
                 f"gives V = {compiled!r} compiled and {plain!r} as Python, of {q.tolist()}: write it without state"
             )
             raise SettingError("operator", name, expected)
-    return largest
 
 
 def _value(operator: Operator, name: str, q: np.ndarray) -> float:

@@ -18,9 +18,22 @@ _ROUNDING = 1e-9
 
 
 def check_sampling(sampling: Sampling, mdp: FiniteMDP) -> None:
-    """Refuse a mode of the user's own that lacks an answer, or draws otherwise than it says. Raises SettingError."""
+    """Refuse a mode of the user's own that lacks an answer, or draws otherwise than it says. Raises SettingError.
+
+    Ours are tested in the package: their answers by `check_answers`, their draws by a twin.
+    """
     if type(sampling).__module__.partition(".")[0] == "mqlearn":
         return
+    said = check_answers(sampling, mdp)
+    if said is not None and sampling.independent and not sampling.all_pairs:
+        _check_draws(sampling, mdp, said)
+        again = stationary(sampling, mdp)
+        assert again is not None
+        _compare(sampling, said, again, "asked again, it gives other probabilities")
+
+
+def check_answers(sampling: Sampling, mdp: FiniteMDP) -> np.ndarray | None:
+    """The distribution (S, A) that a mode says, None if it says none. Raises SettingError for a wrong or no answer."""
     for question, kind in QUESTIONS.items():
         with user_code("sampling", sampling.name):
             answer = getattr(sampling, question)
@@ -31,7 +44,7 @@ def check_sampling(sampling: Sampling, mdp: FiniteMDP) -> None:
         known = f"`clock` must be {', '.join(CLOCKS)}, and `update` pair or rounds"
         raise SettingError("sampling", sampling.name, f"{known}, not {sampling.clock!r} and {sampling.update!r}")
     if sampling.recorded:
-        return  # its transitions are counted
+        return None  # its transitions are counted
     said = stationary(sampling, mdp)
     if said is None:
         if sampling.independent or not sampling.adaptive:
@@ -39,15 +52,11 @@ def check_sampling(sampling: Sampling, mdp: FiniteMDP) -> None:
             raise SettingError("sampling", sampling.name, expected)
     elif sampling.all_pairs:
         _compare(sampling, said, mdp.learned / mdp.learned.sum(), "all pairs are drawn equally often")
-    elif sampling.independent:
-        _check_draws(sampling, mdp, said)
-        again = stationary(sampling, mdp)
-        assert again is not None
-        _compare(sampling, said, again, "asked again, it gives other probabilities")
-    else:
+    elif not sampling.independent:
         with user_code("sampling", sampling.name):
             walk = sampling.walk(mdp)
         _compare(sampling, said, of_walk(mdp, walk), "its chain has another stationary distribution")
+    return said
 
 
 def _compare(sampling: Sampling, said: np.ndarray, drawn: np.ndarray, problem: str) -> None:

@@ -34,6 +34,12 @@ class Walk(NamedTuple):
     exploration: tuple[float, float, float] = (0.0, 0.0, 1.0)
 
 
+def exploration_rate(exploration: tuple[float, float, float], k: Any) -> Any:
+    """The exploration rate at iteration k, a number or an array: from first to last in so many iterations."""
+    first, last, iterations = exploration
+    return first + (last - first) * np.minimum(1.0, k / iterations)
+
+
 class _Question:
     """An answer that a sampling mode gives: asked of one that does not, it raises SettingError, which names it."""
 

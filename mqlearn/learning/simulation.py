@@ -15,6 +15,7 @@ from mqlearn.learning.chains import copied, drop_lanes, stream_at, uniform_words
 from mqlearn.learning.initial import Initial, initial_values
 from mqlearn.learning.learners import Linear
 from mqlearn.learning.operators import BELLMAN, OnModel
+from mqlearn.learning.sampling_protocol import exploration_rate
 from mqlearn.problems.encodings import BoxMap
 from mqlearn.problems.environments.simulator import Simulator
 
@@ -93,8 +94,7 @@ class SimulatedLearner:
         explore, action, _, drawn = kernels.lane_words(k, n, lane, *place).astype(np.int64)
         actions = action * self.features.n_actions >> 32
         if adaptive:
-            first, last, span = sampling.exploration
-            epsilon = first + (last - first) * np.minimum(1.0, np.arange(k, k + n) / span)
+            epsilon = exploration_rate(sampling.exploration, np.arange(k, k + n))
             actions = np.where(explore < epsilon * 2.0**32, actions, -1)
         transitions = np.empty((n, walk.width))
         learn = self._learning(i, k, weights, transitions)

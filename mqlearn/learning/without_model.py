@@ -7,6 +7,7 @@ import numpy as np
 
 from mqlearn.errors import SettingError, user_code
 from mqlearn.learning.metrics import Evaluation
+from mqlearn.learning.sampling_protocol import exploration_rate
 from mqlearn.learning.simulation import SimulatedLearner
 from mqlearn.problems.encodings import BoxMap
 from mqlearn.problems.environments.simulator import Simulator
@@ -84,6 +85,5 @@ def seen_by_simulators(learners: list[SimulatedLearner], iterations: int, sampli
         "common_random_numbers": "uniforms, not the trajectory" if sampling.adaptive else "samples",
     }
     if sampling.adaptive:
-        first, last, span = sampling.exploration
-        facts["exploration"] = first + (last - first) * min(1.0, iterations / span)
+        facts["exploration"] = float(exploration_rate(sampling.exploration, iterations))
     return facts

@@ -24,7 +24,7 @@ _LARGEST_ENTRY = 1e150  # its square is finite
 
 
 def tabular(mdp: "FiniteMDP | gymnasium.Env") -> None:
-    """No features: the table itself, of which a step moves the visited pair only.
+    """No features: the table itself of the model `mdp`, of which a step moves the visited pair only.
 
     Raises SettingError for an environment without a model.
     """

@@ -11,6 +11,7 @@ import numpy as np
 from mqlearn.files import Head
 
 AXES = ("iteration", "samples")  # curves that are no metrics
+# Groups whose choice makes an object of a run: each is a node with _target_.
 GROUPS = ("env", "algorithm", "operator", "step_size", "sampling", "features", "evaluation")
 _NEEDED = ("env", "algorithm", "step_size", "sampling", "features", "discount", "iterations", "n_seeds", "seed")
 _STATES = ("finished", "diverged", "failed", "killed")

@@ -173,12 +173,33 @@ def speedy_q(problem: Problem, draws: Draws, iterations: int, form: str = "azar"
     return trace
 
 
-def momentum_q(problem: Problem, draws: Draws, iterations: int, m: float, shifted: bool = False) -> Trace:
-    """Algorithm 1 literally: P_k + b (P_k - S_k) + c (Q_k - Q_{k-1}); shifted: k + m in place of k in a, b and c."""
+def momentum_q(problem: Problem, draws: Draws, iterations: int, m: float = 2, shifted: bool = False) -> Trace:
+    """Algorithm 1 literally; shifted: k + m in place of k in a, b and c."""
+
+    def numbers(k):
+        j = k + m if shifted else k
+        return 1 / (j + 1), j - m - 1, (-j * j + (m + 1) * j + 1) / (j + 1)
+
+    return template(problem, draws, iterations, numbers)
+
+
+def momentum_q_linear(
+    problem: Problem, draws: Draws, iterations: int, beta=0.8, lam=0.999, phi=0.5, step: Step = harmonic
+) -> Trace:
+    """Algorithm 2 on tables: b = phi beta lam^k, c = (1 - phi) beta lam^k."""
+
+    def numbers(k):
+        momentum = beta * lam**k
+        return step(k), phi * momentum, (1 - phi) * momentum
+
+    return template(problem, draws, iterations, numbers)
+
+
+def template(problem: Problem, draws: Draws, iterations: int, numbers) -> Trace:
+    """The paper, 3.1, literally: S_k, P_k and P_k + b (P_k - S_k) + c (Q_k - Q_{k-1}), `numbers(k)` = (a, b, c)."""
     now, before, trace = problem.q0(), problem.q0(), Trace()
     for k in range(iterations):
-        j = k + m if shifted else k
-        a, b, c = 1 / (j + 1), j - m - 1, (-j * j + (m + 1) * j + 1) / (j + 1)
+        a, b, c = numbers(k)
         sample = draws.sample(k)
         new, old = target(problem, sample, now), target(problem, sample, before)
         after = now.copy()

@@ -76,22 +76,19 @@ def pid_adaptive(
     return trace
 
 
-def adam(problem: Problem, draws: Draws, iterations: int, a0=0.1, b1=0.9, b2=0.999, eps=1e-8, own_count=True) -> Trace:
-    """e = q - T_k q; m = b1 m + (1-b1) e, v = b2 v + (1-b2) e^2, both corrected for their start;
-    q -= al m/(sqrt(v)+eps), al = a0/sqrt(k+1).
-
-    The correction counts the visits of the pair (k+1 without `own_count`): the same thing synchronously.
+def adam(problem: Problem, draws: Draws, iterations: int, a0=0.1, b1=0.9, b2=0.999, eps=1e-8) -> Trace:
+    """e = q - T_k q at visited pairs, 0 at others; m = b1 m + (1-b1) e, v = b2 v + (1-b2) e^2, both corrected for their
+    start; q -= al m/(sqrt(v)+eps), al = a0/sqrt(k+1). Every entry moves at every iteration.
     """
-    q, m, v, count, trace = problem.q0(), *(np.zeros(problem.n) for _ in range(3)), Trace()
+    q, m, v, trace = problem.q0(), np.zeros(problem.n), np.zeros(problem.n), Trace()
     for k in range(iterations):
         t = target(problem, draws.sample(k), q)
-        for i in t:
-            e = q[i] - t[i]
-            count[i] += 1
-            j = count[i] if own_count else k + 1
+        for i in range(problem.n):
+            e = q[i] - t[i] if i in t else 0.0
             m[i] = b1 * m[i] + (1 - b1) * e
             v[i] = b2 * v[i] + (1 - b2) * e**2
-            q[i] -= a0 / np.sqrt(k + 1) * (m[i] / (1 - b1**j)) / (np.sqrt(v[i] / (1 - b2**j)) + eps)
+            first, second = m[i] / (1 - b1 ** (k + 1)), v[i] / (1 - b2 ** (k + 1))
+            q[i] -= a0 / np.sqrt(k + 1) * first / (np.sqrt(second) + eps)
         trace.add(q)
     return trace
 
@@ -99,8 +96,8 @@ def adam(problem: Problem, draws: Draws, iterations: int, a0=0.1, b1=0.9, b2=0.9
 def amsgrad(
     problem: Problem, draws: Draws, iterations: int, a0=0.01, b1=0.9, decay=1.0, b2=0.999, restart=100, form="adam"
 ) -> Trace:
-    """m = b1_k m + (1-b1_k) e, b1_k = b1 decay^k; vmax = max(vmax, v); q -= al m/sqrt(vmax), nothing where vmax = 0;
-    every `restart` steps m = 0; al = a0/sqrt(k+1) (Weng et al. 2020).
+    """e as for Adam; m = b1_k m + (1-b1_k) e, b1_k = b1 decay^k; vmax = max(vmax, v); q -= al m/sqrt(vmax), nothing
+    where vmax = 0; every `restart` steps m = 0; al = a0/sqrt(k+1) (Weng et al. 2020). Every entry moves, always.
 
     `form`: v = b2 v + (1-b2) e^2 (adam), or b2 vmax + (1-b2) e^2 (maximum).
     """
@@ -110,8 +107,8 @@ def amsgrad(
             m[:] = 0.0
         beta = b1 * decay**k
         t = target(problem, draws.sample(k), q)
-        for i in t:
-            e = q[i] - t[i]
+        for i in range(problem.n):
+            e = q[i] - t[i] if i in t else 0.0
             m[i] = beta * m[i] + (1 - beta) * e
             v[i] = b2 * (v[i] if form == "adam" else largest[i]) + (1 - b2) * e**2
             largest[i] = max(largest[i], v[i])

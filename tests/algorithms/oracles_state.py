@@ -208,7 +208,10 @@ def movi(
 
 
 def nesterov(problem: Problem, draws: Draws, iterations: int, step=None, a=None) -> Trace:
-    """h = q + b (q - q_prev), q = h + a al (T_k h - h), b = (1-sqrt(1-g^2))/g; a = 1-b unless given."""
+    """h = q + b (q - q_prev), q = h + a al (T_k h - h), b = (1-sqrt(1-g^2))/g; a = 1-b unless given.
+
+    The momentum moves all entries, the target the visited ones.
+    """
     g = problem.discount
     b = (1 - np.sqrt(1 - g * g)) / g
     a, step = 1 - b if a is None else a, step or wainwright(problem)
@@ -216,7 +219,7 @@ def nesterov(problem: Problem, draws: Draws, iterations: int, step=None, a=None)
     for k in range(iterations):
         h = q + b * (q - before)
         t = target(problem, draws.sample(k), h)
-        after = q.copy()
+        after = h.copy()
         for i in t:
             after[i] = h[i] + a * step(k) * (t[i] - h[i])
         before, q = q, after

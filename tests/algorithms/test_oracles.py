@@ -331,22 +331,14 @@ def test_polyak_ruppert_after_burn_in():
         (partial(periodic_linear, period=20), partial(periodic, period=20)),
         (movi_linear, movi),
         (averaging_linear, averaging_q),
+        (nesterov_linear, nesterov),
+        (adam_linear, adam),
+        (amsgrad_linear, amsgrad),
     ],
 )
 def test_one_hot_features_are_a_table(linear, table):
     free, draws = Problem(PAIRS, TERMINAL, 0.8), chain_draws(150)
     assert_same(linear(free, np.eye(N), draws, 150), table(free, draws, 150))
-
-
-@pytest.mark.parametrize(
-    ("linear", "table"), [(nesterov_linear, nesterov), (adam_linear, adam), (amsgrad_linear, amsgrad)]
-)
-def test_one_pair_with_one_feature_is_a_table(linear, table):
-    """With more pairs, features move what the visited pair of a table does not."""
-    generator = np.random.default_rng(6)
-    draws = asynchronous([(0, int(generator.integers(2)), float(generator.normal())) for _ in range(250)])
-    pair = Problem([(0, 0)], [False, True], 0.8)
-    assert_same(linear(pair, np.eye(1), draws, 250), table(pair, draws, 250))
 
 
 @pytest.mark.parametrize("same_sample", [False, True])

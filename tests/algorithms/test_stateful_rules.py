@@ -1,20 +1,16 @@
-"""Rules with state of their own by the plain verbs, against literal oracles that know nothing of the package."""
-
-from functools import partial
+"""Rules by their numbers, or by the plain verbs, against literal oracles that know nothing of the package."""
 
 import numpy as np
 import oracles
-import oracles_adaptive as adaptive
-import oracles_linear as linear
-import oracles_state as table
 import pytest
+from oracle_tables import ASYNCHRONOUS, DISCOUNT, FOUR_NUMBERS, LINEAR, SYNCHRONOUS, rescaled
 from test_oracles import PAIRS, TERMINAL, N, chain_draws, table_draws
 
 import mqlearn as mq
 from mqlearn.learning.stateful.pairs import Pairs
 from mqlearn.learning.stateful.plain import Sweep, Transition, state_of
 
-DISCOUNT, ITERATIONS = 0.8, 150
+ITERATIONS = 150
 OFFSETS = np.array([0, 3, 4, 6, 8, 8])
 PHI = np.random.default_rng(4).uniform(-1, 1, (N, 3))
 
@@ -55,41 +51,6 @@ def assert_same(found, expected, tolerance=1e-12):
     np.testing.assert_allclose(found, expected, rtol=0, atol=tolerance)
 
 
-rescaled = oracles.wainwright(problem())
-SYNCHRONOUS = {
-    "double": (mq.DoubleQ(), table.double_q),
-    "double, own clock": (mq.DoubleQ(clock="own"), partial(table.double_q, clock="own")),
-    "double, plain step": (mq.DoubleQ(factor=1), partial(table.double_q, clock="global", step=rescaled)),
-    "zap": (mq.Zap(), partial(table.zap, start=10.0, shift=2)),
-    "zap from I": (mq.Zap(start=1, shift=1, rho=1), partial(table.zap, rho=1)),
-    "polsa": (mq.PolSA(), table.polsa),
-    "polsa 1": (mq.PolSA(zeta=1), partial(table.polsa, zeta=1)),
-    "residual": (mq.Residual(), table.residual_gradient),
-    "residual .5": (mq.Residual(w=0.5), partial(table.residual_gradient, w=0.5)),
-    "phased, growing": (mq.Phased(), table.phased),
-    "phased, fixed": (mq.Phased(draws=7), partial(table.phased, phase_draws=lambda _: 7)),
-    "periodic": (mq.Periodic(period=20), partial(table.periodic, period=20)),
-    "variance reduced": (mq.VarianceReduced(first=2, steps=5), partial(table.variance_reduced, first=2, steps=5)),
-    "variance reduced, K": (mq.VarianceReduced(first=1), partial(table.variance_reduced, first=1)),
-    "movi": (mq.MoVI(), table.movi),
-    "movi, rescaled": (mq.MoVI(keep_start=False).with_step_size(mq.RescaledLinear(DISCOUNT)),
-                       partial(table.movi, step=rescaled, keep_start=False)),
-    "nesterov": (mq.Nesterov(), table.nesterov),
-    "nesterov, a": (mq.Nesterov(a=1 / (1 + DISCOUNT)), partial(table.nesterov, a=1 / (1 + DISCOUNT))),
-    "adam": (mq.Adam(), adaptive.adam),
-    "amsgrad": (mq.AMSGrad(), adaptive.amsgrad),
-    "amsgrad, decay": (mq.AMSGrad(decay=0.99, restart=7), partial(adaptive.amsgrad, decay=0.99, restart=7)),
-    "amsgrad, no restart": (mq.AMSGrad(restart=None), partial(adaptive.amsgrad, restart=10**9)),
-    "averaging": (mq.AveragingQ(), table.averaging_q),
-    "averaging, d": (mq.AveragingQ(d=0.5), partial(table.averaging_q, d=0.5)),
-    "pid": (mq.PID(eta=0, ki=0.25, kd=0.25), partial(adaptive.pid, gains=adaptive.Gains(1, 0.25, 0.25))),
-    "pid, adaptive": (mq.PID(eta=0.01, lam=0.001), partial(adaptive.pid_adaptive, eta=0.01, lam=0.001)),
-    "pid, previous draw": (mq.PID(eta=0.01, previous_draw=True),
-                           partial(adaptive.pid_adaptive, eta=0.01, previous_draw=True)),
-    "halpern": (mq.HalpernDirect(), oracles.halpern_direct),
-}  # fmt: skip
-
-
 @pytest.mark.parametrize("rule, oracle", SYNCHRONOUS.values(), ids=SYNCHRONOUS)
 @pytest.mark.parametrize("batch", [1, 3])
 def test_synchronous(rule, oracle, batch):
@@ -97,31 +58,19 @@ def test_synchronous(rule, oracle, batch):
     assert_same(estimates(rule, draws), oracle(problem(), draws, ITERATIONS))
 
 
-PAIRWISE = ("double", "double, own clock", "polsa", "residual", "periodic", "movi", "averaging", "pid", "halpern")
-PAIRWISE = {
-    **{name: SYNCHRONOUS[name] for name in (*PAIRWISE, "pid, adaptive", "pid, previous draw")},
-    "zap": (mq.Zap(), table.zap_asynchronous),
-}
+@pytest.mark.parametrize("rule, oracle", FOUR_NUMBERS.values(), ids=FOUR_NUMBERS)
+def test_four_numbers(rule, oracle):
+    """Where all pairs move; what the same numbers do where one does, `twins` say of any rule."""
+    weights, drawn = rule.weights(0, ITERATIONS), table_draws(ITERATIONS)
+    four = oracles.four_numbers(problem(), drawn, ITERATIONS, lambda k: weights[k])
+    expected = np.array(oracle(problem(), drawn, ITERATIONS).estimate)
+    assert_same(np.array(four.estimate), expected, 1e-12 * max(1, np.abs(expected).max()))
 
 
-@pytest.mark.parametrize("rule, oracle", PAIRWISE.values(), ids=PAIRWISE)
+@pytest.mark.parametrize("rule, oracle", ASYNCHRONOUS.values(), ids=ASYNCHRONOUS)
 def test_one_pair_an_iteration(rule, oracle):
     draws = chain_draws(ITERATIONS)
     assert_same(estimates(rule, draws), oracle(problem(), draws, ITERATIONS), 1e-11 if rule == mq.Zap() else 1e-12)
-
-
-LINEAR = {
-    "double": (mq.DoubleQ(), linear.double_linear),
-    "zap": (mq.Zap(), linear.zap_linear),
-    "polsa": (mq.PolSA(), linear.polsa_linear),
-    "residual": (mq.Residual(), linear.residual_linear),
-    "periodic": (mq.Periodic(period=20), partial(linear.periodic_linear, period=20)),
-    "movi": (mq.MoVI().with_step_size(mq.Constant(0.3)), partial(linear.movi_linear, step=lambda k: 0.3)),
-    "nesterov": (mq.Nesterov(), linear.nesterov_linear),
-    "adam": (mq.Adam(), linear.adam_linear),
-    "amsgrad": (mq.AMSGrad(), linear.amsgrad_linear),
-    "averaging": (mq.AveragingQ(), linear.averaging_linear),
-}
 
 
 @pytest.mark.parametrize("one_hot", [False, True])
@@ -169,27 +118,10 @@ def test_a_cut_epoch_leaves_the_table_of_the_last_whole_one():
     assert moved.tolist() == ends[:2].tolist()
 
 
-@pytest.mark.parametrize("eta", [0.1, 0.5, 1])
-def test_root_sa_is_its_recursion(eta):
-    draws, rule = table_draws(ITERATIONS), mq.RootSA(eta=eta)
-    weights = rule.weights(0, ITERATIONS)
-    four = oracles.four_numbers(problem(), draws, ITERATIONS, lambda k: weights[k])
-    assert_same(np.array(four.estimate), oracles.root_sa(problem(), draws, ITERATIONS, eta))
-
-
 def test_root_sa_with_eta_1_is_speedy_q_as_printed():
     expected = mq.SpeedyQPrinted().weights(0, 1000)
     assert np.array_equal(expected, mq.SpeedyQ(form="printed").weights(0, 1000))
     np.testing.assert_allclose(mq.RootSA(eta=1).weights(0, 1000), expected, rtol=0, atol=1e-15)
-
-
-@pytest.mark.parametrize("c", [1, 2])
-def test_halpern_is_its_recursion(c):
-    draws, rule = table_draws(ITERATIONS), mq.Halpern().with_step_size(mq.Polynomial(1, c, c - 1))
-    weights = rule.weights(0, ITERATIONS)
-    four = oracles.four_numbers(problem(), draws, ITERATIONS, lambda k: weights[k])
-    expected = oracles.halpern_difference(problem(), draws, ITERATIONS, be=lambda k: c / (k + c))
-    assert_same(np.array(four.estimate), expected)
 
 
 def test_halpern_anchored_at_the_first_target_is_speedy_q():

@@ -8,6 +8,7 @@ import pytest
 
 from mqlearn.algorithms.step_sizes import Constant, Harmonic, InverseSqrt, Matched, Polynomial, RescaledLinear, total
 from mqlearn.errors import SettingError
+from mqlearn.experiments.settings import targets
 
 K = np.array([0.0, 1.0, 2.0, 9.0, 1e3, 1e7])
 SOME = [
@@ -21,22 +22,26 @@ SOME = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("step_size", "formula"),
-    [
-        (Harmonic(), lambda k: 1 / (k + 1)),
-        (Harmonic(2.5), lambda k: 1 / (k + 3.5)),
-        (Polynomial(0.7, 2.0, 3.0), lambda k: 2 / math.pow(k + 4, 0.7)),
-        (Polynomial(1.0), lambda k: 1 / (k + 1)),
-        (RescaledLinear(0.9), lambda k: 1 / (1 + 0.1 * (k + 1))),
-        (Constant(0.3), lambda _: 0.3),
-        (InverseSqrt(0.5), lambda k: 0.5 / math.sqrt(k + 1)),
-        (InverseSqrt(0.12, 50.0), lambda k: 0.12 * math.sqrt(50 / (k + 50))),
-        (Matched(Constant(0.1), 0.8, 0.99), lambda k: 0.1 / (1 - 0.8 * math.pow(0.99, k))),
-    ],
-)
+FORMULAS = [
+    (Harmonic(), lambda k: 1 / (k + 1)),
+    (Harmonic(2.5), lambda k: 1 / (k + 3.5)),
+    (Polynomial(0.7, 2.0, 3.0), lambda k: 2 / math.pow(k + 4, 0.7)),
+    (Polynomial(1.0), lambda k: 1 / (k + 1)),
+    (RescaledLinear(0.9), lambda k: 1 / (1 + 0.1 * (k + 1))),
+    (Constant(0.3), lambda _: 0.3),
+    (InverseSqrt(0.5), lambda k: 0.5 / math.sqrt(k + 1)),
+    (InverseSqrt(0.12, 50.0), lambda k: 0.12 * math.sqrt(50 / (k + 50))),
+    (Matched(Constant(0.1), 0.8, 0.99), lambda k: 0.1 / (1 - 0.8 * math.pow(0.99, k))),
+]
+
+
+@pytest.mark.parametrize(("step_size", "formula"), FORMULAS)
 def test_formula(step_size, formula):
     assert step_size(K) == pytest.approx([formula(k) for k in K], rel=1e-14)
+
+
+def test_every_step_size_has_its_formula():
+    assert {*targets.shipped("step_size")} <= {type(step_size).__name__ for step_size, _ in FORMULAS}
 
 
 @pytest.mark.parametrize("step_size", SOME, ids=repr)

@@ -8,7 +8,7 @@ import yaml
 
 from mqlearn.errors import SettingError
 from mqlearn.experiments.settings import recipes, yamls
-from mqlearn.paths import CONF
+from mqlearn.paths import CONF, config_groups
 
 RULE = b"_target_: mqlearn.MomentumQ\nname: mine\nm: 3\n"
 FILES = {  # content, the line that is wrong, and what is said of it
@@ -42,7 +42,7 @@ VERBS = {
     "bench": ("bench", "algorithm=mine", "tracking=none"),
     "figure": ("figure", "figure1", "algorithm=mine"),
 }
-GROUPS = ("env", "step_size", "operator", "sampling", "features", "evaluation", "tracking", "experiment")
+GROUPS = [group for group in config_groups() if group != "algorithm"]
 
 
 def put(content: bytes, group: str = "algorithm") -> Path:

@@ -17,12 +17,12 @@ import pytest
 from mqlearn.cli.doctor import command as doctor
 from mqlearn.cli.verbs import VERBS
 from mqlearn.experiments import run_missing
+from mqlearn.experiments.plan import GROUPS
 from mqlearn.experiments.settings import compose
 from mqlearn.paths import CONF
 from mqlearn.storage import tracking
 
 SMALL = ("iterations=20", "n_checkpoints=3", "n_seeds=2", "tracking=none", "experiment.name=there")
-GROUPS = ("env", "algorithm", "operator", "step_size", "sampling", "features", "evaluation", "tracking", "experiment")
 NUMBERS = (
     "0", "-1", "1", "2", "3.5", "0.5", "-0.0", "nan", "inf", "-inf", ".inf", "1e308", "-1e309", "1e-320", "1e5",
     "1_0", "9" * 40, "0x10", "007", "1e", "1,2", "2**63",

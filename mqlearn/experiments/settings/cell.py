@@ -30,10 +30,10 @@ from mqlearn.experiments.settings import (
 from mqlearn.experiments.settings import plugins as user_modules
 from mqlearn.rounding import Rounding
 from mqlearn.storage.effective import OPEN
+from mqlearn.storage.shapes import GROUPS
 
 NOT_TRACKED = {"name": "none", "uri": None, "per_seed": False}  # the section `tracking` of what is repeated or read
 _LONGEST_NAME = 250  # as long as a folder's may be
-_GROUPS = ("env", "algorithm", "operator", "step_size", "sampling", "features", "evaluation")
 
 
 @dataclass(frozen=True)
@@ -173,7 +173,7 @@ def _build(text: str, imports: int, *, recorded: bool) -> Cell:
     from mqlearn.learning.setup import resolve_reward
     from mqlearn.learning.stateful.check import check as check_rule
 
-    for group in _GROUPS:  # a label that is not given
+    for group in GROUPS:  # a label that is not given
         node = settings.get(group)
         if isinstance(node, dict) and "_target_" in node:
             node.setdefault("name", str(node["_target_"]).rpartition(".")[2])
@@ -186,7 +186,7 @@ def _build(text: str, imports: int, *, recorded: bool) -> Cell:
             errors.append(error)
             return None
 
-    known = (*_KINDS, *_GROUPS, "experiment", "linear", "metrics", "plugins", "tracking")
+    known = (*_KINDS, *GROUPS, "experiment", "linear", "metrics", "plugins", "tracking")
     errors += [
         SettingError(name, value, f"there is no such setting{nearest(name, known)}")
         for name, value in settings.items()

@@ -17,7 +17,7 @@ from typing import Any
 
 from mqlearn import source_text
 from mqlearn.errors import SettingError
-from mqlearn.experiments.settings import instantiate, records
+from mqlearn.experiments.settings import instantiate, records, targets
 from mqlearn.experiments.settings import plugins as user_modules
 from mqlearn.experiments.settings.earlier_versions import ADDED, before_auto, public_name, successor
 from mqlearn.storage import runs
@@ -111,7 +111,8 @@ def _episodes(normal: Mapping[str, Any]) -> bool:
 def draws_all_pairs(settings: Mapping[str, Any]) -> bool:
     """Whether an iteration of a record draws a successor of every pair; a mode of the user's own, which nothing is
     imported for, draws one."""
-    return public_name(str(settings["sampling"]["_target_"])) == "mqlearn.Synchronous"
+    place = targets.location("sampling", str(settings["sampling"]["_target_"]))
+    return place is not None and targets.find(place).all_pairs
 
 
 def resolved_node(group: str, node: Mapping[str, Any], plugins: Mapping[str, ModuleType] | None = None) -> Any:

@@ -141,10 +141,9 @@ def locate(setting: str, path: Any, plugins: Mapping[str, Any]) -> Any:
 def _elsewhere(setting: str, path: str) -> str:
     """What is admissible instead of a path that is neither in the table nor in a plugin."""
     own = "in a module listed in plugins=[...]"
-    names = targets.TARGETS.get(setting.partition(".")[0])
-    if names is None:
+    known = [f"mqlearn.{name}" for name in targets.shipped(setting.partition(".")[0])]
+    if not known:
         return f"must lie {own}"
-    known = [f"mqlearn.{name}" for name in names]
     some = "" if len(known) > 1 and setting.startswith("env") else f"be {', '.join(known)} or "
     return f"must {some}lie {own}{nearest(path, known)}"
 

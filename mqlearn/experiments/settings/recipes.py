@@ -13,8 +13,8 @@ from mqlearn.experiments.settings import compose, earlier_versions, identity, re
 from mqlearn.experiments.settings.cell import rebuild
 from mqlearn.experiments.settings.identity import canonical
 from mqlearn.paths import CONF, expanded
+from mqlearn.storage.shapes import GROUPS
 
-_GROUPS = ("env", "algorithm", "operator", "step_size", "sampling", "features", "evaluation")
 # Of conf/config.yaml:
 _DEFAULTS = ("operator=bellman", "sampling=synchronous", "features=tabular", "evaluation=episodes")
 # No number of a cell is theirs:
@@ -41,7 +41,7 @@ def overrides_of(settings: Mapping[str, Any], config_dir: str | None = None) -> 
     The settings may be those of a record, which is data: modules that only it names are not imported for that.
     """
     settings = earlier_versions.complete(settings)
-    choices = [f"{group}={_choice(group, settings[group], config_dir)}" for group in _GROUPS]
+    choices = [f"{group}={_choice(group, settings[group], config_dir)}" for group in GROUPS]
     base = settings["step_size"].get("base")
     if isinstance(base, dict):
         choices.append(f"step_size@step_size.base={_choice('step_size', base, config_dir)}")
@@ -69,7 +69,7 @@ def _leaves(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 def _required(choices: Sequence[str], config_dir: str | None) -> list[str]:
     """The settings that some choices leave open: they must be given, or nothing composes."""
-    chosen = [text.split("=", 1) for text in choices if text.split("=")[0] in _GROUPS]
+    chosen = [text.split("=", 1) for text in choices if text.split("=")[0] in GROUPS]
     leaves = [flat(_read(group, choice, config_dir), f"{group}.") for group, choice in chosen]
     return [key for some in leaves for key, value in some.items() if value == "???"]
 

@@ -1,87 +1,74 @@
-"""What a `_target_` of ours may name: one table, public name -> where the object lies, by group of the configuration.
+"""What ships: a `_target_` of ours is a class or a function, and a yaml of its group in conf/.
 
+A yaml says `_target_: mqlearn.NAME`, and a file of the group's package has NAME: no other place lists what ships.
 Nothing else of the package is called for a `_target_`, and nothing is imported before it is asked for. A setting of a
 group that is made from a `_target_` itself, such as `step_size.base`, is of its group.
 """
 
+import functools
 import importlib
+import re
 import sys
-from collections.abc import Iterable
 from typing import Any
 
 from mqlearn.experiments.settings import earlier_versions
+from mqlearn.paths import CONF, PACKAGE
+
+# Group -> the package whose files have its objects.
+PACKAGES = {
+    "env": "problems",
+    "algorithm": "algorithms",
+    "operator": "algorithms",
+    "step_size": "algorithms",
+    "sampling": "learning",
+    "features": "problems",
+    "evaluation": "learning",
+    "linear": "learning",
+}
+_WITHOUT_YAML = {"features": {"from_matrix"}, "linear": {"Linear"}}
+_TARGET = re.compile(r"^ *_target_: mqlearn\.([\w.]+)", re.MULTILINE)
+_DEFINED = re.compile(r"^(?:class|def) ([A-Za-z]\w*)", re.MULTILINE)
 
 
-def _of(places: dict[str, Iterable[str]]) -> dict[str, str]:
-    return {name: f"mqlearn.{module}.{name}" for module, names in places.items() for name in names}
+@functools.cache
+def shipped(group: str) -> dict[str, str]:
+    """Public name -> where the object lies, for what the yamls of a group name and a file has."""
+    named = set(_WITHOUT_YAML.get(group, ()))
+    for file in (CONF / group).glob("*.yaml"):
+        named |= {path.rpartition(".")[2] for path in _TARGET.findall(file.read_text(encoding="utf-8"))}
+    return {name: places[0] for name, places in sorted(defined(PACKAGES.get(group, "")).items()) if name in named}
 
 
-_GRIDS = ("frozen_lake", "frozen_lake_random", "frozen_lake_blocks")
-_CHAINS = ("azar_linear", "chain_walk", "chain_walk_walls", "combination_lock", "forest", "river_swim", "strens_chain",
-           "two_state")  # fmt: skip
-TARGETS: dict[str, dict[str, str]] = {
-    "env": _of({
-        "problems.environments.frozen_lake": _GRIDS,
-        "problems.environments.gymnasium": ("by_id", "cliff_walking", "taxi"),
-        "problems.classic.chains": _CHAINS,
-        "problems.classic.graphs": ("lower_bound", "six_state"),
-        "problems.classic.grids": ("deep_sea", "noisy_grid", "recurring_cliff"),
-        "problems.classic.operations": ("gambler", "inventory", "machine", "queue"),
-        "problems.classic.random_mdps": ("garnet", "garnet_fixed"),
-        "problems.model_files": ("from_file",),
-    }),
-    "algorithm": _of({
-        "algorithms.adam": ("Adam",),
-        "algorithms.amsgrad": ("AMSGrad",),
-        "algorithms.averaging_q": ("AveragingQ",),
-        "algorithms.double_q": ("DoubleQ",),
-        "algorithms.halpern": ("Halpern", "HalpernDirect"),
-        "algorithms.momentum_q": ("MomentumQ",),
-        "algorithms.momentum_q_linear": ("MomentumQLinear",),
-        "algorithms.movi": ("MoVI",),
-        "algorithms.nesa": ("NeSA",),
-        "algorithms.nesterov": ("Nesterov",),
-        "algorithms.periodic": ("Periodic",),
-        "algorithms.phased": ("Phased",),
-        "algorithms.pid": ("PID",),
-        "algorithms.polsa": ("PolSA",),
-        "algorithms.q_learning": ("QLearning",),
-        "algorithms.residual": ("Residual",),
-        "algorithms.root_sa": ("RootSA",),
-        "algorithms.speedy_q": ("SpeedyQ", "SpeedyQPrinted"),
-        "algorithms.variance_reduced": ("VarianceReduced",),
-        "algorithms.zap": ("Zap",),
-    }),
-    "operator": _of({
-        "algorithms.operators": (
-            "Advantage", "Bellman", "Mellowmax", "Relative", "Relaxed", "Robust", "Soft", "Truncated",
-        ),
-    }),
-    "step_size": _of({
-        "algorithms.step_sizes": ("Constant", "Harmonic", "InverseSqrt", "Matched", "Polynomial", "RescaledLinear"),
-    }),
-    "sampling": _of({
-        "learning.recorded": ("Recorded",),
-        "learning.sampling": ("IID", "Markovian", "Replay", "Synchronous"),
-    }),
-    "features": _of({
-        "problems.features": ("aggregation", "from_matrix", "one_hot", "tabular"),
-        "problems.encodings": ("fourier", "rbf", "tile_coding"),
-    }),
-    "evaluation": _of({"learning.metrics": ("Evaluation",)}),
-    "linear": _of({"learning.learners": ("Linear",)}),
-}  # fmt: skip
+@functools.cache
+def defined(package: str) -> dict[str, list[str]]:
+    """Name -> where a file of a package defines it, by the text of the files."""
+    found: dict[str, list[str]] = {}
+    for file in sorted((PACKAGE / package).rglob("*.py")) if package else ():
+        module = ".".join(("mqlearn", *file.relative_to(PACKAGE).with_suffix("").parts))
+        for name in _DEFINED.findall(file.read_text(encoding="utf-8")):
+            found.setdefault(name, []).append(f"{module}.{name}")
+    return found
+
+
+def names() -> set[str]:
+    """The public names of all that ships."""
+    return {name for group in PACKAGES for name in shipped(group)}
+
+
+def public(name: str) -> str | None:
+    """Where the object lies that a yaml of any group calls `mqlearn.NAME`; None if there is none."""
+    return next((places[name] for places in map(shipped, PACKAGES) if name in places), None)
 
 
 def location(group: str, path: str) -> str | None:
     """Where the object that `path` names lies, by its public name or one of today or of before; None if it is none of
     the group's. Nothing is imported."""
     module, _, name = earlier_versions.present(path).rpartition(".")
-    place = TARGETS.get(group.partition(".")[0], {}).get(name, "")
+    place = shipped(group.partition(".")[0]).get(name, "")
     return place if place.startswith(f"{module}.") and module.partition(".")[0] == "mqlearn" else None
 
 
 def find(place: str) -> Any:
-    """The object at a location of the table."""
+    """The object at a location."""
     module, _, name = place.rpartition(".")
     return getattr(sys.modules.get(module) or importlib.import_module(module), name)

@@ -97,7 +97,12 @@ def by_id(
     *,
     discount: float = 0.9,
 ) -> FiniteMDP | Simulator:
-    """`from_gymnasium` with a table P or `estimate`, else `simulator`, as a configuration file names them."""
+    """`from_gymnasium` with a table P or `estimate`, else `simulator`, as a configuration file names them.
+
+    id: of the environment.   kwargs: of `gymnasium.make`.   start_distribution, estimate, discount: as there.
+
+    Raises SettingError for a start_distribution without a model.
+    """
     more = dict(kwargs or {})
     if estimate is not None and start_distribution is None:
         return _estimate_once(id, json.dumps(more, sort_keys=True), estimate).with_discount(discount)
