@@ -87,6 +87,7 @@ def _card(members: Sequence[Subject], *, drawn: bool = True) -> dict[str, Any]:
         return {"name": env.get("name", env["_target_"]), "reason": reason}
     mdp = one.mdp
     known = attainable_values.report(mdp)
+    told = {found.text for member in members for found in member.run.findings}  # among the warnings of runs
     hidden = {"environment"}
     small = f"Q* is drawn for the first {_CARDS} environments, so that this file stays small."
     return {
@@ -94,7 +95,7 @@ def _card(members: Sequence[Subject], *, drawn: bool = True) -> dict[str, Any]:
         "reason": "",
         "map": grid.tiles(mdp),
         "facts": [(name.replace("_", " "), _fact(name, value)) for name, value in known.items() if name not in hidden],
-        "warnings": [found.text for found in run_warnings.of_problem(mdp, known)],
+        "warnings": [found.text for found in run_warnings.of_problem(mdp, known) if found.text not in told],
         "optimum": _optimum(mdp) if drawn else None,
         "left": "" if drawn else small,
     }
