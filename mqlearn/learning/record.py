@@ -49,7 +49,7 @@ class Result:
 
     >>> result = mq.run(mq.two_state(), mq.MomentumQ(m=1), iterations=10, n_seeds=2)
     >>> [found.code for found in result.findings], result.warnings
-    (['rule'], ('m=1 is below 1/discount=1.111: outside the theorem',))
+    (['rule'], ('m=1 is below 1/discount=1.053: outside the theorem',))
     """
 
     iteration: np.ndarray
