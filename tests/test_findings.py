@@ -39,7 +39,7 @@ def codes() -> set[str]:
     ]
     named = [call.args[0] for call in calls if call.args and not isinstance(call.args[0], ast.Name | ast.Starred)]
     assert all(isinstance(code, ast.Constant) for code in named), "a code is written where its finding is made"
-    return {code.value for code in named if isinstance(code, ast.Constant)}
+    return {str(code.value) for code in named if isinstance(code, ast.Constant)}
 
 
 def before(rule: Any = None, mdp: Any = TWO, **settings: Any) -> list[Finding]:
