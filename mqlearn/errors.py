@@ -42,11 +42,6 @@ class WorkerDied(RuntimeError):
     """A process that worked for this one was killed, or ran out of memory; what was finished is kept."""
 
 
-def no_effect(setting: str, value: Any, reason: str) -> str:
-    """The warning of a setting that changes nothing."""
-    return f"{setting}={value} has no effect: {reason}"
-
-
 def nearest(name: str, names: Iterable[str]) -> str:
     """`` (did you mean 'x'?)`` for the closest of `names`, or an empty string when none is close."""
     close = difflib.get_close_matches(name, list(names), n=1, cutoff=0.5)

@@ -1,15 +1,16 @@
 """`mqlearn truth`: the exact optimum of an environment, with its certified error, and an operator's fixed point."""
 
 import json
-import sys
 from collections.abc import Sequence
 
 from mqlearn.cli.arguments import CONFIG_DIR, parse
 from mqlearn.errors import SettingError
+from mqlearn.experiments.presentation import printed
 from mqlearn.experiments.settings import compose
 from mqlearn.experiments.settings.cell import build, build_environment
+from mqlearn.learning import run_warnings
+from mqlearn.problems.attainable_values import report
 from mqlearn.problems.mdp import FiniteMDP
-from mqlearn.problems.prospects import report
 
 _ABSENT = {
     "success_probability": "none: no goal can be reached",
@@ -31,15 +32,13 @@ def truth(arguments: Sequence[str]) -> int:
             reason += "; env.estimate=STEPS makes one from steps"
         raise SettingError("env", mdp.name, reason)
     cell = build(settings)
-    facts, warnings = report(cell.mdp)
-    operator = cell.operator
+    facts, operator = report(cell.mdp), cell.operator
+    findings = [*run_warnings.of_problem(cell.mdp, facts), *run_warnings.of_operator(operator)]
     facts |= operator.report()
-    warnings += operator.warnings()
     if "--json" in options.given:
         print(json.dumps(facts))
     else:
         shown = {name: _ABSENT.get(name, "none") if value is None else value for name, value in facts.items()}
         print("\n".join(f"{_LABELS.get(name, name.replace('_', ' ')):22} {value}" for name, value in shown.items()))
-    for warning in warnings:
-        sys.stderr.write(f"warning: {warning}\n")
+    printed.warn(findings)
     return 0

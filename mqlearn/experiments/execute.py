@@ -3,7 +3,6 @@
 import contextlib
 import os
 import shlex
-import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -11,12 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mqlearn import source_text
-from mqlearn.errors import SettingError, no_effect
+from mqlearn.errors import SettingError
 from mqlearn.experiments import circumstances
 from mqlearn.experiments.settings import identity, own_choices
 from mqlearn.experiments.settings import plugins as user_modules
-from mqlearn.experiments.settings.cell import Cell, measured_by, run_cells, tracking_section
+from mqlearn.experiments.settings.cell import Cell, run_cells, tracking_section
+from mqlearn.finding import Finding, each_once, unused
 from mqlearn.paths import outputs_folder
 
 
@@ -108,9 +107,8 @@ def store_of(settings: dict[str, Any]) -> tuple[Tracker, str]:
     """The tracker of what cannot do without a store, and the store's address. Raises SettingError for none."""
     track = tracker(settings)
     if track.uri is None:
-        raise SettingError(
-            "tracking", "none", "names no store, which is needed here; leave it out, or tracking.uri=URI"
-        )
+        expected = "this command needs a tracking store; leave it out, or tracking.uri=URI"
+        raise SettingError("tracking", "none", expected)
     return track, track.uri
 
 
@@ -167,14 +165,16 @@ def perform(
     track: Tracker,
     label: str | None = None,
     known: dict[str, Any] | None = None,
+    findings: Sequence[Finding] = (),
     *,
     quiet: bool = False,
 ) -> Any:
     """Run a cell and write its folder; the store is opened while the kernels run, the caller logs the run.
 
-    `known` joins the summary; its warnings have been shown. A quiet run shows neither progress nor warnings.
+    known, findings: join the summary, before what the run finds; these findings have been shown. A quiet run shows
+    neither progress nor findings.
     """
-    return perform_together([(cell, folder)], track, label or cell.name, known, quiet=quiet)[0]
+    return perform_together([(cell, folder)], track, label or cell.name, known, findings, quiet=quiet)[0]
 
 
 @user_modules.own_code()
@@ -183,11 +183,13 @@ def perform_together(
     track: Tracker,
     label: str = "",
     known: dict[str, Any] | None = None,
+    findings: Sequence[Finding] = (),
     *,
     quiet: bool = False,
     progress: Callable[[int, float], None] | None = None,
 ) -> list[Any]:
     """`perform` for cells of the same `Cell.samples_key`, with their folders.   progress: instead of the one shown."""
+    from mqlearn.experiments.presentation import printed
     from mqlearn.experiments.progress import Progress
     from mqlearn.storage import runs
 
@@ -200,10 +202,10 @@ def perform_together(
         ready = pool.submit(quietly, track.prepare)
         with Progress(label, some[0][0].settings["iterations"], quiet=quiet) as shown:
             results = run_cells([cell for cell, _ in some], progress or (None if quiet else shown))
-        told = (known or {}).get("warnings", [])  # before the run
-        said = [] if quiet else [one for result in results for one in result.warnings if one not in told]
-        for warning in dict.fromkeys(said):
-            sys.stderr.write(f"warning: {warning}\n")
+        if not quiet:
+            before = {found.text for found in findings}
+            of_results = each_once(found for result in results for found in result.findings)
+            printed.warn(found for found in of_results if found.text not in before)
         written = [
             runs.write(
                 folder,
@@ -211,7 +213,7 @@ def perform_together(
                 digest=cell.digest,
                 name=cell.name,
                 result=result,
-                extra=_circumstances(result, known or {})
+                extra=_circumstances(result, known or {}, findings)
                 | {"made_of": cell.made_of, "effective": cell.effective}
                 | _own_choices(cell),
                 digest_of=identity.digest_of,
@@ -231,41 +233,29 @@ def estimated_seconds(cell: Cell) -> float:
     return steps / 1e7
 
 
-def prospects(cell: Cell) -> dict[str, Any]:
-    """What can be reached at best in a cell's environment, for its summary; nothing without a model."""
+def of_problem(cell: Cell) -> tuple[dict[str, Any], list[Finding]]:
+    """What can be reached at best in a cell's environment, for its summary, and findings on it; of a model alone."""
+    from mqlearn.learning import run_warnings
+    from mqlearn.problems.attainable_values import attainable_values
     from mqlearn.problems.mdp import FiniteMDP
-    from mqlearn.problems.prospects import prospects
 
     if not isinstance(cell.mdp, FiniteMDP):
-        return {}
-    facts, warned = prospects(cell.mdp)
-    return {"optimum": facts, "warnings": warned}
+        return {}, []
+    best = attainable_values(cell.mdp)
+    return {"optimum": best}, run_warnings.of_problem(cell.mdp, best)
 
 
-def foreseen(cell: Cell) -> list[str]:
-    """Warnings that are known before a cell runs; those of the learning loop come again with its result."""
-    from mqlearn.learning import advice
-    from mqlearn.learning.setup import default_episodes, resolve_evaluation
+def before_run(cell: Cell) -> list[Finding]:
+    """What is said of a cell before it runs; what the learning loop says of it before comes again with its result."""
+    from mqlearn.learning import run_warnings
 
-    arguments = cell.run_arguments
-    rule = arguments["rule"].with_step_size(arguments["step_size"])
-    initial = arguments["q0" if arguments["features"] is None else "theta0"]
-    warned = source_text.changed(user_modules.load(cell.settings["plugins"]).values())
-    warned += advice.foreseen(cell.mdp, rule, arguments["sampling"], arguments["iterations"], cell.operator, initial)
-    evaluation = resolve_evaluation(arguments["evaluation"], default_episodes(cell.mdp, arguments["sampling"]))
-    sampling, features, linear = (arguments[name] for name in ("sampling", "features", "linear"))
-    q0, theta0 = arguments["q0"], arguments["theta0"]
-    warned += cell.without_effect
-    warned += advice.without_effect(cell.mdp, sampling, features, linear, evaluation, q0, theta0)
-    tracking = cell.settings["tracking"]
-    if tracking["name"] == "none":
-        plain = {"uri": None, "per_seed": False}
-        changed = [key for key, value in plain.items() if tracking[key] != value]
-        warned += [no_effect(f"tracking.{key}", tracking[key], "tracking=none") for key in changed]
-    settings = cell.settings["evaluation"]
-    if settings.get("draws", "fresh") != "fresh" and not any(one.startswith("return_") for one in measured_by(cell)):
-        warned.append(no_effect("evaluation.draws", settings["draws"], "no episodes are played"))
-    return warned
+    found = run_warnings.changed_sources([*user_modules.load(cell.settings["plugins"]).values()])
+    found += [*run_warnings.before_run(cell.setup, cell.rule), *cell.without_effect]
+    if cell.settings["tracking"]["name"] == "none":
+        found += unused("tracking", cell.settings["tracking"], {"uri": None, "per_seed": False}, "tracking=none")
+    if not cell.setup.evaluation.episodes:
+        found += unused("evaluation", cell.settings["evaluation"], {"draws": "fresh"}, "no episodes are played")
+    return each_once(found)
 
 
 def quietly(prepare: Callable[[], None]) -> None:
@@ -280,15 +270,17 @@ def _own_choices(cell: Cell) -> dict[str, Any]:
     return {own_choices.KEY: cell.own_choices} if cell.own_choices else {}
 
 
-def _circumstances(result: Any, known: dict[str, Any]) -> dict[str, Any]:
+def _circumstances(result: Any, known: dict[str, Any], findings: Sequence[Finding]) -> dict[str, Any]:
     """What the summary records beside the numbers."""
     from mqlearn.learning.loop import NUMERICS_VERSION
 
+    findings = each_once([*findings, *result.findings])
     return {
         "reward": result.reward,
         **known,
         **result.facts,
-        "warnings": list(dict.fromkeys([*known.get("warnings", []), *result.warnings])),
+        "warnings": [found.text for found in findings],
+        "findings": [found.record() for found in findings],
         "numerics_version": NUMERICS_VERSION,
         "digest_version": identity.DIGEST_VERSION,
         "versions": circumstances.versions(),

@@ -10,19 +10,21 @@ from typing import Any
 from mqlearn.errors import SettingError, SettingErrors
 from mqlearn.experiments.circumstances import COMMAND, command
 from mqlearn.experiments.execute import (
+    before_run,
     claimed,
     estimated_seconds,
     finished,
-    foreseen,
+    of_problem,
     perform,
-    prospects,
     tracker,
 )
+from mqlearn.experiments.presentation import printed
 from mqlearn.experiments.presentation.printed import describe
 from mqlearn.experiments.progress import COMPILING, duration
 from mqlearn.experiments.settings import compose, identity, loader, own_choices, plugins
 from mqlearn.experiments.settings.cell import Cell, build
 from mqlearn.experiments.settings.refusals import hydra_errors
+from mqlearn.finding import Finding, each_once
 from mqlearn.paths import CONF, cores, outputs_folder
 from mqlearn.storage import lookup, runs
 
@@ -178,27 +180,27 @@ def _once(cell: Cell, folder: Path, skip: bool) -> tuple[Any, str]:
         before = finished(folder, cell.digest, track) if waited or skip else None
         if before is not None:
             return track.log(before), f"finished already{', by another process' * waited}\n"
-        return track.log(perform(cell, folder, track, known=_announced(cell)), again=not skip), ""
+        known, found = _announced(cell)
+        return track.log(perform(cell, folder, track, known=known, findings=found), again=not skip), ""
 
 
-def _announced(cell: Cell) -> dict[str, Any]:
-    """Say before a run what can be reached at best, and what speaks against it; for the summary."""
-    known = prospects(cell)
+def _announced(cell: Cell) -> tuple[dict[str, Any], list[Finding]]:
+    """Say before a run what can be reached at best, and what speaks against it; both join its summary."""
+    known, found = of_problem(cell)
     if known:
         facts = known["optimum"]
         success = facts["success_probability"]
         best = f"at best value {facts['start_value']:.6g} at the start"
         goal = "" if success is None else f", probability of reaching a goal {success:.6g}"
         print(f"{cell.mdp.name}, discount {cell.mdp.discount:g}: {best}{goal}")
-    warned = [*known.get("warnings", []), *foreseen(cell)]
+    found = each_once([*found, *before_run(cell)])
     n_cores = cores()
     seconds = estimated_seconds(cell) / min(n_cores, cell.settings["n_workers"] or n_cores)
     if seconds > _LONG:
         sys.stderr.write(f"about {duration(seconds)} of learning on this machine, {COMPILING}; Ctrl-C ends it\n")
-    for text in warned:
-        sys.stderr.write(f"warning: {text}\n")
+    printed.warn(found)
     sys.stdout.flush()
-    return known | {"warnings": warned}
+    return known, found
 
 
 def _objective(run_done: Any) -> float | None:

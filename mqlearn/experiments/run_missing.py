@@ -132,7 +132,7 @@ def _in_processes(
                 progress(done, math.nan)
             for job in ended:
                 for one, run in _each(ordered[jobs[job]], job.result, partial(perform, number=jobs[job])):
-                    warned.update(run.summary["warnings"])
+                    warned.update(found.text for found in run.findings)
                     yield one, run
     for text, number in warned.items():  # said once, not in the midst of other processes' lines
         sys.stderr.write(f"warning: {text} ({number} of {sum(map(len, groups))} runs)\n")

@@ -6,14 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from mqlearn import source_text
 from mqlearn.algorithms.stateful import Stateful
-from mqlearn.learning.advice import foreseen, idle_step_size, without_effect
-from mqlearn.learning.findings import fixed_point
+from mqlearn.learning.diagnostics import Diagnosis, fixed_point
 from mqlearn.learning.learners import can_share, shared_samples, start, with_state
 from mqlearn.learning.lockstep import Course, Part
 from mqlearn.learning.metrics import Measure
 from mqlearn.learning.record import Recorder
+from mqlearn.learning.run_warnings import before_run
 from mqlearn.learning.setup import AnyRule, Setup
 from mqlearn.learning.simulation import SimulatedLearner
 from mqlearn.learning.stateful.simulated import SimulatedStateful
@@ -48,53 +47,37 @@ class Assembly:
 
 def assembled(setup: Setup, rules: Sequence[AnyRule]) -> Assembly:
     """A run of these rules, before iteration 0."""
-    facts: dict[str, Any] = {}
-    warnings: list[str] = []
+    facts, findings = setup.operator.facts(), []
     if isinstance(setup.mdp, FiniteMDP):
-        measure, optimal_q = _exact_measure(setup, facts, warnings), setup.operator.fixed_point(setup.mdp)
+        measure, (known, findings) = _exact_measure(setup)
+        facts, optimal_q = facts | known, setup.operator.fixed_point(setup.mdp)
     else:
         measure, optimal_q = SimulationMeasure(setup.evaluation, setup.iteration), None
-        facts |= setup.operator.facts()
-    warnings += without_effect(
-        setup.mdp, setup.sampling, setup.features, setup.linear, setup.evaluation, setup.q0, setup.theta0
-    )
-    of_user = [*rules, *(rule.step_size for rule in rules), setup.sampling, getattr(setup.sampling, "behaviour", None)]
-    warnings += source_text.changed([*of_user, setup.operator.operator, *setup.metrics.values()])
     workers = _workers(setup)
     parts = _parts(setup, rules, workers)
     courses = [
         Course(
             with_state(rule, setup.features, setup.linear),
             Recorder(setup.mdp, optimal_q, setup.iteration, setup.n_seeds),
-            _foreseen(setup, rule, warnings),
+            [*before_run(setup, rule), *findings],
         )
         for rule in rules
     ]
     return Assembly(parts, courses, measure, facts, min(workers, len(parts)), _longest_block(setup))
 
 
-def _foreseen(setup: Setup, rule: AnyRule, warnings: Sequence[str]) -> list[str]:
-    """What is known of a rule before it runs, and the warnings of the run, each once."""
-    of_rule = foreseen(setup.mdp, rule, setup.sampling_of(rule), setup.iterations, setup.operator, setup.initial)
-    return list(dict.fromkeys([*of_rule, *idle_step_size(rule, setup.step_size), *warnings]))
-
-
-def _exact_measure(setup: Setup, facts: dict[str, Any], warnings: list[str]) -> Measure:
-    """Measures against the exact optimum, and theta* with features; facts and warnings are added to what is given."""
+def _exact_measure(setup: Setup) -> tuple[Measure, Diagnosis]:
+    """Measures against the exact optimum, with features against theta* too, and what is known of that."""
     mdp, evaluation, point = setup.mdp, setup.evaluation, None
     assert isinstance(mdp, FiniteMDP)
-    optimum = optimal(mdp)
-    warnings += [*mdp.notes, *evaluation.warnings(mdp)]
-    facts |= setup.operator.facts()
+    known: Diagnosis = {}, []
     if setup.features is not None:
-        warnings += setup.features.warnings()
-        found, point = fixed_point(mdp, setup.features, setup.sampling, setup.theta0, warnings, setup.operator)
-        facts |= found
+        point, known = fixed_point(mdp, setup.features, setup.sampling, setup.theta0, setup.operator)
     quarters = (setup.iterations // 4, setup.iterations // 2, setup.iterations)
     exact = tuple(int(np.abs(setup.iteration - quarter).argmin()) for quarter in quarters)
     episodes, limit = evaluation if evaluation.episodes else None, evaluation.limit(mdp)
     place = setup.seed, setup.iteration, limit
-    return Measure(mdp, optimum, setup.metrics, episodes, exact, point, *place, setup.operator)
+    return Measure(mdp, optimal(mdp), setup.metrics, episodes, exact, point, *place, setup.operator), known
 
 
 def _parts(setup: Setup, rules: Sequence[AnyRule], workers: int) -> list[Part]:

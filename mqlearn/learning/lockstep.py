@@ -11,6 +11,7 @@ import numpy as np
 
 from mqlearn.algorithms.rule import Rule
 from mqlearn.algorithms.stateful import Stateful
+from mqlearn.finding import Finding
 from mqlearn.learning.chains import Samples
 from mqlearn.learning.learners import Learner
 from mqlearn.learning.record import Ended, Recorder
@@ -21,11 +22,11 @@ DIVERGED = 1e100  # a parameter beyond this, or not finite, is divergence
 
 @dataclass
 class Course:
-    """One rule on its way: what is recorded of it, its warnings, and the seconds that it has learned."""
+    """One rule on its way: what is recorded of it, what is said before it runs, and the seconds that it learned."""
 
     rule: Rule | Stateful
     recorder: Recorder
-    warnings: list[str]
+    findings: list[Finding]
     seconds: float = 0.0
 
 

@@ -6,11 +6,8 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
 
-from mqlearn.algorithms.rule import Rule
-from mqlearn.algorithms.stateful import Stateful
-from mqlearn.learning.advice import grown
 from mqlearn.learning.assembly import Assembly, assembled
-from mqlearn.learning.findings import horizon, seen
+from mqlearn.learning.diagnostics import after_run
 from mqlearn.learning.lockstep import advance, learners_of
 from mqlearn.learning.record import Result
 from mqlearn.learning.setup import (
@@ -22,8 +19,6 @@ from mqlearn.learning.setup import (
     samples_an_iteration,
     validated,
 )
-from mqlearn.learning.stateful.step_size import uses_step_size
-from mqlearn.problems.mdp import FiniteMDP
 
 # Raised by hand whenever the same settings give other numbers; part of every digest.
 NUMERICS_VERSION = 1
@@ -40,7 +35,8 @@ def run(mdp: Environment, rule: AnyRule, **settings: Any) -> Result:
     Markovian, Replay, IID or Recorded.   features: `Features` of the MDP, a `BoxMap` of a simulator; None for tables.
     linear: a `Linear`, how features are learned.   operator: of the targets, such as `Relaxed(1.1)`, None for
     Bellman's; errors are measured against its fixed point.   evaluation: an `Evaluation`, what episodes are played.
-    checkpoints: "log" or "linear", `n_checkpoints` of them at most; T/4 and T/2 are added with one sample an iteration.
+    checkpoints: "log" or "linear", `n_checkpoints` of them at most; for asynchronous sampling T/4 and T/2
+    are always checkpoints.
     n_workers: threads, by default one a core, or fewer.   reward: "mean" R(x, u) or "sampled" r(x, u, y) in the
     target; "auto" is mean for synchronous sampling, else sampled.   q0, theta0: a constant or a range (low, high) of
     uniform values.   metrics: name -> function of (tables (n, S, A), mdp) that returns (n,).   progress: True for a bar
@@ -110,16 +106,7 @@ def _walk(setup: Setup, made: Assembly) -> None:
 def _result(setup: Setup, made: Assembly, number: int, rule: AnyRule) -> Result:
     """What a rule leaves, with what is known of it after the run."""
     course, left = made.courses[number], learners_of(made.parts, number)
-    recorder, warnings = course.recorder, course.warnings
-    sampling = setup.sampling_of(rule)
-    facts = made.facts | seen(setup.mdp, left, recorder.ended, setup.iterations, sampling, warnings)
-    if setup.features is None and not sampling.all_pairs:
-        facts["clock"] = sampling.clock
-    if isinstance(rule, Rule) and isinstance(setup.mdp, FiniteMDP) and setup.features is None:
-        facts |= horizon(rule, setup.mdp, sampling, setup.iterations, warnings)
-    if isinstance(rule, Stateful) and not uses_step_size(rule):
-        facts |= {"step_size_used": False}
-    if "q_error" in recorder.curves:
-        warnings += grown(recorder.curves["q_error"])
-    each = samples_an_iteration(rule, setup.mdp, sampling)
-    return recorder.result(each, left, course.seconds, facts, tuple(warnings), setup.reward)
+    facts, found = after_run(setup, rule, left, course.recorder)
+    each = samples_an_iteration(rule, setup.mdp, setup.sampling_of(rule))
+    findings = [*course.findings, *found]
+    return course.recorder.result(each, left, course.seconds, made.facts | facts, findings, setup.reward)

@@ -1,12 +1,13 @@
 """What a run leaves: the curves of its seeds, and the last finite parameters of each."""
 
 import importlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
+from mqlearn.finding import Finding, each_once
 from mqlearn.learning.learners import Learner
 from mqlearn.problems.environments.simulator import Simulator
 from mqlearn.problems.mdp import FiniteMDP, table_of_pairs
@@ -43,7 +44,12 @@ class Result:
     averaged, for large tables, and where this seed diverged.   visits: (S, A) of all chains, None for synchronous
     sampling.   diverged: seed index -> first iteration k at which a parameter was not finite or beyond
     1e100.   seconds: of the learning loop, without metrics; drawing samples that rules share counts for each of them.
-    facts: what else the summary records.   warnings: for people.   reward: as resolved.
+    facts: what else the summary records.   findings: what a user should know beside the numbers, each with a code, a
+    sentence and the numbers in it; warnings: their sentences.   reward: as resolved.
+
+    >>> result = mq.run(mq.two_state(), mq.MomentumQ(m=1), iterations=10, n_seeds=2)
+    >>> [found.code for found in result.findings], result.warnings
+    (['rule'], ('m=1 is below 1/discount=1.053: outside the theorem',))
     """
 
     iteration: np.ndarray
@@ -61,7 +67,7 @@ class Result:
     diverged: dict[int, int]
     seconds: float
     facts: dict[str, Any]
-    warnings: tuple[str, ...]
+    findings: tuple[Finding, ...]
     reward: str
 
     def __repr__(self) -> str:
@@ -83,6 +89,11 @@ class Result:
         operator = self.facts.get("operator", {}).get("name", "")
         positions = {"iterations": self.iteration, "samples": self.samples}
         return drawn_by.plot(positions, self.curves, metric, axis, operator=operator)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """The sentences of the findings."""
+        return tuple(found.text for found in self.findings)
 
     @property
     def status(self) -> str:
@@ -154,7 +165,7 @@ class Recorder:
         learners: list[Learner],
         seconds: float,
         facts: dict[str, Any],
-        warnings: tuple[str, ...],
+        findings: Sequence[Finding],
         reward: str,
     ) -> Result:
         """What was recorded, of learners that have come to the end and of those that diverged."""
@@ -191,7 +202,7 @@ class Recorder:
             diverged={gone.lane: gone.step for gone in sorted(self.ended, key=lambda gone: gone.lane)},
             seconds=seconds,
             facts=facts,
-            warnings=warnings,
+            findings=tuple(each_once(findings)),
             reward=reward,
         )
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from mqlearn.algorithms.rule import Rule
-from mqlearn.learning.findings import fixed_point
+from mqlearn.learning.diagnostics import fixed_point
 from mqlearn.learning.learners import with_state
 from mqlearn.learning.metric_kinds import KINDS
 from mqlearn.learning.metrics import recorded
@@ -67,7 +67,7 @@ def _of_solutions(setup: Setup) -> dict[str, Rounding | None]:
         return {"": None}
     found = {"": None, "policy": solvers.rounding(mdp), "fixed point": operator.rounding(mdp)}
     if setup.features is not None:
-        _, point = fixed_point(mdp, setup.features, setup.sampling, setup.theta0, [], operator)
+        point, _ = fixed_point(mdp, setup.features, setup.sampling, setup.theta0, operator)
         found["theta*"] = None if point is None else point.rounding
     return found
 

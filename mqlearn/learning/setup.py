@@ -17,17 +17,15 @@ from mqlearn.algorithms.stateful import Stateful
 from mqlearn.algorithms.step_sizes import StepSize
 from mqlearn.checks import choice, finite_number, plain_number, whole
 from mqlearn.errors import SettingError
+from mqlearn.learning import combinations
 from mqlearn.learning.bar import Bar
 from mqlearn.learning.initial import Initial
 from mqlearn.learning.learners import Linear, on_clock, with_state
 from mqlearn.learning.metrics import Evaluation, Metric
 from mqlearn.learning.operators import OnModel, on_problem
 from mqlearn.learning.sampling import Sampling, Synchronous
-from mqlearn.learning.sampling_check import check_sampling
-from mqlearn.learning.stateful.check import check, check_on, check_operator
-from mqlearn.learning.without_model import check as check_simulation
+from mqlearn.learning.stateful.check import check
 from mqlearn.problems.environments.simulator import Simulator
-from mqlearn.problems.feature_rows import Features
 from mqlearn.problems.mdp import FiniteMDP
 
 Environment = FiniteMDP | Simulator
@@ -50,7 +48,7 @@ _P = ParamSpec("_P")
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Setup:
-    """What a run is made of, but for its rules. `validated` makes it.
+    """The validated settings of a run, without its rules. `validated` makes it.
 
     iteration: (C,) int64 checkpoints, the last is T.   step_size: of every rule, None leaves each its own.
     evaluation: with its number of episodes.   operator: on this problem.   n_workers: threads, None for as many as
@@ -92,14 +90,22 @@ class Setup:
         """The sampling with the clock of this rule's step size."""
         return on_clock(self.sampling, rule, self.features)
 
-    def ready(self, rule: AnyRule) -> AnyRule:
-        """The rule with its step size, at the discount of the problem. Raises SettingError if it cannot be run here."""
+    def prepared(self, rule: AnyRule) -> AnyRule:
+        """The rule with its step size, at the discount of the problem."""
         rule = rule if self.step_size is None else rule.with_step_size(self.step_size)
-        rule = rule.at(self.mdp.discount) if isinstance(rule, Stateful) else rule
+        return rule.at(self.mdp.discount) if isinstance(rule, Stateful) else rule
+
+    def check_rule(self, rule: AnyRule) -> None:
+        """Raise SettingError if a rule that is prepared, and sound alone, cannot be run with these settings."""
+        own, sampling = with_state(rule, self.features, self.linear), self.sampling_of(rule)
+        operator = self.operator.operator
+        combinations.check_rule(self.mdp, own, sampling, self.features, self.linear, operator, self.n_seeds)
+
+    def ready(self, rule: AnyRule) -> AnyRule:
+        """The rule prepared. Raises SettingError if it cannot be run, alone or with these settings."""
+        rule = self.prepared(rule)
         check(rule, self.mdp.discount)
-        own = with_state(rule, self.features, self.linear)
-        check_operator(own, self.sampling, self.features, self.operator.operator)
-        check_on(self.mdp, own, self.sampling_of(rule), self.features, self.linear, self.n_seeds)
+        self.check_rule(rule)
         return rule
 
 
@@ -147,7 +153,8 @@ def validated(
     n_workers = whole("n_workers", n_workers, 1, null="one thread a core")
     synchronous = sampling.all_pairs
     reward = resolve_reward(reward, synchronous)
-    check_together(mdp, sampling, features, reward, metrics, iterations, n_seeds)
+    evaluation = resolve_evaluation(evaluation, default_episodes(mdp, sampling))
+    combinations.check_parts(mdp, sampling, features, reward, metrics, evaluation, iterations, n_seeds)
     if isinstance(progress, bool):
         progress = Bar(iterations) if progress else None
     return Setup(
@@ -160,7 +167,7 @@ def validated(
         features=features,
         linear=Linear() if linear is None else linear,
         operator=on_problem(Bellman() if operator is None else operator, mdp, features),
-        evaluation=resolve_evaluation(evaluation, default_episodes(mdp, sampling)),
+        evaluation=evaluation,
         n_workers=n_workers,
         reward=reward,
         q0=q0,
@@ -212,30 +219,6 @@ def checked_initial(name: str, value: Any) -> Initial:
 def _rising(ends: list[int | float]) -> bool:
     low, high = finite_number(ends[0]), finite_number(ends[-1])
     return low is not None and high is not None and low <= high
-
-
-def check_together(
-    mdp: Environment,
-    sampling: Sampling,
-    features: Any,
-    reward: str,
-    metrics: Mapping[str, Metric] | None,
-    iterations: int,
-    n_seeds: int,
-) -> None:
-    """Refuse parts that are sound alone but cannot make a run together. Raises SettingError."""
-    if isinstance(mdp, Simulator):
-        check_simulation(mdp, sampling, features, reward, metrics)
-        return
-    check_sampling(sampling, mdp)
-    if sampling.all_pairs:
-        if features is not None:
-            raise SettingError("sampling", sampling.name, "works with tables only; use markovian, replay or iid")
-    else:
-        sampling.check(mdp, iterations, n_seeds)
-        if not isinstance(features, Features | None) or (features and len(features.active) != len(mdp.pairs)):
-            given, n = getattr(features, "name", features), len(mdp.pairs)
-            raise SettingError("features", given, f"must be features of the {n} learned pairs of {mdp.name}, or None")
 
 
 def default_episodes(mdp: Any, sampling: Any) -> int:

@@ -29,6 +29,7 @@ import numpy as np
 
 from mqlearn.errors import SettingError
 from mqlearn.files import flush, is_there, ordinary, write_whole
+from mqlearn.finding import Finding, of_record
 from mqlearn.storage import checksums, formats, read, shapes
 from mqlearn.storage.summary import aggregate
 
@@ -64,6 +65,11 @@ class Run:
     def diverged(self) -> dict[int, int]:
         """Seed index -> iteration at which it diverged."""
         return {int(seed): step for seed, step in self.summary["diverged"].items()}
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """What a user should know of it beside its numbers."""
+        return of_record(self.summary)
 
     @cached_property
     def settings(self) -> dict[str, Any]:
@@ -103,8 +109,8 @@ def write(
     `result` has iteration, curves, q, error_iteration, error_tables (shapes: see the module; a table may be
     None), diverged (seed index -> iteration) and seconds (of the learning loop).
     A folder with the same digest, as `digest_of` tells it, is replaced, except for files that are not a run's. `extra`
-    joins the summary (versions, numerics_version, git_commit, command, warnings, ...). Without a result the run is
-    recorded as failed (extra: status, error). Raises SettingError if the target is refused or not writable.
+    joins the summary (versions, numerics_version, git_commit, command, warnings, findings, ...). Without a result the
+    run is recorded as failed (extra: status, error). Raises SettingError if the target is refused or not writable.
     """
     folder = Path(os.path.realpath(folder))  # Path.resolve raises what is no OSError at links in a circle
     check_target(folder, digest, digest_of)

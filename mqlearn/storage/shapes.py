@@ -49,6 +49,15 @@ def _texts(value: Any) -> bool:
     return isinstance(value, list) and all(map(_text, value))
 
 
+def _findings(value: Any) -> bool:
+    return isinstance(value, list) and all(map(_finding, value))
+
+
+def _finding(value: Any) -> bool:
+    known = _mapping(value) and value.keys() == {"code", "text", "numbers"} and _mapping(value["numbers"])
+    return known and _text(value["code"]) and _text(value["text"])
+
+
 def _node(value: Any) -> bool:
     return _mapping(value) and _text(value.get("_target_")) and _text(value.get("name", ""))
 
@@ -85,6 +94,7 @@ _SUMMARY_OPTIONAL: dict[str, Kind] = {
     "digest_version": (_whole, "a whole number"),
     "format": (_whole, "a whole number"),
     "warnings": (_texts, "a list of texts"),
+    "findings": (_findings, "a list of findings, each with code, text and numbers"),
     "versions": (_mapping, "a mapping"),
     "tags": (_mapping, "a mapping"),
     "files": (_mapping, "a mapping"),

@@ -314,4 +314,4 @@ def test_verbs_without_a_store_say_what_they_lack(mqlearn, outputs, work, verb):
         assert done.code == 0 and "no sweep has been planned here" in done.out
     else:
         assert done.code == 2
-        assert ("tracking='none': names no store" in done.err) == (verb[0] in ("ui", "upload", "rerun"))
+        assert ("tracking='none': this command needs" in done.err) == (verb[0] in ("ui", "upload", "rerun"))

@@ -60,9 +60,9 @@ def test_a_mistake_is_one_line_with_file_and_line(name, work, outputs, mqlearn):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("algorithm=phased", "sampling=markovian"), "has no form for tables that learn one pair at a time; it has"),
+        (("algorithm=phased", "sampling=markovian"), "algorithm='phased'"),
         (("algorithm=polsa", "sampling=markovian", "sampling.behaviour=epsilon_greedy"), "not defined for PolSA"),
-        (("algorithm=movi", "sampling=markovian", "sampling.clock=local"), "use sampling.clock=global"),
+        (("algorithm=movi", "sampling=markovian", "sampling.clock=local"), "sampling.clock='local'"),
         (("algorithm=halpern_direct", "features=one_hot", "sampling=iid"), "algorithm='halpern_direct'"),
         (("algorithm=movi", "sampling=markovian", "sampling.update=rounds"), "sampling.update='rounds'"),
         (

@@ -64,9 +64,8 @@ def test_a_table_that_never_saw_a_reward_says_so():
         sampling=Markovian(behaviour="epsilon_greedy", epsilon=0.0),
     )  # fmt: skip
     assert not result.q.any()
-    text = next(text for text in result.warnings if "reward" in text)
-    assert "goal reached 0 times in 2000 steps" in text
-    assert "of the pairs visited" in text
+    (found,) = (found for found in result.findings if found.code == "no_reward_seen")
+    assert found.numbers == {"goals": 0, "chain_steps": 2000, "pairs_visited": result.facts["pairs_visited"]}
     assert result.facts["goals"] == result.facts["rewards_seen"] == 0
     assert 0 < result.facts["pairs_visited"] < 1
     assert result.facts["exploration"] == 0

@@ -8,7 +8,7 @@ import pytest
 
 import mqlearn as mq
 from mqlearn import rounding
-from mqlearn.learning import findings, kernels, rounded
+from mqlearn.learning import diagnostics, kernels, rounded
 from mqlearn.learning.metric_kinds import KINDS
 from mqlearn.learning.setup import validated
 from mqlearn.problems import solvers
@@ -29,7 +29,7 @@ def learned(rule: Any, **settings: Any) -> tuple[str, ...]:
 
 
 def curves_of(rule: Any, settings: dict[str, Any]) -> dict[str, np.ndarray]:
-    findings._fixed_points.clear()
+    diagnostics._fixed_points.clear()
     return mq.run(mq.frozen_lake("4x4", rewards=(1, -0.5, -0.01)), rule, **SMALL, **settings).curves
 
 
@@ -38,15 +38,15 @@ def test_what_a_solve_moves_is_declared_and_nothing_else(settings, monkeypatch):
     """Each exact solution in turn is moved by 1e-9; the curves that notice are those of the kinds that name it."""
     rule = mq.averaged(mq.SpeedyQ())
     plain = curves_of(rule, settings)
-    solve, roots, values = solvers._solve_optimum, findings.fixed_point, kernels.policy_values
+    solve, roots, values = solvers._solve_optimum, diagnostics.fixed_point, kernels.policy_values
 
     def optimum(mdp):
         found = solve(mdp)
         return replace(found, q=found.q * (1 + 1e-9))
 
     def root(*arguments):
-        facts, point = roots(*arguments)
-        return facts, point and replace(point, theta=point.theta * (1 + 1e-9))
+        point, known = roots(*arguments)
+        return point and replace(point, theta=point.theta * (1 + 1e-9)), known
 
     changes = {
         "fixed point": (solvers, "_solve_optimum", optimum),

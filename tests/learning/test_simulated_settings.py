@@ -76,7 +76,7 @@ def test_a_run_from_the_command_line_and_the_same_again(mqlearn, outputs):
         ),
         (["features.low=[1,2]"], "features.low=[1, 2]: must be 4 finite numbers"),
         (["features.tiles=200"], "at most 1048576"),
-        (["sampling.start=uniform"], "only start is possible"),
+        (["sampling.start=uniform"], "sampling.start='uniform'"),
     ],
 )
 def test_wrong_settings_are_one_message(mqlearn, outputs, wrong, said):

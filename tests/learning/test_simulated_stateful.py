@@ -114,7 +114,7 @@ class Twice(Plain):
     [
         (mq.Residual(), {}, r"algorithm='Residual': reads s.again"),
         (Twice(), {}, r"algorithm='Twice': reads s.again"),
-        (mq.Phased(), {}, "has no form for linear features"),
+        (mq.Phased(), {}, r"algorithm='Phased'"),
         (mq.minibatch(PLAIN, 2), {}, r"algorithm\.batch=2"),
         (mq.averaged(PLAIN), {}, r"algorithm\.averaged"),
         (mq.PolSA(), {"sampling": SAMPLING["epsilon-greedy"]}, r"sampling\.behaviour"),

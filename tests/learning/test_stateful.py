@@ -238,11 +238,11 @@ class Sliced(Plain):
 @pytest.mark.parametrize(
     ("rule", "settings", "said"),
     [
-        (Sliced(), MODES["linear"] | {"linear": mq.Linear(projection=1.0)}, "linear.projection=1.0: cannot be had"),
+        (Sliced(), MODES["linear"] | {"linear": mq.Linear(projection=1.0)}, "linear.projection=1.0"),
         (
             type("Only", (Plain,), {"modes": ("synchronous", "linear")})(),
             MODES["markovian"],
-            "one for synchronous sampling and for linear",
+            "algorithm='Only'.*synchronous sampling and linear features",
         ),
         (type("Calm", (Plain,), {"acts": False})(), MODES["epsilon-greedy"], "sampling.behaviour"),
         (Plain(), {"sampling": mq.Markovian(clock="local")}, "sampling.clock"),

@@ -299,7 +299,7 @@ def test_rules_that_cannot_run_and_rules_that_take_two_samples(work):
     suite = definition.made("s", KEYS | {"problems": {"two": ["env=two_state", "sampling=markovian"]}})
     problem = suite.problems[0]
     found = trials.entries(problem, rules.entrants(["phased", "speedy_q"]))
-    assert "it has one for synchronous" in (found["phased"].reasons[1] or "") and found["speedy_q"].reasons == (
+    assert "synchronous sampling" in (found["phased"].reasons[1] or "") and found["speedy_q"].reasons == (
         None,
         None,
     )

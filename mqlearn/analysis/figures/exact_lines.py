@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mqlearn.learning.findings import fixed_point
-from mqlearn.learning.operators import on_problem
+from mqlearn.learning.diagnostics import fixed_point
 from mqlearn.learning.sampling import stationary
 from mqlearn.problems.feature_rows import Features
 from mqlearn.problems.fixed_points import mean_gradient
@@ -35,13 +34,12 @@ def lines(cell: "Cell") -> tuple[Lines, list[str]]:
     tables, notes = {"$Q^{*}$": optimum.q}, []
     mu = None if features is None or sampling.all_pairs else stationary(sampling, mdp)
     if features is not None and mu is not None:
-        operator = on_problem(cell.run_arguments["operator"], mdp, features)
-        _, point = fixed_point(mdp, features, sampling, cell.run_arguments["theta0"], [], operator)  # that of the runs
+        point, _ = fixed_point(mdp, features, sampling, cell.setup.theta0, cell.operator)  # that of the runs
         if point is None:
             notes.append(r"No $\theta^{*}$ was found, so its line and the error are left out.")
         else:
             tables[r"$\theta^{*}$"] = features.table(mdp, point.theta)
-            if operator.plain and breaks_assumption_2(mdp, features, mu, point.theta):
+            if cell.operator.plain and breaks_assumption_2(mdp, features, mu, point.theta):
                 notes.append(
                     "Assumption 2 of the theorems does not hold at this discount, so they do not cover these runs."
                 )

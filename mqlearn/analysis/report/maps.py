@@ -12,7 +12,8 @@ from mqlearn.analysis.report import grid
 from mqlearn.analysis.report.markup import number, render
 from mqlearn.analysis.report.subjects import Subject
 from mqlearn.experiments.settings import identity
-from mqlearn.problems import prospects
+from mqlearn.learning import run_warnings
+from mqlearn.problems import attainable_values
 from mqlearn.problems.mdp import FiniteMDP
 from mqlearn.problems.solvers import optimal
 
@@ -85,7 +86,8 @@ def _card(members: Sequence[Subject], *, drawn: bool = True) -> dict[str, Any]:
         reason = one.why or "It has no exact model: its optimum, and errors against it, are not available."
         return {"name": env.get("name", env["_target_"]), "reason": reason}
     mdp = one.mdp
-    known, warned = prospects.report(mdp)
+    known = attainable_values.report(mdp)
+    told = {found.text for member in members for found in member.run.findings}  # among the warnings of runs
     hidden = {"environment"}
     small = f"Q* is drawn for the first {_CARDS} environments, so that this file stays small."
     return {
@@ -93,7 +95,7 @@ def _card(members: Sequence[Subject], *, drawn: bool = True) -> dict[str, Any]:
         "reason": "",
         "map": grid.tiles(mdp),
         "facts": [(name.replace("_", " "), _fact(name, value)) for name, value in known.items() if name not in hidden],
-        "warnings": warned,
+        "warnings": [found.text for found in run_warnings.of_problem(mdp, known) if found.text not in told],
         "optimum": _optimum(mdp) if drawn else None,
         "left": "" if drawn else small,
     }

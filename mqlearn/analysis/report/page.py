@@ -108,8 +108,8 @@ def _troubles(some: Sequence[Subject], failed: Sequence[Run], notes: Sequence[st
     rows += [[run.name, run.status, str(run.summary.get("error") or "no reason recorded")] for run in failed]
     warned: dict[str, list[str]] = {}
     for one in some:
-        for text in one.run.summary.get("warnings") or []:
-            warned.setdefault(str(text), []).append(f"{one.panel}: {one.label}")
+        for found in one.run.findings:
+            warned.setdefault(found.text, []).append(f"{one.panel}: {one.label}")
     listed = [[text, "; ".join(labels)] for text, labels in warned.items()]
     return render("troubles.html", rows=rows, warned=listed, notes=notes, count=len(some))
 

@@ -14,13 +14,15 @@ _LONGEST_CODE = 3000  # letters of an equation; of a tag, MLflow shows 8000
 
 
 def of_run(run: runs.Run, rule: type | None, store: Mapping[str, str]) -> str:
-    """The rule's equation as the code has it, the settings, and the commands that compare and repeat the run."""
+    """The rule's equation, what was found beside the numbers, the settings, and commands that compare and repeat it."""
     settings = run.settings
     if not settings:
         return ""
     parts = [f"**{_text(run.name)}**"]
     if rule is not None:
         parts += [source.words(rule), f"```python\n{_cut(chr(10).join(source.equation(rule)), _LONGEST_CODE)}\n```"]
+    if run.findings:
+        parts.append("\n".join(f"- {_text(found.code)}: {_text(found.text)}" for found in run.findings))
     rows = [f"| {key} | {_code(value)} |" for key, value in flat(_own(settings)).items() if value is not None]
     parts.append("\n".join(["| setting | value |", "|---|---|", *rows]))
     asked = []

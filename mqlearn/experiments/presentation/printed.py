@@ -1,7 +1,17 @@
-"""A finished run in lines for the terminal."""
+"""A run in lines for the terminal: what is said of it, and what it is when it has ended."""
 
 import shlex
+import sys
+from collections.abc import Iterable
 from typing import Any
+
+from mqlearn.finding import Finding
+
+
+def warn(findings: Iterable[Finding]) -> None:
+    """Findings on standard error, a line each."""
+    for found in findings:
+        sys.stderr.write(f"warning: {found.text}\n")
 
 
 def describe(run_done: Any) -> str:

@@ -28,6 +28,7 @@ from mqlearn.experiments.settings import (
     targets,
 )
 from mqlearn.experiments.settings import plugins as user_modules
+from mqlearn.finding import Finding
 from mqlearn.rounding import Rounding
 from mqlearn.storage.effective import OPEN
 from mqlearn.storage.shapes import GROUPS
@@ -45,8 +46,10 @@ class Cell:
     name: str
     mdp: Any
     run_arguments: dict[str, Any]
+    setup: Any  # the `learning.setup.Setup` of these arguments
+    rule: Any  # with its step size, at the discount
     own_choices: dict[str, Any]  # files of the user's that settings came from, by group; not for those of a record
-    without_effect: tuple[str, ...] = ()  # warnings of settings that no object was built from
+    without_effect: tuple[Finding, ...] = ()  # of settings that no object was built from
 
     @property
     def samples_key(self) -> str | None:
@@ -60,9 +63,7 @@ class Cell:
     @property
     def operator(self) -> Any:
         """The operator in use, on the model of this cell: with its fixed point."""
-        from mqlearn.learning.operators import on_problem
-
-        return on_problem(self.run_arguments["operator"], self.mdp, self.run_arguments["features"])
+        return self.setup.operator
 
     @property
     def made_of(self) -> dict[str, Any]:
@@ -77,11 +78,9 @@ class Cell:
 
         Beside the rule's own: the operator's parameter, what episodes are played, the bounds of a Box observation.
         """
-        from mqlearn.learning.setup import default_episodes, resolve_evaluation
         from mqlearn.problems.mdp import FiniteMDP
 
-        given, mdp = self.run_arguments, self.mdp
-        evaluation = resolve_evaluation(given["evaluation"], default_episodes(mdp, given["sampling"]))
+        given, mdp, evaluation = self.run_arguments, self.mdp, self.setup.evaluation
         limit = evaluation.limit(mdp) if isinstance(mdp, FiniteMDP) else evaluation.time_limit
         bounds = {end: getattr(given["features"], end, None) for end in ("low", "high")}
         told = {
@@ -111,9 +110,8 @@ def run_cells(some: Sequence[Cell], progress: Callable[[int, float], None] | Non
 
     if len(some) > 1 and (None in (keys := {one.samples_key for one in some}) or len(keys) > 1):
         raise ValueError("these cells do not share samples")
-    shared = {name: value for name, value in some[0].run_arguments.items() if name not in ("rule", "step_size")}
-    rules = [one.run_arguments["rule"].with_step_size(one.run_arguments["step_size"]) for one in some]
-    return run_together(some[0].mdp, rules, **shared, progress=progress)
+    shared = _shared(some[0].run_arguments)
+    return run_together(some[0].mdp, [one.rule for one in some], **shared, progress=progress)
 
 
 def build(settings: Mapping[str, Any]) -> Cell:
@@ -238,45 +236,40 @@ def _build(text: str, imports: int, *, recorded: bool) -> Cell:
         **initial,
         **{name: settings[name] for name in _PLAIN},
     }
-    _refuse_combinations(settings, mdp, arguments)
+    setup, ready = _combined(settings, mdp, arguments)
     digest, name = identity.digest(settings, mdp, plugins), _name(settings, plugins, rule)
-    return Cell(settings, digest, name, mdp, arguments, own, without_effect)
+    return Cell(settings, digest, name, mdp, arguments, setup, ready, own, without_effect)
 
 
-def _refuse_combinations(settings: dict[str, Any], mdp: Any, arguments: dict[str, Any]) -> None:
-    """Raise SettingError where objects that are each admissible do not go together."""
-    from mqlearn.algorithms import Stateful
-    from mqlearn.learning.learners import with_state
-    from mqlearn.learning.operators import on_problem
-    from mqlearn.learning.setup import check_together
-    from mqlearn.learning.stateful.check import check_on, check_operator
+def _combined(settings: dict[str, Any], mdp: Any, arguments: dict[str, Any]) -> tuple[Any, Any]:
+    """The setup of a run and its rule. Raises SettingError where objects that are each admissible do not go together.
 
-    sampling, features, linear = (arguments[name] for name in ("sampling", "features", "linear"))
-    iterations, n_seeds = settings["iterations"], settings["n_seeds"]
-    check_together(mdp, sampling, features, settings["reward"], arguments["metrics"], iterations, n_seeds)
-    used = on_problem(arguments["operator"], mdp, features)
-    rule = with_state(arguments["rule"], features, linear)
+    That is decided by what `mqlearn.run` asks too; here a rule is called by its setting, and not by its class.
+    """
+    from mqlearn.learning.setup import validated
+
+    setup = validated(mdp, **_shared(arguments))
+    rule = setup.prepared(arguments["rule"].with_step_size(arguments["step_size"]))
     try:
-        check_on(mdp, rule, sampling, features, linear, n_seeds)
+        setup.check_rule(rule)
     except SettingError as error:
         if error.setting != "algorithm":
             raise
-        raise SettingError("algorithm", settings["algorithm"]["name"], error.admissible) from None  # not its class
-    rule = rule.with_step_size(arguments["step_size"])
-    check_operator(
-        rule.at(settings["discount"]) if isinstance(rule, Stateful) else rule, sampling, features, used.operator
-    )
+        raise SettingError("algorithm", settings["algorithm"]["name"], error.admissible) from None
+    return setup, rule
+
+
+def _shared(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """What cells that run together have in common."""
+    return {name: value for name, value in arguments.items() if name not in ("rule", "step_size")}
 
 
 def measured_by(cell: Cell) -> list[str]:
     """Names of the metrics that the run of a cell can record."""
     from mqlearn.learning.metrics import recorded
-    from mqlearn.learning.setup import default_episodes, resolve_evaluation
 
-    arguments = cell.run_arguments
-    evaluation = resolve_evaluation(arguments["evaluation"], default_episodes(cell.mdp, arguments["sampling"]))
-    averaged = arguments["rule"].averaged
-    return recorded(cell.mdp, arguments["features"], evaluation, arguments["metrics"], averaged)
+    setup = cell.setup
+    return recorded(cell.mdp, setup.features, setup.evaluation, setup.metrics, cell.rule.averaged)
 
 
 def rounded(cell: Cell) -> dict[str, Rounding]:

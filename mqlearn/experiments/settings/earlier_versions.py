@@ -13,7 +13,8 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
 
-from mqlearn.errors import SettingError, no_effect
+from mqlearn.errors import SettingError
+from mqlearn.finding import Finding, unused
 
 # A module or a whole dotted name -> its present one; the longest that fits counts.
 PRESENT: dict[str, str] = {
@@ -30,8 +31,11 @@ PRESENT: dict[str, str] = {
     "mqlearn.fixed_points": "mqlearn.problems.fixed_points",
     "mqlearn.learners": "mqlearn.learning.learners",
     "mqlearn.mdp": "mqlearn.problems.mdp",
+    "mqlearn.learning.advice": "mqlearn.learning.run_warnings",
+    "mqlearn.learning.findings": "mqlearn.learning.diagnostics",
     "mqlearn.metrics": "mqlearn.learning.metrics",
     "mqlearn.power": "mqlearn.analysis.statistics.power",
+    "mqlearn.problems.prospects": "mqlearn.problems.attainable_values",
     "mqlearn.runs": "mqlearn.storage.runs",
     "mqlearn.sampling": "mqlearn.learning.sampling",
     "mqlearn.significance": "mqlearn.analysis.statistics.significance",
@@ -117,16 +121,15 @@ def successor(node: Mapping[str, Any]) -> dict[str, Any]:
     return {**rest, "_target_": "mqlearn.MomentumQLinear", **{key: node.get(key, _SECOND[key]) for key in _SECOND}}
 
 
-def without_effect(node: Any) -> list[str]:
-    """A warning for each setting of a group's node that its `successor` leaves out, and that is not its default."""
+def without_effect(node: Any) -> list[Finding]:
+    """For each setting of a group's node that its `successor` leaves out, and that is not its default."""
     if not isinstance(node, Mapping) or present(str(node.get("_target_"))) not in _MOMENTUM_Q:
         return []
     if node.get("beta") is None:
         plain, reason = _SECOND, "beta is null, which is Algorithm 1"
     else:
         plain, reason = {"shift": "auto"}, "with a beta it is Algorithm 2"
-    changed = [key for key, value in plain.items() if node.get(key, value) != value]
-    return [no_effect(f"algorithm.{key}", node[key], reason) for key in changed]
+    return unused("algorithm", node, plain, reason)
 
 
 class _OldModules(MetaPathFinder, Loader):

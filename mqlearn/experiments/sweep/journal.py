@@ -223,8 +223,9 @@ def _run(settings: dict[str, Any], folder: Path, planned: Mapping[str, Any], pla
     if cell.digest != digest:
         problem = "is not the planned digest: a configuration file, a map or a module has changed since the sweep began"
         raise SettingError("settings", cell.digest[:16], f"{problem} (planned {digest[:16]}); start the sweep again")
-    known = {"tags": tags_of(plan["id"], planned), "command": planned["command"], **execute.prospects(cell)}
-    return execute.perform(cell, folder, execute.tracker(cell.settings), known=known, quiet=True)
+    known, found = execute.of_problem(cell)
+    known |= {"tags": tags_of(plan["id"], planned), "command": planned["command"]}
+    return execute.perform(cell, folder, execute.tracker(cell.settings), known=known, findings=found, quiet=True)
 
 
 def tags_of(sweep: str, planned: Mapping[str, Any]) -> dict[str, str]:
@@ -239,7 +240,7 @@ def outcome(run: runs.Run) -> dict[str, Any]:
         "seconds": run.summary["seconds"],
         "diverged": {str(seed): step for seed, step in run.diverged.items()},
         "q_error": [final.get(key) for key in ("mean", "low", "high")],
-        "warnings": list(run.summary.get("warnings", [])),
+        "warnings": [found.text for found in run.findings],
         "run_id": run.summary["mlflow_run_id"],
     }
 

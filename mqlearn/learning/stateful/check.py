@@ -2,8 +2,6 @@
 
 import inspect
 import keyword
-import math
-import os
 import traceback
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -13,21 +11,17 @@ from typing import Any
 
 import numpy as np
 
-from mqlearn.algorithms.four_numbers import FourNumbers
-from mqlearn.algorithms.operators import BELLMAN, Operator, is_plain
+from mqlearn.algorithms.operators import BELLMAN, Operator
 from mqlearn.algorithms.rule import LARGEST, Rule, check_rule
 from mqlearn.algorithms.stateful import MODES, NEEDS, Stateful
 from mqlearn.errors import SettingError, nearest
-from mqlearn.learning.sampling import Sampling
 from mqlearn.learning.stateful.module import compiled_step
 from mqlearn.learning.stateful.pairs import Pairs
-from mqlearn.learning.stateful.plain import NoSecond, Sweep, Transition, measured
+from mqlearn.learning.stateful.plain import NoSecond, Sweep, Transition
 from mqlearn.learning.stateful.values import Layout
 from mqlearn.learning.stateful.verbs import no_verb
 from mqlearn.linear_solves import solve
 from mqlearn.paths import PACKAGE
-from mqlearn.problems.environments.simulator import Simulator
-from mqlearn.problems.mdp import FiniteMDP
 
 _SEVERAL = "an `if` needs one number, and here are several: np.where(test, a, b) is for arrays"
 _OF_PAIRS = (
@@ -38,7 +32,6 @@ _OFFSETS = np.array([0, 2, 3, 5, 5])  # of the tiny model: three states with 2, 
 _SUCCESSORS = np.array([[1, 2, 3, 0, 3], [2, 0, 1, 1, 2], [0, 3, 2, 2, 0], [3, 3, 1, 0, 1], [1, 0, 0, 2, 3]])
 _PHI = np.array([[1.0, 0.0, 0.0], [0.0, 0.6, 0.8], [0.5, 0.5, 0.0], [0.0, 1.0, 0.0], [0.3, 0.0, 0.9]])
 _STEPS = 3
-_SIZES = (5, 8)  # of the tables by which the growth of a state is seen
 
 
 def check(rule: Rule | Stateful, discount: float = 0.9) -> None:
@@ -59,102 +52,12 @@ def check(rule: Rule | Stateful, discount: float = 0.9) -> None:
         _Trial(rule, mode).run()
 
 
-def check_operator(rule: Rule | Stateful, sampling: Sampling, features: Any, operator: Operator) -> None:
-    """Refuse a rule with state that has no meaning with an operator, found out as `check` does. Raises SettingError."""
-    if isinstance(rule, Stateful) and not is_plain(operator):
-        _Trial(rule, mode_of(sampling, features), operator=operator).run()
+def try_out(rule: Stateful, mode: str, *, second: bool = True, operator: Operator = BELLMAN) -> None:
+    """Refuse a rule that cannot be run in a mode, found out as `check` does. Raises SettingError.
 
-
-def mode_of(sampling: Sampling, features: Any) -> str:
-    """The mode that a rule with state needs there, one of `MODES`."""
-    if sampling.all_pairs:
-        return "synchronous"
-    return "asynchronous" if features is None else "linear"
-
-
-def check_on(
-    mdp: FiniteMDP | Simulator, rule: Rule | Stateful, sampling: Sampling, features: Any, linear: Any, n_seeds: int
-) -> None:
-    """Refuse a rule that cannot be run on a problem, in a mode, with so many seeds. Raises SettingError."""
-    if isinstance(mdp, Simulator):
-        check_simulated(rule)
-    check_place(rule, sampling, features, linear)
-    if isinstance(mdp, Simulator) and isinstance(rule, Stateful):
-        _Trial(rule.at(mdp.discount), "linear", second=False).run()
-    n = features.n_features if features is not None else len(mdp.pairs)  # type: ignore  # a simulator has features
-    check_memory(rule, n, n_seeds)
-
-
-def check_place(rule: Rule | Stateful, sampling: Any, features: Any, linear: Any) -> None:
-    """Refuse a rule where it has no meaning. Raises SettingError."""
-    if sampling.recorded and features is not None and linear.projection is not None:
-        raise SettingError("linear.projection", linear.projection, "cannot be had with sampling=recorded")
-    if not isinstance(rule, Stateful):
-        return
-    four = isinstance(rule, FourNumbers)
-    name, mode = type(rule.rule if four else rule).__name__, mode_of(sampling, features)
-    if mode not in rule.modes:
-        where = {"synchronous": "synchronous sampling", "asynchronous": "tables that learn one pair at a time"}
-        where["linear"] = "linear features"
-        has = " and for ".join(where[one] for one in rule.modes)
-        raise SettingError("algorithm", name, f"has no form for {where[mode]}; it has one for {has}")
-    if "consecutive" in rule.needs and not sampling.consecutive:
-        expected = f"has no consecutive samples, which {name} needs for its traces; use markovian, or recorded ones"
-        raise SettingError("sampling", sampling.name, expected)
-    if not sampling.all_pairs:
-        if sampling.adaptive and not rule.acts:
-            expected = f"is not defined for {name}, which must not act by what it learns; use uniform or a fixed policy"
-            raise SettingError("sampling.behaviour", sampling.behaviour, expected)
-        reason = f"rules with state of their own ({name}) know"
-        if four:
-            reason = "with algorithm.batch or algorithm.averaged there is"
-        if sampling.clock != "global" and features is None:
-            own = "" if four else "; a rule of your own may count visits in its state"
-            expected = f"{reason} the global clock only: use sampling.clock=global{own}"
-            raise SettingError("sampling.clock", sampling.clock, expected)
-        if sampling.update != "pair" and features is None:
-            raise SettingError("sampling.update", sampling.update, f"{reason} pair only: a step for each visited pair")
-    if sampling.recorded and rule.samples_per_iteration * rule.batch > 1:
-        expected = "a record has one successor of a pair an iteration, and this rule draws more"
-        raise SettingError("sampling", sampling.name, expected)
-    if four and linear.projection is not None and features is not None:
-        raise SettingError("linear.projection", linear.projection, "cannot be had with algorithm.batch")
-    if not four and linear.projection is not None and features is not None:
-        small = {key: np.asarray(value) for key, value in rule.init(np.zeros(_SIZES[0])).items()}
-        if not (names := measured(rule, small)) or any(small[key].shape != (_SIZES[0],) for key in names):
-            expected = f"cannot be had with {name}, whose estimate() is made of more than tables"
-            raise SettingError("linear.projection", linear.projection, expected)
-    if not four and linear.previous_gradient != "stored":
-        expected = f"has no meaning for {name}, which keeps in its state what it needs of the past"
-        raise SettingError("linear.previous_gradient", linear.previous_gradient, expected)
-
-
-def check_memory(rule: Rule | Stateful, n: int, n_seeds: int) -> None:
-    """Refuse a state that this machine cannot hold: n entries of a table or a parameter. Raises SettingError.
-
-    How its arrays grow is seen from two small ones; a copy is kept to find the step at which a seed diverges.
+    second: whether second successors can be drawn.   operator: with which verbs may have no meaning.
     """
-    if not isinstance(rule, Stateful):
-        return
-    small, larger = ({key: np.shape(one) for key, one in rule.init(np.zeros(size)).items()} for size in _SIZES)
-    slope = (n - _SIZES[0]) / (_SIZES[1] - _SIZES[0])
-    grown = [math.prod(a + (b - a) * slope for a, b in zip(small[key], larger[key], strict=True)) for key in small]
-    wanted, has = 16.0 * sum(grown) * n_seeds, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    if wanted > has:
-        expected = (
-            f"keeps a state of {sum(grown):.3g} numbers a seed for {n} entries: {n_seeds} seeds and their copies "
-        )
-        expected += f"need {wanted / 1e9:.3g} GB, and this machine has {has / 1e9:.3g} GB"
-        raise SettingError("algorithm", type(rule).__name__, expected)
-
-
-def check_simulated(rule: Rule | Stateful) -> None:
-    """Refuse on a simulator what needs a model. Raises SettingError."""
-    reason = "is not to be had on an environment without a model"
-    if rule.batch > 1:
-        raise SettingError("algorithm.batch", rule.batch, f"{reason}: further successors cannot be drawn there")
-    if rule.averaged:
-        raise SettingError("algorithm.averaged", True, f"{reason}: errors cannot be measured there")
+    _Trial(rule, mode, second, operator).run()
 
 
 def _check_numbers(rule: Stateful) -> None:

@@ -6,7 +6,7 @@ V is V*, the value under the best actions, at the usual discount, which is the d
 import numpy as np
 
 from mqlearn.checks import switch, whole
-from mqlearn.errors import no_effect
+from mqlearn.finding import no_effect
 from mqlearn.problems.classic.building import Outcomes, checked_size, finite_mdp
 from mqlearn.problems.mdp import FiniteMDP
 
@@ -77,7 +77,7 @@ def deep_sea(n: int = 10, *, randomise_actions: bool = False, map_seed: int = 0,
 
     name = f"deep_sea n={n}" + (f" randomised map_seed={map_seed}" if randomise_actions else "")
     vain = map_seed != 0 and not randomise_actions
-    notes = (no_effect("env.map_seed", map_seed, "randomise_actions is false"),) if vain else ()
+    notes = (no_effect("env.map_seed", map_seed, "randomise_actions is false").text,) if vain else ()
     return finite_mdp(name, n * n + 1, 2, outcomes, discount=discount, terminal=(n * n,), notes=notes)
 
 

@@ -6,7 +6,8 @@ The seed of a map has nothing to do with the seeds of learning.
 import numpy as np
 
 from mqlearn.checks import choice, fits_memory, whole
-from mqlearn.errors import SettingError, no_effect
+from mqlearn.errors import SettingError
+from mqlearn.finding import no_effect
 from mqlearn.problems.classic.building import Outcomes, checked_size, finite_mdp
 from mqlearn.problems.mdp import FiniteMDP
 
@@ -65,7 +66,7 @@ def garnet(
     name = f"garnet {dialect} {n_states},{n_actions},{b} map_seed={map_seed}"
     name += f" n_rewarding={n_rewarding}" if dialect == "uniform" else ""
     vain = dialect != "uniform" and n_rewarding != 5
-    notes = (no_effect("env.n_rewarding", n_rewarding, f"dialect is {dialect}"),) if vain else ()
+    notes = (no_effect("env.n_rewarding", n_rewarding, f"dialect is {dialect}").text,) if vain else ()
     return finite_mdp(name, n_states, n_actions, outcomes, discount=discount, notes=notes)
 
 

@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 
 from mqlearn.checks import finite_number, share, switch, whole
-from mqlearn.errors import SettingError, nearest, no_effect
+from mqlearn.errors import SettingError, nearest
+from mqlearn.finding import no_effect
 from mqlearn.problems.mdp import FiniteMDP
 
 MAPS = {
@@ -168,7 +169,7 @@ def _lake(
         goal=goal,
         name=f"FrozenLake {label}",
         layout=rows,
-        notes=(no_effect("env.success_rate", success_rate, "slippery=false"),) if idle else (),
+        notes=(no_effect("env.success_rate", success_rate, "slippery=false").text,) if idle else (),
     )
     if not (mdp.reachable & goal).any():
         raise SettingError("env.map", " / ".join(rows), "no goal tile G can be reached from a start tile S")

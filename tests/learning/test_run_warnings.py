@@ -8,10 +8,12 @@ import pytest
 
 import mqlearn as mq
 from mqlearn.algorithms.rule import changed
-from mqlearn.experiments.execute import foreseen as known_before
+from mqlearn.experiments.execute import before_run as before_cell
 from mqlearn.experiments.settings.cell import build
 from mqlearn.experiments.settings.compose import compose
-from mqlearn.learning.advice import foreseen, grown, idle, unstable
+from mqlearn.learning.diagnostics import grown
+from mqlearn.learning.run_warnings import before_run, idle, unstable_step
+from mqlearn.learning.setup import validated
 
 LAKE = mq.frozen_lake("4x4")
 RULES = [
@@ -33,21 +35,21 @@ def warned(rule: mq.Rule | mq.Stateful | None = None, mdp: Any = LAKE, **setting
 def test_a_constant_step_is_unstable_where_the_recursion_of_its_errors_grows(alpha, discount):
     """Q-learning's errors are multiplied by 1 - alpha + alpha l, l in {0, g, -g}."""
     factor = max(abs(1 - alpha), abs(1 - alpha - alpha * discount))
-    found = unstable(mq.QLearning().with_step_size(mq.Constant(alpha)), discount, 200)
+    found = unstable_step(mq.QLearning().with_step_size(mq.Constant(alpha)), discount, 200)
     assert bool(found) == (factor > 1)
     if found:
-        assert f"errors may grow {factor:.3g} times an iteration at the end (k = 199)" in found[0]
+        assert found[0].numbers["growth"] == pytest.approx(factor) and found[0].numbers["iteration"] == 199
 
 
 def test_what_is_unstable_at_first_only_is_not_warned_of():
-    assert not unstable(mq.QLearning().with_step_size(mq.InverseSqrt(3.0)), 0.9, 1000)
-    assert unstable(mq.QLearning().with_step_size(mq.InverseSqrt(3.0)), 0.9, 3)
+    assert not unstable_step(mq.QLearning().with_step_size(mq.InverseSqrt(3.0)), 0.9, 1000)
+    assert unstable_step(mq.QLearning().with_step_size(mq.InverseSqrt(3.0)), 0.9, 3)
 
 
 @pytest.mark.parametrize("rule", RULES, ids=repr)
 @pytest.mark.parametrize("discount", [0.5, 0.9, 0.99, 0.999])
 def test_the_rules_as_they_are_raise_no_alarm(rule, discount):
-    assert not [text for iterations in (10**3, 10**5, 10**9) for text in unstable(rule, discount, iterations)]
+    assert not [text for iterations in (10**3, 10**5, 10**9) for text in unstable_step(rule, discount, iterations)]
 
 
 def test_momentum_of_a_rule_of_ones_own_is_checked_too():
@@ -62,10 +64,8 @@ def test_an_error_far_above_its_start_is_remarked():
     assert "4 of 4 seeds end with an error more than 10 times its start" in warned(step_size=mq.Constant(1.5))
     assert "seeds end with" not in warned()
     curve = np.array([[1.0, 30.0], [1.0, np.nan], [1.0, 50.0], [1.0, 0.1], [0.0, 5.0]])
-    assert grown(curve) == [
-        "2 of 5 seeds end with an error more than 10 times its start (median of these: 40 times): "
-        "the rule does not converge with these settings"
-    ]
+    (found,) = grown(curve)
+    assert (found.code, found.numbers) == ("error_grew", {"seeds": 2, "n_seeds": 5, "median": 40.0})
 
 
 def test_on_the_command_line_it_is_said_once_and_before_the_run(mqlearn, work):
@@ -142,14 +142,17 @@ def test_where_theta_star_is_zero_the_relative_error_is_absent_with_the_reason()
     settings = {"features": mq.one_hot(lake), "iterations": 50, "n_seeds": 2}
     near = mq.run(lake, mq.QLearning(), sampling=mq.Markovian(time_limit=12), **settings)
     assert "theta_error" not in near.curves
-    assert any("theta* is 0, as no reward is in reach of the chain" in text for text in near.warnings)
+    assert "zero_theta_star" in {found.code for found in near.findings}
     assert np.isfinite(mq.run(lake, mq.QLearning(), sampling=mq.Markovian(), **settings).curves["theta_error"]).all()
 
 
 def test_the_step_of_a_local_clock_is_that_of_the_visits():
     rule = mq.QLearning().with_step_size(mq.InverseSqrt(3.0))
-    assert foreseen(LAKE, rule, mq.Markovian(clock="local"), 44 * 3)
-    assert not foreseen(LAKE, rule, mq.Markovian(), 44 * 3)
+    local, of_all = (
+        validated(LAKE, sampling=mq.Markovian(clock=clock), iterations=44 * 3) for clock in ("local", "global")
+    )
+    assert [found.code for found in before_run(local, rule)] == ["unstable_step"]
+    assert not before_run(of_all, rule)
 
 
 @pytest.mark.parametrize(
@@ -207,7 +210,7 @@ def test_a_rule_declares_the_settings_that_move_no_number_and_no_others(rule, ot
         moved = any(table(replace(rule, **{name: value})) != before for value in values)
         assert moved == (name not in declared), name
         said = idle("algorithm", replace(rule, **{name: values[0]}))
-        assert any(f"algorithm.{name}=" in text for text in said) == (not moved)
+        assert any(f"algorithm.{name}=" in found.text for found in said) == (not moved)
 
 
 @pytest.mark.parametrize(
@@ -279,4 +282,4 @@ def test_what_has_no_effect_is_said_once_and_before_the_run(mqlearn, work, setti
     assert done.code == 0
     assert done.err.count(said or "has no effect") == bool(said)
     cell = build(compose([*setting, "env=two_state", "iterations=5", "tracking=none"]))
-    assert any("has no effect" in text and said in text for text in known_before(cell)) == bool(said)
+    assert any(found.code == "no_effect" and said in found.text for found in before_cell(cell)) == bool(said)

@@ -1,0 +1,204 @@
+"""What a run refuses of parts that are each admissible and cannot make a run together.
+
+`mqlearn.run` and the settings layer both come here, by `setup.validated` and `Setup.check_rule`: so Python and the
+command line refuse the same, in the same words. What an operator asks of a problem is in `operators.on_problem`.
+"""
+
+import math
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from mqlearn.algorithms.four_numbers import FourNumbers
+from mqlearn.algorithms.operators import Operator, is_plain
+from mqlearn.algorithms.rule import Rule
+from mqlearn.algorithms.stateful import Stateful
+from mqlearn.errors import SettingError
+from mqlearn.learning.metrics import Evaluation
+from mqlearn.learning.sampling import Sampling
+from mqlearn.learning.sampling_check import check_sampling
+from mqlearn.learning.stateful.check import try_out
+from mqlearn.learning.stateful.plain import measured
+from mqlearn.problems.encodings import BoxMap
+from mqlearn.problems.environments.simulator import Simulator
+from mqlearn.problems.feature_rows import Features
+from mqlearn.problems.mdp import FiniteMDP
+
+_SIZES = (5, 8)  # of the tables by which the growth of a state is seen
+_MODES = {
+    "synchronous": "synchronous sampling",
+    "asynchronous": "tables that learn one pair at a time",
+    "linear": "linear features",
+}
+
+
+def check_parts(
+    mdp: FiniteMDP | Simulator,
+    sampling: Sampling,
+    features: Any,
+    reward: str,
+    metrics: Mapping[str, Any] | None,
+    evaluation: Evaluation,
+    iterations: int,
+    n_seeds: int,
+) -> None:
+    """Refuse what does not go together, whatever the rule. Raises SettingError."""
+    if isinstance(mdp, Simulator):
+        _check_simulator(mdp, sampling, features, reward, metrics, evaluation)
+        return
+    check_sampling(sampling, mdp)
+    if sampling.all_pairs:
+        if features is not None:
+            raise SettingError("sampling", sampling.name, "works with tables only; use markovian, replay or iid")
+    else:
+        sampling.check(mdp, iterations, n_seeds)
+        if not isinstance(features, Features | None) or (features and len(features.active) != len(mdp.pairs)):
+            given, n = getattr(features, "name", features), len(mdp.pairs)
+            raise SettingError("features", given, f"must be features of the {n} learned pairs of {mdp.name}, or None")
+
+
+def check_rule(
+    mdp: FiniteMDP | Simulator,
+    rule: Rule | Stateful,
+    sampling: Sampling,
+    features: Any,
+    linear: Any,
+    operator: Operator,
+    n_seeds: int,
+) -> None:
+    """Refuse a rule that cannot be run there. Raises SettingError.
+
+    rule: at the discount of the problem, with its form for features (`learners.with_state`).
+    """
+    if isinstance(mdp, Simulator):
+        _check_without_model(rule)
+    if sampling.recorded and features is not None and linear.projection is not None:
+        raise SettingError("linear.projection", linear.projection, "is not supported with sampling=recorded")
+    if not isinstance(rule, Stateful):
+        return
+    _check_sampling_of(rule, sampling, features)
+    if features is not None:
+        _check_projection(rule, linear)
+    if not isinstance(rule, FourNumbers) and linear.previous_gradient != "stored":
+        expected = f"has no effect on {_name(rule)}, which keeps in its state what it needs of the past; use stored"
+        raise SettingError("linear.previous_gradient", linear.previous_gradient, expected)
+    if isinstance(mdp, Simulator):
+        try_out(rule, "linear", second=False)
+    n = features.n_features if features is not None else len(mdp.pairs)  # type: ignore  # a simulator has features
+    _check_memory(rule, n, n_seeds)
+    if not is_plain(operator):
+        try_out(rule, _mode(sampling, features), operator=operator)
+
+
+def _check_simulator(
+    simulator: Simulator,
+    sampling: Any,
+    features: Any,
+    reward: str,
+    metrics: Mapping[str, Any] | None,
+    evaluation: Evaluation,
+) -> None:
+    """Refuse what needs a model or features."""
+    reason = f"needs an exact model, and {simulator.name} has none"
+    if sampling.needs_model:
+        raise SettingError("sampling", sampling.name, f"{reason}; use markovian or replay")
+    if not isinstance(features, BoxMap):
+        name = getattr(features, "name", "tabular")
+        ways = "tile_coding, rbf or fourier" if simulator.n_observations is None else "one_hot"
+        raise SettingError("features", name, f"{reason}; use {ways}")
+    expected = len(features.low), features.n_actions
+    given = (*simulator.env.observation_space.shape, simulator.n_actions)  # type: ignore[misc]  # a Box has a shape
+    if given != expected:
+        wanted = f"was made for {expected[0]} numbers and {expected[1]} actions; {simulator.name} has {given}"
+        raise SettingError("features", features.name, wanted)
+    for name, value, plain in (
+        ("sampling.start", sampling.start, "start"),
+        ("sampling.restart_probability", sampling.restart_probability, 0),
+        ("sampling.clock", "global" if sampling.clock == "auto" else sampling.clock, "global"),
+        ("sampling.update", sampling.update, "pair"),
+        ("sampling.warm_up", sampling.warm_up, 0),
+        ("reward", reward, "sampled"),
+    ):
+        if value != plain:
+            raise SettingError(name, value, f"{reason}; use {plain}")
+    if metrics:
+        raise SettingError("metrics", list(metrics), f"{reason}; functions of the tables cannot be measured")
+    if not isinstance(sampling.behaviour, str):
+        raise SettingError("sampling.behaviour", "table", f"{reason}; use uniform or epsilon_greedy")
+    if evaluation.start == "uniform":
+        raise SettingError("evaluation.start", evaluation.start, f"{reason}; use start, the environment's own")
+
+
+def _check_without_model(rule: Rule | Stateful) -> None:
+    if rule.batch > 1:
+        expected = "needs an exact model, from which further successors can be drawn"
+        raise SettingError("algorithm.batch", rule.batch, expected)
+    if rule.averaged:
+        raise SettingError("algorithm.averaged", True, "needs an exact model, against which errors are measured")
+
+
+def _check_sampling_of(rule: Stateful, sampling: Any, features: Any) -> None:
+    """Refuse a sampling that a rule with state has no mode for, or whose clock and updates it does not know."""
+    name, mode, four = _name(rule), _mode(sampling, features), isinstance(rule, FourNumbers)
+    if mode not in rule.modes:
+        supported = " and ".join(_MODES[one] for one in rule.modes)
+        raise SettingError("algorithm", name, f"does not support {_MODES[mode]}; it supports {supported}")
+    if "consecutive" in rule.needs and not sampling.consecutive:
+        expected = f"has no consecutive samples, which {name} needs for its traces; use markovian, or recorded ones"
+        raise SettingError("sampling", sampling.name, expected)
+    if not sampling.all_pairs and sampling.adaptive and not rule.acts:
+        expected = f"is not defined for {name}, which must not act by what it learns; use uniform or a fixed policy"
+        raise SettingError("sampling.behaviour", sampling.behaviour, expected)
+    if not sampling.all_pairs and features is None:
+        reason = "with algorithm.batch or algorithm.averaged" if four else f"for a rule with state ({name})"
+        if sampling.clock != "global":
+            own = "" if four else "; a rule of your own may count visits in its state"
+            raise SettingError("sampling.clock", sampling.clock, f"must be global {reason}{own}")
+        if sampling.update != "pair":
+            expected = f"must be pair {reason}: a step for each visited pair"
+            raise SettingError("sampling.update", sampling.update, expected)
+    if sampling.recorded and rule.samples_per_iteration * rule.batch > 1:
+        expected = "a record has one successor of a pair an iteration, and this rule draws more"
+        raise SettingError("sampling", sampling.name, expected)
+
+
+def _check_projection(rule: Stateful, linear: Any) -> None:
+    """Refuse a projection of what is no single parameter."""
+    if linear.projection is None:
+        return
+    if isinstance(rule, FourNumbers):
+        raise SettingError("linear.projection", linear.projection, "is not supported with algorithm.batch")
+    small = {key: np.asarray(value) for key, value in rule.init(np.zeros(_SIZES[0])).items()}
+    if not (names := measured(rule, small)) or any(small[key].shape != (_SIZES[0],) for key in names):
+        expected = f"is not supported with {_name(rule)}, whose estimate() is made of more than tables"
+        raise SettingError("linear.projection", linear.projection, expected)
+
+
+def _check_memory(rule: Stateful, n: int, n_seeds: int) -> None:
+    """Refuse a state that this machine cannot hold. n: entries of a table or a parameter.
+
+    How its arrays grow is seen from two small ones; a copy is kept to find the step at which a seed diverges.
+    """
+    small, larger = ({key: np.shape(one) for key, one in rule.init(np.zeros(size)).items()} for size in _SIZES)
+    slope = (n - _SIZES[0]) / (_SIZES[1] - _SIZES[0])
+    grown = [math.prod(a + (b - a) * slope for a, b in zip(small[key], larger[key], strict=True)) for key in small]
+    wanted, has = 16.0 * sum(grown) * n_seeds, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    if wanted > has:
+        expected = (
+            f"keeps a state of {sum(grown):.3g} numbers a seed for {n} entries: {n_seeds} seeds and their copies "
+            f"need {wanted / 1e9:.3g} GB, and this machine has {has / 1e9:.3g} GB"
+        )
+        raise SettingError("algorithm", type(rule).__name__, expected)
+
+
+def _name(rule: Stateful) -> str:
+    return type(rule.rule if isinstance(rule, FourNumbers) else rule).__name__
+
+
+def _mode(sampling: Sampling, features: Any) -> str:
+    """The mode that a rule with state needs there, one of `algorithms.stateful.MODES`."""
+    if sampling.all_pairs:
+        return "synchronous"
+    return "asynchronous" if features is None else "linear"
