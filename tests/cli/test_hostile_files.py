@@ -102,7 +102,7 @@ def test_objects_in_an_array_are_not_handed_to_a_store(name, stored, swept, mqle
         kept = dict(file)
     np.savez(swept / name, **kept, more=np.array([{"a": 1}], dtype=object))
     summary = json.loads((swept / "summary.json").read_text())
-    for entry in ("files", "checksum"):
+    for entry in ("files", "checksum", "format"):
         summary.pop(entry)
     (swept / "summary.json").write_text(json.dumps(summary))
     done = mqlearn("upload", swept)

@@ -162,7 +162,7 @@ def spoil(folder: Path, way: str, work: Path) -> None:
     """Make a run foreign, as one of a version without checksums, and without a digest that is looked up."""
     settings = yaml.safe_load((folder / "config.yaml").read_text())
     summary = json.loads((folder / "summary.json").read_text())
-    for entry in ("files", "checksum", "digest_version"):
+    for entry in ("files", "checksum", "digest_version", "format"):
         summary.pop(entry, None)
     WAYS[way](settings, folder)
     text = yaml.safe_dump(settings).replace("ABSOLUTE", str(work.parent))
@@ -223,7 +223,7 @@ def test_names_are_written_as_text_in_pages_and_tables(name, folder, outputs, wo
     settings["experiment"]["name"] = NAMES[name]
     (folder / "config.yaml").write_text(yaml.safe_dump(settings))
     summary = json.loads((folder / "summary.json").read_text())
-    for entry in ("files", "checksum"):
+    for entry in ("files", "checksum", "format"):
         summary.pop(entry, None)
     summary |= {"name": NAMES[name], "command": NAMES[name], "warnings": [NAMES[name]], "versions": {NAMES[name]: "1"}}
     (folder / "summary.json").write_text(json.dumps(summary))
@@ -292,7 +292,7 @@ DAMAGES = {
 def test_wrong_shapes_and_types_are_one_message_with_folder_file_and_entry(damage, folder, mqlearn):
     _summary()(folder)
     summary = json.loads((folder / "summary.json").read_text())
-    for entry in ("files", "checksum"):
+    for entry in ("files", "checksum", "format"):
         summary.pop(entry, None)
     (folder / "summary.json").write_text(json.dumps(summary))
     DAMAGES[damage](folder)
