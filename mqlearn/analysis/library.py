@@ -76,9 +76,11 @@ def compare(
 ) -> list[dict[str, Any]]:
     """The verdicts on all pairs of rules among some runs, as `mqlearn compare --json` gives them.
 
-    against: one rule that all others are compared with, by its label or digest; "best", picked on other seeds; "all"
-    pairs, which must be said for more than 200 runs of one problem.   allow_mixed: pairs across problems too.   question: summary,
-    metric, axis, at, epsilon, diverged, level, interval, as on the command line. Raises SettingError.
+    against: one rule that all others are compared with, by its label or digest; "best" of a problem, picked on other
+    seeds; "all", which must be said for more than 200 runs of one problem.   allow_mixed: pairs across problems too.
+    question: summary, metric, axis, at, epsilon, diverged, level, interval, as on the command line.
+
+    Raises SettingError.
 
     >>> mq.compare(mq.load("figure1"), at=1000)  # doctest: +SKIP
     """

@@ -10,8 +10,8 @@ from mqlearn.analysis.statistics.significance import RESAMPLES, smallest_p
 
 POWER = 0.8
 MOST = 1000
-_TRIALS = 50  # at a time: their sums stay in the cache
-_FIRST = 40  # sizes that are looked at before four times as many, and so on: most answers are small
+_DRAWS = 20_000  # at a time: their sums stay in the cache
+_FIRST, _THEN = 40, 5  # sizes that are looked at before five times as many, and so on: most answers are small
 
 
 def seeds_needed(
@@ -44,7 +44,7 @@ def seeds_needed(
         found = _found(samples, level, size, trials, usable)
         if found is not None or size == most:
             return found
-        size *= 4
+        size *= _THEN
 
 
 def _found(samples: Sequence[np.ndarray], level: float, most: int, trials: int, usable: np.ndarray) -> int | None:
@@ -55,22 +55,23 @@ def _found(samples: Sequence[np.ndarray], level: float, most: int, trials: int, 
     """
     n = np.arange(1.0, most + 1)
     factor = (n - 1) / _critical(most, level) ** 2
-    count, alive = np.zeros(most, np.int64), usable
-    for start in range(0, trials, _TRIALS):
+    count, alive, rows = np.zeros(most, np.int64), usable, max(1, _DRAWS // most)
+    drawn = [_drawn(number, len(sample), trials, most) for number, sample in enumerate(samples)]
+    for start in range(0, trials, rows):
         (followed,) = np.nonzero(alive)
         if not len(followed):
             return None
         low, high = followed[0], followed[-1] + 1
         total, squares, own = 0.0, 0.0, 0.0
-        for number, sample in enumerate(samples):
-            drawn = _drawn(number, len(sample), trials)[start : start + _TRIALS, :high]
-            sums = np.cumsum(sample[drawn], axis=1)[:, low:]
+        for sample, seeds in zip(samples, drawn, strict=True):
+            x = sample.take(seeds[start : start + rows, :high])
+            sums = np.cumsum(x, axis=1)[:, low:]
             total = total + sums
-            squares = squares + np.cumsum((sample**2)[drawn], axis=1)[:, low:]
-            own = own + sums**2
-        shown = total**2 * factor[low:high] > n[low:high] * squares - own
+            squares = squares + np.cumsum(x * x, axis=1)[:, low:]
+            own = own + sums * sums
+        shown = total * total * factor[low:high] > n[low:high] * squares - own
         count[low:high] += np.count_nonzero(shown, axis=0)
-        left = max(0, trials - start - _TRIALS)
+        left = max(0, trials - start - rows)
         alive = alive & (count + left >= POWER * trials)
         (enough,) = np.nonzero(alive & (count >= POWER * trials))
         if len(enough):
@@ -80,12 +81,14 @@ def _found(samples: Sequence[np.ndarray], level: float, most: int, trials: int, 
 
 
 @functools.lru_cache(maxsize=16)
-def _drawn(number: int, n: int, trials: int) -> np.ndarray:
-    """(trials, MOST): which seeds of a sample of n are drawn, the same ones for every question."""
-    kind = np.uint8 if n <= 256 else np.int64
-    random, rows = generator("power", number, n), min(20, trials)
-    drawn = [random.integers(0, n, (min(rows, trials - start), MOST)).astype(kind) for start in range(0, trials, rows)]
-    return np.concatenate(drawn)
+def _drawn(number: int, n: int, trials: int, most: int) -> np.ndarray:
+    """(trials, most): which seeds of a sample of n are drawn, the same ones for every question."""
+    if most < MOST:
+        return np.ascontiguousarray(_drawn(number, n, trials, MOST)[:, :most])
+    random = generator("power", number, n)
+    return np.concatenate([
+        random.integers(0, n, (min(20, trials - start), most)) for start in range(0, trials, 20)
+    ])  # fmt: skip
 
 
 @functools.lru_cache(maxsize=16)
