@@ -1,4 +1,4 @@
-"""Many runs at once: the numbers of a literal implementation, one pair at a time, and what is asked of how many runs."""
+"""Many runs at once: the numbers of a literal implementation, one pair at a time, and what many are asked."""
 
 import itertools
 from pathlib import Path
