@@ -167,7 +167,7 @@ def _tested(question: Question, reads: Sequence[Read], resamples: int) -> Iterab
     size_kind = "d_z, paired: mean(a - b)/sd(a - b)" if paired else "Hedges' g, unpaired: by the pooled sd"
     words = _interval_words(question, paired, n, m, deterministic)
     convert = math.exp if question.is_ratio else float
-    same = paired and (x == y).all(axis=1)
+    same = (x == y).all(axis=1) if paired and n else np.zeros(len(x), bool)
     for i, read in enumerate(reads):
         ends = (math.nan, math.nan) if deterministic else (convert(low[i]), convert(high[i]))
         sides = [
@@ -182,7 +182,7 @@ def _tested(question: Question, reads: Sequence[Read], resamples: int) -> Iterab
         ]
         a, b = read.entries
         notes = _notes(question, read)
-        notes += ["the same value in every seed, up to rounding"] * bool(n and paired and same[i])
+        notes += ["the same value in every seed, up to rounding"] * bool(same[i])
         if any(read.constant) and not deterministic:
             notes.append(f"{(a if read.constant[0] else b).label} is deterministic: its seed has no effect")
         yield Pair(

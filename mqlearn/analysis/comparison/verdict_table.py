@@ -39,13 +39,13 @@ class Style:
     math: str = "{}"
     verdict: Callable[[str, str], Any] = lambda kind, words: words
 
-    def number(self, x: float | None) -> str:
-        return self.none if _absent(x) else self.math.format(self.digits(x, self.precision))
+    def number(self, x: Any, precision: int | None = None) -> str:
+        return self.none if _absent(x) else self.math.format(self.digits(x, precision or self.precision))
 
-    def p(self, x: float | None) -> str:
-        return self.none if _absent(x) else self.math.format(self.digits(x, self.precision_p))
+    def p(self, x: Any) -> str:
+        return self.number(x, self.precision_p)
 
-    def interval(self, low: float | None, high: float | None) -> str:
+    def interval(self, low: Any, high: Any) -> str:
         ends = ["" if _absent(x) else self.digits(x, self.precision) for x in (low, high)]
         return self.math.format(f"[{ends[0]}, {ends[1]}]") if all(ends) else "none"
 

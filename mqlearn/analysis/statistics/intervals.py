@@ -131,7 +131,7 @@ def difference_intervals(
 ) -> Estimate:
     """`difference_interval` of each row of a (T, n) with that of b (T, m), all by the same resamples: arrays (T,)."""
     if paired:
-        return Estimate(*bootstrap_interval((a - b).T, "mean", method, level)[:3], a.shape[1])
+        return bootstrap_interval((a - b).T, "mean", method, level)._replace(n_finite=a.shape[1])
     exponent = np.frexp(np.maximum(np.abs(a).max(axis=1), np.abs(b).max(axis=1)))[1]
     a, b = (np.ldexp(x, -exponent[:, None]).T for x in (a, b))
 
@@ -139,7 +139,8 @@ def difference_intervals(
         return np.mean(x, axis=axis) - np.mean(y, axis=axis)
 
     low, high = _ends((a, b), statistic, method_for(method, min(len(a), len(b))), level, RESAMPLES)
-    return Estimate(*(np.ldexp(end, exponent) for end in (statistic(a, b), low, high)), len(a) + len(b))
+    value, low, high = (np.ldexp(end, exponent) for end in (statistic(a, b), low, high))
+    return Estimate(value, low, high, len(a) + len(b))
 
 
 def _ends(
