@@ -18,6 +18,7 @@ figure1               from nothing (11 curves, two maps, tracked), and drawn aga
 figure2               in full; minutes, so only when named
 sweep                 what a cell of 0.1 s takes beyond its own run, under joblib; 200 finished cells skipped; the
                       status of 1,000 runs
+growth                comparing 100 and 200 runs, in units of what 20 take
 times                 stands alone: how long the figures take from nothing, and, if asked, the claims and the suites;
                       makes outputs/paper/times.json and times.md, where all pages take such times from
 
@@ -32,6 +33,7 @@ from pathlib import Path
 from benchmarks import times
 from benchmarks.all_pairs import synchronous, synchronous_numpy
 from benchmarks.commands import figure1, figure2, sweep
+from benchmarks.growth import growth
 from benchmarks.one_sample import asynchronous_one_hot, asynchronous_table, box_step, linear_momentum
 from benchmarks.scaling import scaling
 from benchmarks.with_state import stateful
@@ -51,6 +53,7 @@ BENCHMARKS = {
         figure1,
         figure2,
         sweep,
+        growth,
     )
 }
 

@@ -59,7 +59,9 @@ Figures: {figures}""",
 
 Reads the finished runs in outputs/runs and those that the store alone has (tracking.uri=URI, or tracking=none: not). A
 block shares model, discount, reward, Q_0, features and sampling.
-Settings: against=LABEL  axis=iterations|samples (samples where rules take different numbers of them an iteration)
+Settings: against=LABEL|DIGEST|best|all (one run; the best of each block, picked on half of the seeds and compared on
+  the others; every pair, which must be said for more than 200 runs of a block; only pairs that are asked are corrected)
+  axis=iterations|samples (samples where rules take different numbers of them an iteration)
   at=N (on the axis; last)  epsilon=E  summary=error|area|time|return  metric=NAME  level=0.05
   diverged=worst|censored|excluded (how diverged seeds enter)  interval=bca|percentile|t
   allow_mixed=true (pairs across blocks)  calibrate=true (each run against itself: how often the tests are wrong)

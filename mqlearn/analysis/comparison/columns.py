@@ -40,11 +40,17 @@ def aligned(
             widths[i] = min(widths[i], max(room, NARROWEST))
     lines = []
     for row in rows:
-        cells = [textwrap.wrap(cell, w, subsequent_indent=" ") or [""] for cell, w in zip(row, widths, strict=True)]
+        cells = [_broken(cell, w) for cell, w in zip(row, widths, strict=True)]
         for i in range(max(map(len, cells))):
             parts = [(cell[i] if i < len(cell) else "").ljust(w) for cell, w in zip(cells, widths, strict=True)]
             lines.append("  " + "  ".join(parts).rstrip())
     return lines, left
+
+
+def _broken(cell: str, width: int) -> list[str]:
+    if len(cell) <= width and cell == " ".join(cell.split()):
+        return [cell]  # as most: wrapping is slow
+    return textwrap.wrap(cell, width, subsequent_indent=" ") or [""]
 
 
 def wrapped(text: str, width: int | None = None, indent: str = "") -> list[str]:
