@@ -1,7 +1,6 @@
 """`mqlearn compare`: which runs, which pairs, and the answers as tables. It reads finished runs, and makes none."""
 
 import contextlib
-import json
 import math
 import sys
 from collections.abc import Sequence
@@ -51,7 +50,7 @@ def compare(arguments: Sequence[str]) -> int:
 
 
 def _answered(request: "Request", question: Any, found: Any, width: int | None) -> int:
-    from mqlearn.analysis.comparison import comparison, exports, run_tables, selection, tables
+    from mqlearn.analysis.comparison import comparison, run_tables, selection, tables, verdict_table
     from mqlearn.analysis.comparison.labels import entries, planned
     from mqlearn.analysis.comparison.pairing import answers, on_axis, pairs
     from mqlearn.storage import addresses
@@ -81,9 +80,9 @@ def _answered(request: "Request", question: Any, found: Any, width: int | None) 
         verdicts, heads = answers(wanted, question), run_tables.runs(made, question, width)
     rows = [comparison.row(verdict) for verdict in verdicts]
     texts = {
-        "--json": lambda: _json(rows),
-        "--csv": lambda: exports.csv(rows),
-        "--latex": lambda: exports.latex(verdicts),
+        "--json": lambda: verdict_table.json(rows),
+        "--csv": lambda: verdict_table.csv(rows),
+        "--latex": lambda: verdict_table.latex(rows),
     }
     if deliver(request.files, texts):
         print(tables.terminal(verdicts, question, heads=heads, notes=notes, lead=lead, width=width))
@@ -155,18 +154,12 @@ def _own(key: str, value: str) -> Any:
     return value.strip("'\"")
 
 
-def _json(rows: Sequence[dict[str, Any]]) -> str:
-    from mqlearn.storage.runs import plain
-
-    return json.dumps(plain(list(rows), finite=True), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-
-
 def _calibrate(made: Sequence[Any], question: Any, request: Request, lead: str, width: int | None) -> int:
-    from mqlearn.analysis.comparison import calibration, exports
+    from mqlearn.analysis.comparison import calibration, verdict_table
 
     results = [calibration.calibrate(entry, question) for entry in made]
     rows = [calibration.row(result, question) for result in results]
-    if deliver(request.files, {"--json": lambda: _json(rows), "--csv": lambda: exports.csv(rows)}):
+    if deliver(request.files, {"--json": lambda: verdict_table.json(rows), "--csv": lambda: verdict_table.csv(rows)}):
         print("\n".join([*[lead] * bool(lead), calibration.text(results, question, width)]))
     wrong = [result for result in results if not result.sound]
     if wrong:

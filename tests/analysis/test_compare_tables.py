@@ -1,8 +1,10 @@
 """The tables of comparisons: for a terminal of some width, for other programs, for LaTeX."""
 
 import csv
+import json
 
-from mqlearn.analysis.comparison import columns
+from mqlearn.analysis.comparison import columns, verdict_table
+from mqlearn.analysis.report import verdicts
 
 
 def test_a_narrow_terminal_gets_fewer_columns_and_says_which(compare, monkeypatch):
@@ -38,3 +40,22 @@ def test_csv_latex_and_json_hold_the_same_numbers(compare, tmp_path):
     assert tex.count(r"\begin{tabular}") == tex.count(r"\end{tabular}") == 2
     assert tex.count(r"q\_learning") >= 4 and "q_learning &" not in tex
     assert not list(tmp_path.glob(".*"))
+
+
+def test_every_column_of_verdicts_is_in_all_five_outputs(compare, tmp_path):
+    """And every entry of a verdict is in one, or is said beside them."""
+    files = {flag: tmp_path / f"v.{flag}" for flag in ("csv", "latex")}
+    done = compare("experiment.name=small", *(part for flag, file in files.items() for part in (f"--{flag}", file)))
+    written = {flag: file.read_text() for flag, file in files.items()}
+    keys = [key for column in verdict_table.COLUMNS for key in column.keys]
+    assert sorted([*keys, *verdict_table.BESIDE]) == sorted(done.rows[0])
+    assert [*next(csv.reader([written["csv"].splitlines()[0]]))] == [*done.rows[0]]
+    page = str(verdicts.of(json.loads(json.dumps(done.rows))))
+    head = next(line for line in done.out.splitlines() if line.split()[:3] == ["a", "b", "mean"])
+    tex = next(line for line in written["latex"].splitlines() if line.startswith("$a$ & "))
+    for column in verdict_table.COLUMNS:
+        assert f"  {column.heading}" in head
+        assert f'<th scope="col">{column.heading}</th>' in page
+        assert column.heading.replace(" ", "") in tex.replace("$", "").replace(" ", "")
+    assert len(tex.split(" & ")) == len(verdict_table.COLUMNS)
+    assert {line.count(" & ") for line in written["latex"].splitlines() if r" \\" in line} == {tex.count(" & ")}

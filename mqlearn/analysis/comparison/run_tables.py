@@ -10,7 +10,8 @@ from mqlearn.analysis import axis as axes
 from mqlearn.analysis.comparison.columns import aligned, wrapped
 from mqlearn.analysis.comparison.labels import Entry
 from mqlearn.analysis.comparison.seed_values import Question, gone_by, horizon, metric_of, summary_of
-from mqlearn.analysis.comparison.wording import asked, number
+from mqlearn.analysis.comparison.verdict_table import number
+from mqlearn.analysis.comparison.wording import asked
 from mqlearn.analysis.statistics.intervals import CENTRES, FEW, METHOD_NAMES, bootstrap_interval
 from mqlearn.analysis.statistics.survival import Times, median_time, times_to
 

@@ -3,15 +3,14 @@
 import math
 from collections.abc import Mapping, Sequence
 from itertools import groupby
+from typing import Any
 
-from mqlearn.analysis.comparison.columns import aligned, wrapped
-from mqlearn.analysis.comparison.comparison import Verdict
+from mqlearn.analysis.comparison import verdict_table
+from mqlearn.analysis.comparison.columns import wrapped
+from mqlearn.analysis.comparison.comparison import Verdict, row
 from mqlearn.analysis.comparison.seed_values import Question
-from mqlearn.analysis.comparison.wording import WORDS, asked, number, seeds, summary
+from mqlearn.analysis.comparison.wording import asked, summary
 from mqlearn.analysis.statistics.intervals import METHOD_NAMES, coverage_words, method_for
-
-# What a narrow terminal leaves out, first to last; all of it is in --csv and --json.
-_DROP = ("p", "needed", "mean a", "median a", "mean b", "median b", "interval")
 
 
 def terminal(
@@ -27,21 +26,19 @@ def terminal(
 
     lead: what must be known before the answer is read, such as the axis.
     """
-    heads = dict(heads or {})
-    lines = [line for text in [*[lead] * bool(lead), *summary(verdicts)] for line in wrapped(text, width)]
+    heads, rows = dict(heads or {}), [row(verdict) for verdict in verdicts]
+    lines = [line for text in [*[lead] * bool(lead), *summary(rows)] for line in wrapped(text, width)]
     lines += [""] * bool(lines)
-    for block in [block for block in heads if block not in {v.tested.group for v in verdicts}]:
+    for block in [block for block in heads if block not in {one["group"] for one in rows}]:
         lines += [*wrapped(f"[{block}]", width), heads.pop(block), ""]
     left: list[str] = []
-    for (block, at, metric), members in groupby(verdicts, lambda v: (v.tested.group, v.tested.at, v.tested.metric)):
+    for (block, at, metric), members in groupby(rows, verdict_table.block_of):
         own = list(members)
         lines += wrapped(f"[{block}]", width)
         if block in heads:
             lines += [heads.pop(block), ""]
         lines += wrapped(f"{asked(question, metric, at)}; pairs:", width)
-        table, dropped = aligned(
-            [_HEADER[question.is_ratio], *(_cells(v, question) for v in own)], width, _DROP, ("a", "b")
-        )
+        table, dropped = verdict_table.terminal(own, width)
         lines += [*table, *_remarks(own, width), ""]
         left += [name for name in dropped if name not in left]
     if left:
@@ -52,40 +49,19 @@ def terminal(
     return "\n".join(lines)
 
 
-def _remarks(verdicts: Sequence[Verdict], width: int | None) -> list[str]:
+def _remarks(rows: Sequence[Mapping[str, Any]], width: int | None) -> list[str]:
     """What must be said of some pairs, each remark once, with the pairs that it is about."""
     remarks: dict[str, list[str]] = {}
-    labels = {side.label for v in verdicts for side in (v.tested.a, v.tested.b)}
-    for v in verdicts:
-        reason = [v.reason] if v.verdict == "impossible" or v.tested.deterministic else []
-        for remark in [*v.tested.notes, *reason]:
-            remarks.setdefault(remark, []).append(f"{v.tested.a.label} | {v.tested.b.label}")
+    labels = {one[side] for one in rows for side in "ab"}
+    for one in rows:
+        reason = [one["reason"]] if one["verdict"] == "impossible" or one["deterministic"] else []
+        for remark in [*one["notes"], *reason]:
+            remarks.setdefault(remark, []).append(f"{one['a']} | {one['b']}")
     lines = []
     for remark, of in remarks.items():
-        whole = len(of) == len(verdicts) or len(of) > 3 or remark.partition(":")[0] in labels
+        whole = len(of) == len(rows) or len(of) > 3 or remark.partition(":")[0] in labels
         lines += wrapped(f"* {remark}" + ("" if whole else f"  ({'; '.join(of)})"), width, "  ")
     return lines
-
-
-_HEADER = (
-    ["a", "b", "mean a", "mean b", "a - b", "interval", "p", "p Holm", "finite seeds", "needed", "verdict"],
-    ["a", "b", "median a", "median b", "a / b", "interval", "p", "p Holm", "finite seeds", "needed", "verdict"],
-)
-
-
-def _cells(v: Verdict, question: Question) -> list[str]:
-    tested, effect = v.tested, v.tested.effect
-    interval = "none" if math.isnan(effect.low) else f"[{number(effect.low)}, {number(effect.high)}]"
-    decided = v.verdict in ("a_better", "b_better") or tested.deterministic
-    needed = "-" if decided else str(v.seeds_needed or _unknown(v))
-    p = [f"{x:.2g}" if not math.isnan(x) else "-" for x in (tested.evidence.test.p, v.p_corrected)]
-    numbers = [number(tested.a.value), number(tested.b.value), number(effect.value), interval]
-    return [tested.a.label, tested.b.label, *numbers, *p, seeds(v), needed, WORDS[v.verdict]]
-
-
-def _unknown(v: Verdict) -> str:
-    evidence, none = v.tested.evidence, 1 if v.tested.question.is_ratio else 0
-    return ">1000" if min(len(evidence.a), len(evidence.b)) > 1 and v.tested.effect.value != none else "?"
 
 
 def _legend(verdicts: Sequence[Verdict], question: Question) -> list[str]:

@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from mqlearn.analysis.comparison.exports import escaped
+from mqlearn.analysis.comparison.verdict_table import escaped
 from mqlearn.analysis.leaderboard.board import by_reason, by_setting
 from mqlearn.experiments.suite.definition import CHECKPOINTS
 

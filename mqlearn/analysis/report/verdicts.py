@@ -4,17 +4,19 @@ Verdicts are plain dicts with a, b, group, summary, verdict (a_better | b_better
 low, high, p, p_corrected, paired and n_finite, as `mqlearn compare --json` writes them; other keys are not needed.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from markupsafe import Markup
 
 from mqlearn.analysis import axis as axes
-from mqlearn.analysis.comparison.wording import unbeaten
+from mqlearn.analysis.comparison import verdict_table
+from mqlearn.analysis.comparison.wording import counted, unbeaten_words
 from mqlearn.analysis.report.markup import number, render
 from mqlearn.errors import SettingError
 
-KINDS = ("a_better", "b_better", "no_difference", "impossible")
+KINDS = tuple(verdict_table.WORDS)
 _NEEDED = ("a", "b", "group", "verdict")
 _SIGN = {"a_better": "▲", "b_better": "▼", "no_difference": "=", "impossible": "∅"}
 _TURNED = {"a_better": "b_better", "b_better": "a_better"}
@@ -32,53 +34,35 @@ def check(verdicts: Any, source: str) -> list[dict[str, Any]]:
     return verdicts
 
 
-def words(one: Mapping[str, Any]) -> str:
-    """A verdict as a sentence's end."""
-    return {
-        "a_better": f"{one['a']} is better",
-        "b_better": f"{one['b']} is better",
-        "no_difference": "no difference shown",
-        "impossible": "impossible with this many seeds",
-    }[one["verdict"]]
-
-
 def of(verdicts: Sequence[Mapping[str, Any]], reason: str = "") -> Markup:
     """The section. `reason`: why there are no verdicts, or only some."""
+    said = [line.strip() for line in reason.split("\n") if line.strip()]
     if not verdicts:
-        first, *rest = (reason or "No comparison was asked.").split("\n")
-        return render("verdicts.html", headline=first, more=[line.strip() for line in rest], blocks=[])
+        first, *rest = said or ["No comparison was asked."]
+        return render("verdicts.html", headline=first, more=rest, blocks=[])
     groups: dict[str, list[Mapping[str, Any]]] = {}
     for one in verdicts:
         groups.setdefault(str(one["group"]), []).append(one)
-    count = {kind: sum(one["verdict"] == kind for one in verdicts) for kind in KINDS}
-    shown = count["a_better"] + count["b_better"]
-    total = len(verdicts)
-    headline = f"{shown} of {total} {'comparison shows' if total == 1 else 'comparisons show'} a difference"
-    rest = [f"{count['no_difference']} show none"] * bool(count["no_difference"])
-    rest += [f"{count['impossible']} impossible with this many seeds"] * bool(count["impossible"])
-    said = [line.strip() for line in reason.split("\n") if line.strip()]
     blocks = [_block(name, members) for name, members in groups.items()]
-    return render("verdicts.html", headline="; ".join([headline, *rest]) + ".", more=said, blocks=blocks)
+    return render("verdicts.html", headline=counted(verdicts), more=said, blocks=blocks)
 
 
 def _block(name: str, members: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     labels = list(dict.fromkeys(str(label) for one in members for label in (one["a"], one["b"])))
     known = {(str(one["a"]), str(one["b"])): one["verdict"] for one in members}
     known |= {(b, a): _TURNED.get(kind, kind) for (a, b), kind in known.items() if (b, a) not in known}
-    wins = {a: sum(known.get((a, b)) == "a_better" for b in labels) for a in labels}
-    losses = {a: sum(known.get((a, b)) == "b_better" for b in labels) for a in labels}
+    wins = Counter(a for (a, _), kind in known.items() if kind == "a_better")
+    losses = Counter(a for (a, _), kind in known.items() if kind == "b_better")
     ranked = sorted(labels, key=lambda a: (losses[a] - wins[a], labels.index(a)))
-    first, best = unbeaten(members)
-    beats = f" {'is' if len(first) == 1 else 'are'} better than {best} {'rival' if best == 1 else 'rivals'}"
-    beats += f"{' each' if len(first) > 1 else ''} and worse than none."
+    first, beats = unbeaten_words(members)
     return {
         "name": name,
-        "first": _listed(first) if first else "",
-        "beats": beats,
+        "first": first,
+        "beats": f"{beats}.",
         "matrix": _matrix(ranked, known) if 2 < len(labels) <= _LARGE else None,
         "reasons": _reasons(members),
-        "head": _HEAD,
-        "rows": [_row(one) for one in members],
+        "head": verdict_table.head(members),
+        "rows": verdict_table.cells(members, _STYLE),
         "caption": _caption(members[0]),
     }
 
@@ -94,10 +78,6 @@ def _reasons(members: Sequence[Mapping[str, Any]]) -> list[str]:
         f"{kind.replace('_', ' ')}, {n} comparison{'s' * (n != 1)}: {reason}"
         for (kind, reason), n in sorted(count.items(), key=lambda item: -item[1])
     ]
-
-
-def _listed(names: Sequence[str]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
 _SAID = {
@@ -121,25 +101,10 @@ def _matrix(labels: Sequence[str], known: Mapping[tuple[str, str], str]) -> dict
     return {"labels": labels, "rows": rows, "key": [(kind, _SIGN[kind], _SAID[kind]) for kind in KINDS]}
 
 
-_HEAD = ("a against b", "verdict", "effect [interval]", "p", "p corrected", "seeds", "finite", "seeds needed")
 _VERDICT = Markup('<b class="{}" aria-hidden="true">{} </b>{}')
-
-
-def _row(one: Mapping[str, Any]) -> list[Any]:
-    interval = one.get("low") is not None and one.get("high") is not None
-    effect = number(one.get("effect"))
-    effect += f" [{number(one['low'])}, {number(one['high'])}]" if interval else ""
-    seeds, needed = one.get("n_finite"), one.get("seeds_needed")
-    return [
-        f"{one['a']} against {one['b']}",
-        _VERDICT.format(one["verdict"], _SIGN[one["verdict"]], words(one)),
-        effect,
-        number(one.get("p"), 3),
-        number(one.get("p_corrected"), 3),
-        "–" if one.get("paired") is None else "paired" if one["paired"] else "unpaired",
-        " of ".join(map(str, seeds)) if isinstance(seeds, list) else number(seeds),
-        "–" if needed is None else number(needed),
-    ]
+_STYLE = verdict_table.Style(
+    str, number, none="–", verdict=lambda kind, words: _VERDICT.format(kind, _SIGN[kind], words)
+)
 
 
 def _caption(first: Mapping[str, Any]) -> str:
