@@ -50,7 +50,7 @@ def test_type_checkers_are_told_the_public_names_and_where_they_are():
     seen = {
         alias.name: node.module
         for node in ast.walk(ast.parse((PACKAGE / "__init__.py").read_text(encoding="utf-8")))
-        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("mqlearn.")
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("mqlearn.")
         for alias in node.names
         if node.module != "mqlearn.experiments.settings"
     }

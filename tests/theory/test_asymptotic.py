@@ -8,7 +8,7 @@ from mqlearn.theory import named_rules
 from mqlearn.theory.asymptotic import covariance, floor
 from mqlearn.theory.limits import Limit, limit_of
 from tests.random_mdps import mdps
-from tests.theory import oracles
+from tests.theory import covariances_by_hand as by_hand
 from tests.theory.rules import RootSA
 
 
@@ -96,11 +96,11 @@ def test_covariances_equal_those_of_loops_and_kronecker_products(mdp):
         ("sampled", 3, (0.2, 0.4, 16)),
         ("sampled", 1, (0, 0, 12)),
     ):
-        pairs, d, star, ahead = oracles.noise_and_policy(mdp, mq.optimal(mdp).v, policy, reward == "sampled")
+        pairs, d, star, ahead = by_hand.noise_and_policy(mdp, mq.optimal(mdp).v, policy, reward == "sampled")
         found = covariance(mdp, Limit(q, t, c), reward, batch, policy)
         assert found.pairs.tolist() == [list(pair) for pair in pairs] and found.reason is None
         scale = d.max() / (1 - mdp.discount) ** 2 * c * c
-        want = oracles.sigma(d, star, ahead, mdp.discount, q, t, c, batch)
+        want = by_hand.sigma(d, star, ahead, mdp.discount, q, t, c, batch)
         np.testing.assert_allclose(found.sigma, want, rtol=1e-8, atol=1e-10 * scale)
         m = np.linalg.inv(np.eye(len(d)) - mdp.discount * star)
         np.testing.assert_allclose(found.floor, m @ np.diag(d) @ m.T / batch, rtol=1e-9, atol=1e-12 * scale)
@@ -157,18 +157,18 @@ def test_averaging_reaches_the_floor_but_doubles_the_variance_of_a_rule_of_order
 def test_the_mean_of_the_iterates_equals_a_recursion_of_two_tables(limit):
     mdp = mq.garnet_fixed(5, 2, 3, discount=0.8)
     policy = greedy(mdp, mq.optimal(mdp).q)
-    _, d, star, ahead = oracles.noise_and_policy(mdp, mq.optimal(mdp).v, policy, False)
+    _, d, star, ahead = by_hand.noise_and_policy(mdp, mq.optimal(mdp).v, policy, False)
     q, t, c = limit
     n, g = len(d), mdp.discount
     h = -(q * np.eye(n) + t * g * star)
     gain = np.linalg.inv(np.eye(n) - h)
     drift = -c * gain @ (np.eye(n) - g * star)
-    z = oracles.sigma(d, star, ahead, g, q, t, c)
+    z = by_hand.sigma(d, star, ahead, g, q, t, c)
     shaped = -((np.eye(n) / 2 + drift) @ z + z @ (np.eye(n) / 2 + drift).T)  # G Vs G'
     block = np.eye(2 * n) / 2 + np.block([[drift, np.zeros((n, n))], [np.eye(n), -np.eye(n)]])
     noise = np.zeros((2 * n, 2 * n))
     noise[:n, :n] = shaped
-    want = oracles.lyapunov(block, noise)[n:, n:]
+    want = by_hand.lyapunov(block, noise)[n:, n:]
 
     class General(mq.Rule):
         def update(self, k, q, q_prev, target, target_prev):
@@ -181,11 +181,11 @@ def test_the_mean_of_the_iterates_equals_a_recursion_of_two_tables(limit):
 
 def test_averaging_q_equals_a_kronecker_solve_and_says_its_critical_step():
     mdp = mq.garnet_fixed(5, 2, 3, discount=0.8)
-    _, d, star, _ = oracles.noise_and_policy(mdp, mq.optimal(mdp).v, greedy(mdp, mq.optimal(mdp).q), False)
+    _, d, star, _ = by_hand.noise_and_policy(mdp, mq.optimal(mdp).v, greedy(mdp, mq.optimal(mdp).q), False)
     n, c, share = len(d), 15.0, 0.7
     one = np.eye(n)
     drift = c * np.block([[-one, 0.8 * star], [share * one, -share * one]])
-    want = oracles.lyapunov(np.eye(2 * n) / 2 + drift, np.diag(np.concatenate([c * c * d, np.zeros(n)])))
+    want = by_hand.lyapunov(np.eye(2 * n) / 2 + drift, np.diag(np.concatenate([c * c * d, np.zeros(n)])))
     a, b = named_rules.averaging_q(mdp, c, share)
     np.testing.assert_allclose(a.sigma, want[:n, :n], rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(b.sigma, want[n:, n:], rtol=1e-9, atol=1e-12)
