@@ -76,23 +76,25 @@ def compare(
 ) -> list[dict[str, Any]]:
     """The verdicts on all pairs of rules among some runs, as `mqlearn compare --json` gives them.
 
-    against: one rule that all others are compared with.   allow_mixed: pairs across problems too.   question: summary,
+    against: one rule that all others are compared with, by its label or digest; "best", picked on other seeds; "all"
+    pairs, which must be said for more than 200 runs of one problem.   allow_mixed: pairs across problems too.   question: summary,
     metric, axis, at, epsilon, diverged, level, interval, as on the command line. Raises SettingError.
 
     >>> mq.compare(mq.load("figure1"), at=1000)  # doctest: +SKIP
     """
     from mqlearn.analysis.comparison import comparison, selection
     from mqlearn.analysis.comparison.labels import entries
-    from mqlearn.analysis.comparison.pairing import answers, on_axis, pairs
+    from mqlearn.analysis.comparison.pairing import answers, asked, on_axis
     from mqlearn.analysis.comparison.seed_values import Question
 
     try:
-        asked = Question(**question)
+        about = Question(**question)
     except TypeError as error:
         raise SettingError("compare", ", ".join(question), f"unknown or ill-typed question ({error})") from None
-    stand = selection.standing(list(some), asked.summary).runs
+    stand = selection.standing(list(some), about.summary).runs
     if "axis" not in question:
-        asked, _ = on_axis(asked, stand)
-    made = entries(stand, asked.summary)
-    verdicts = answers(pairs(made, against, mixed=allow_mixed), asked)
+        about, _ = on_axis(about, stand)
+    made = entries(stand, about.summary)
+    wanted, _ = asked(made, about, against, mixed=allow_mixed)
+    verdicts = answers(wanted, about)
     return runs.plain([comparison.row(verdict) for verdict in verdicts], finite=True)

@@ -52,7 +52,8 @@ def compare(arguments: Sequence[str]) -> int:
 def _answered(request: "Request", question: Any, found: Any, width: int | None) -> int:
     from mqlearn.analysis.comparison import comparison, run_tables, selection, tables, verdict_table
     from mqlearn.analysis.comparison.labels import entries, planned
-    from mqlearn.analysis.comparison.pairing import answers, on_axis, pairs
+    from mqlearn.analysis.comparison.pairing import answers, asked, on_axis
+    from mqlearn.experiments.progress import Counting
     from mqlearn.storage import addresses
 
     chosen = selection.select(found.runs, request.overrides, (*_OWN, "experiment.name"))
@@ -76,8 +77,11 @@ def _answered(request: "Request", question: Any, found: Any, width: int | None) 
         made = entries(stand.runs, question.summary, curves)
         if request.own.get("calibrate"):
             return _calibrate(made, question, request, lead, width)
-        wanted = pairs(made, request.own.get("against"), mixed=bool(request.own.get("allow_mixed")))
-        verdicts, heads = answers(wanted, question), run_tables.runs(made, question, width)
+        wanted, told = asked(made, question, request.own.get("against"), mixed=bool(request.own.get("allow_mixed")))
+        lead = "\n".join(filter(None, (lead, told)))
+        with Counting("compared", 2 * len(wanted), "tests and verdicts") as counting:
+            verdicts = answers(wanted, question, counting)
+        heads = run_tables.runs(made, question, width)
     rows = [comparison.row(verdict) for verdict in verdicts]
     texts = {
         "--json": lambda: verdict_table.json(rows),

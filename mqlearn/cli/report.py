@@ -99,10 +99,11 @@ def verdicts_of(entries: Sequence[Entry], axis: str | None = None) -> tuple[list
         question, reason = compare.question_of({} if axis is None else {"axis": axis}), ""
         if axis is None:
             question, reason = pairing.on_axis(question, [entry.run for entry in entries])
-        wanted = pairing.pairs(entries)
-        if len(wanted) > _MANY:
+        if pairing.count(entries) > _MANY:
             wanted, why = pairing.with_best_and_baseline(entries, question)
             reason = "\n".join([*[reason] * bool(reason), why])
+        else:
+            wanted = pairing.pairs(entries)
         answers = pairing.answers(wanted, question)
         return [runs.plain(comparison.row(one), finite=True) for one in answers], reason
     except SettingError as error:

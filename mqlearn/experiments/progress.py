@@ -89,3 +89,38 @@ class Progress:
         else:
             sys.stderr.write(f"{self.label}{text}\n")
         sys.stderr.flush()
+
+
+class Counting:
+    """Progress of work that consists of things of one kind: called with how many more are done.
+
+    A line at a time on stderr, the first after 2 seconds if more than as many are foreseen. A context manager, as
+    Progress is.
+    """
+
+    def __init__(self, done: str, total: int, things: str) -> None:
+        self.words = f"{done} {{:,}} of {total:,} {things}"
+        self.total, self.count = total, 0
+        self.live = sys.stderr.isatty()
+        self.started = time.monotonic()
+        self.shown = -math.inf
+
+    def __enter__(self) -> "Counting":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.live and self.shown > 0:
+            sys.stderr.write("\r\033[K")
+            sys.stderr.flush()
+
+    def __call__(self, more: int) -> None:
+        self.count += more
+        now = time.monotonic()
+        elapsed = now - self.started
+        left = elapsed / max(1, self.count) * (self.total - self.count)
+        if elapsed < _QUIET or left < _QUIET or now - self.shown < (_LIVE if self.live else _PLAIN):
+            return
+        self.shown = now
+        text = f"{self.words.format(self.count)}, {duration(left)} left"
+        sys.stderr.write(f"\r\033[K{text}" if self.live else f"{text}\n")
+        sys.stderr.flush()

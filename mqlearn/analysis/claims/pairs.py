@@ -13,10 +13,11 @@ from mqlearn.analysis.claims.claim import places_of
 from mqlearn.analysis.claims.criteria import pair_outcome
 from mqlearn.analysis.comparison import comparison
 from mqlearn.analysis.comparison.labels import Entry
+from mqlearn.analysis.comparison.pairing import of_seeds
 from mqlearn.analysis.comparison.seed_values import Question, horizon, metric_of
 from mqlearn.analysis.statistics.intervals import generator
 from mqlearn.errors import SettingError, nearest
-from mqlearn.storage.runs import AXES, Run
+from mqlearn.storage.runs import Run
 
 MEASURES = ("error", "peak", "overshoot", "spread")
 ITSELF = "itself"  # as a rival: the same rule under the conditions b_in
@@ -147,18 +148,13 @@ def frozen(run: Run, metric: str, at: int) -> Run:
 def half(run: Run, *, second: bool) -> Run:
     """The run with its first or its second half of the seeds."""
     n = run.settings["n_seeds"]
-    chosen = range(n // 2, n) if second else range(n // 2)
-    curves = {name: c if name in AXES else c[chosen.start : chosen.stop] for name, c in run.curves.items()}
-    diverged = {str(seed - chosen.start): step for seed, step in run.diverged.items() if seed in chosen}
-    return _view(run, curves, {"n_seeds": len(chosen)}, diverged)
+    return of_seeds(run, n // 2, n) if second else of_seeds(run, 0, n // 2)
 
 
-def _view(
-    run: Run, curves: dict[str, np.ndarray], changes: Mapping[str, Any] | None = None, diverged: Any = None
-) -> Run:
-    made = Run(run.folder, run.summary if diverged is None else run.summary | {"diverged": diverged})
+def _view(run: Run, curves: dict[str, np.ndarray]) -> Run:
+    made = Run(run.folder, run.summary)
     # What the cached properties would read from disk.
-    made.__dict__.update(curves=curves, settings={**run.settings, **(changes or {})})
+    made.__dict__.update(curves=curves, settings=run.settings)
     return made
 
 

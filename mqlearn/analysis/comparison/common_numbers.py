@@ -1,6 +1,7 @@
 """Whether seed i of two runs met the same random numbers: then the runs are paired, seed by seed."""
 
 from collections.abc import Sequence
+from weakref import WeakKeyDictionary
 
 from mqlearn.experiments.settings import identity
 from mqlearn.storage.runs import Run
@@ -50,16 +51,24 @@ def _equal_streams(a: Run, b: Run, *, chain_only: bool = False) -> bool:
     Models of one discount are compared as they were recorded.
     """
     recorded = a.settings["discount"] == b.settings["discount"]
-    keys = set()
-    for run in (a, b):
+    return _streams(a, recorded, chain_only) == _streams(b, recorded, chain_only)
+
+
+_keys: WeakKeyDictionary[Run, dict[tuple[bool, bool], str]] = WeakKeyDictionary()
+
+
+def _streams(run: Run, recorded: bool, chain_only: bool) -> str:
+    """What decides the random numbers of a run: kept, since a run is in many pairs."""
+    known = _keys.setdefault(run, {})
+    if (recorded, chain_only) not in known:
         settings = run.settings
         if chain_only:
             own = settings["sampling"]
             chain = {name: own[name] for name in identity.CHAIN if name in own}
             settings = {**settings, "sampling": {"_target_": "mqlearn.Markovian", **chain}}
         model = identity.model_key(settings, run.summary.get("made_of")) if recorded else None
-        keys.add(identity.streams_key(settings, run.summary.get("numerics_version"), model))
-    return len(keys) == 1
+        known[recorded, chain_only] = identity.streams_key(settings, run.summary.get("numerics_version"), model)
+    return known[recorded, chain_only]
 
 
 def _target(run: Run) -> str:

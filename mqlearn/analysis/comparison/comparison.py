@@ -1,36 +1,24 @@
 """Is rule a faster than rule b? One question, asked of pairs of finished runs, answered together.
 
-The unit is the seed: what a run gives is one number a seed. Each pair is tested alone (`ask`), then all pairs are
-corrected together (`decide`).
+The unit is the seed: what a run gives is one number a seed. Each pair is tested alone (`ask_all`), then all pairs are
+corrected together (`decide`). Runs are read once, and pairs of as many seeds are tested by the same patterns at once.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from mqlearn.analysis import axis as axes
-from mqlearn.analysis.comparison.common_numbers import pairing
 from mqlearn.analysis.comparison.labels import Entry
-from mqlearn.analysis.comparison.seed_values import (
-    Question,
-    SeedValues,
-    checkpoint,
-    horizon,
-    is_deterministic,
-    metric_of,
-    seed_values,
-)
+from mqlearn.analysis.comparison.reading import Read, Reader
+from mqlearn.analysis.comparison.seed_values import Question, SeedValues
 from mqlearn.analysis.statistics import power, significance
-from mqlearn.analysis.statistics.intervals import (
-    METHOD_NAMES,
-    Estimate,
-    coverage_words,
-    difference_interval,
-    method_for,
-)
+from mqlearn.analysis.statistics.intervals import METHOD_NAMES, coverage_words, difference_intervals, method_for
+
+_AT_ONCE = 2048  # pairs: their arrays stay small, and progress is told after as many
 
 
 class Side(NamedTuple):
@@ -127,82 +115,107 @@ def row(verdict: Verdict) -> dict[str, Any]:
 
 def ask(a: Entry, b: Entry, question: Question, *, resamples: int = significance.RESAMPLES) -> Pair:
     """Test one pair; `decide` then says what it means. Raises SettingError if the runs cannot answer the question."""
-    metric = metric_of(question, a.run, b.run)
-    at = horizon(question, metric, a.run, b.run)
-    paired, why = pairing(a.run, b.run)
-    shared = min(run.settings["n_seeds"] for run in (a.run, b.run)) if paired else None
-    of_a, of_b = seed_values(question, metric, at, a.run, b.run, shared)
-    used = (of_a.used & of_b.used, of_a.used & of_b.used) if paired else (of_a.used, of_b.used)
-    x, y = of_a.values[used[0]], of_b.values[used[1]]
-    own = [checkpoint(question, metric, at, run) for run in (a.run, b.run)]
-    notes = _notes(question, metric, at, own, (a, of_a), (b, of_b))
+    return ask_all([(a, b)], question, resamples=resamples)[0]
+
+
+def ask_all(
+    wanted: Sequence[tuple[Entry, Entry]],
+    question: Question,
+    *,
+    resamples: int = significance.RESAMPLES,
+    told: Callable[[int], Any] = int,
+) -> list[Pair]:
+    """Test some pairs, each alone. told: called with the number of pairs after some of them.
+
+    Raises SettingError if the runs cannot answer the question.
+    """
+    reader = Reader(question)
+    groups: dict[tuple[int, int, bool, bool], list[int]] = {}
+    reads = [reader.read(a, b) for a, b in wanted]
+    for number, read in enumerate(reads):
+        groups.setdefault((len(read.x), len(read.y), read.paired, read.deterministic), []).append(number)
+    found: dict[int, Pair] = {}
+    for numbers in groups.values():
+        for start in range(0, len(numbers), _AT_ONCE):
+            part = numbers[start : start + _AT_ONCE]
+            found |= zip(part, _tested(question, [reads[number] for number in part], resamples), strict=True)
+            told(len(part))
+    return [found[number] for number in range(len(wanted))]
+
+
+def _tested(question: Question, reads: Sequence[Read], resamples: int) -> Iterable[Pair]:
+    """The pairs of some that have as many seeds each, are paired or not, and depend on their seeds or not."""
+    paired, deterministic = reads[0].paired, reads[0].deterministic
+    x, y = np.array([read.x for read in reads]), np.array([read.y for read in reads])
+    n, m = x.shape[1], y.shape[1]
     if paired and question.summary != "time":
         # Rules that are one and the same differ by rounding: that is no difference.
-        scale = max(float(np.abs(run.curves[metric][:, 0]).max()) for run in (a.run, b.run))
-        y = np.where(np.abs(x - y) <= 1e-12 * scale, x, y)
-    if paired and len(x) and not np.any(x - y):
-        notes.append("the same value in every seed, up to rounding")
-    constant = [is_deterministic(entry.run, metric) for entry in (a, b)]
-    if any(constant) and not all(constant):
-        notes.append(f"{(a if constant[0] else b).label} is deterministic: its seed has no effect")
-    finite = [int(values.finite.sum()) for values in (of_a, of_b)]
-    centres = (of_a.centre, of_b.centre) if question.is_ratio else (_mean(x), _mean(y))
-    sides = [
-        Side(entry.label, entry.run.digest, centre, n, len(values.finite), k)
-        for entry, centre, n, values, k in zip((a, b), centres, finite, (of_a, of_b), own, strict=True)
-    ]
-    return Pair(
-        *sides,
-        group=a.block if a.block == b.block else f"mixed: {a.block} | {b.block}",
-        question=question,
-        metric=metric,
-        at=at,
-        effect=_effect(question, x, y, paired, all(constant)),
-        evidence=_evidence(x, y, paired, why, all(constant), resamples),
-        n_finite=int((of_a.finite & of_b.finite).sum()) if paired else min(finite),
-        deterministic=all(constant),
-        mixed=a.block != b.block,
-        notes=tuple(notes),
-    )
-
-
-def _effect(question: Question, x: np.ndarray, y: np.ndarray, paired: bool, deterministic: bool) -> Effect:
-    found = Estimate(math.nan, math.nan, math.nan, 0)
-    if len(x) and len(y):
-        found = difference_interval(x, y, paired=paired, method=question.interval, level=1 - question.level)
-    value, low, high = (float(end) for end in found[:3])
-    if deterministic:
-        low = high = math.nan
-    if question.is_ratio:
-        value, low, high = math.exp(value), math.exp(low), math.exp(high)
-    kind = "ratio of geometric mean times, a / b" if question.is_ratio else "difference of means, a - b"
-    return Effect(value, low, high, kind, _interval_words(question, paired, len(x), len(y), deterministic))
-
-
-def _evidence(x: np.ndarray, y: np.ndarray, paired: bool, why: str, deterministic: bool, resamples: int) -> Evidence:
-    test, p_t, size = significance.Test(math.nan, math.nan, "none"), math.nan, math.nan
-    if len(x) and len(y) and not deterministic:
+        y = np.where(np.abs(x - y) <= 1e-12 * np.array([read.scale for read in reads])[:, None], x, y)
+    value = low = high = p_t = size = np.full(len(x), math.nan)
+    tests = significance.Tests(value, math.nan, "none")
+    if n and m:
+        value, low, high, _ = difference_intervals(
+            x, y, paired=paired, method=question.interval, level=1 - question.level
+        )
+    if n and m and not deterministic:
         if paired:
-            test = significance.sign_flip(x - y, resamples=resamples)
+            tests = significance.sign_flips(x - y, resamples=resamples)
         else:
-            test = significance.permutation(x, y, resamples=resamples)
-        p_t, size = significance.t_test(x, y, paired=paired), significance.effect_size(x, y, paired=paired)
-    kind = "d_z, paired: mean(a - b)/sd(a - b)" if paired else "Hedges' g, unpaired: by the pooled sd"
-    return Evidence(x, y, test, p_t, size, kind, paired, why)
+            tests = significance.permutations(x, y, resamples=resamples)
+        p_t, size = significance.t_tests(x, y, paired=paired), significance.effect_sizes(x, y, paired=paired)
+    kind = "ratio of geometric mean times, a / b" if question.is_ratio else "difference of means, a - b"
+    size_kind = "d_z, paired: mean(a - b)/sd(a - b)" if paired else "Hedges' g, unpaired: by the pooled sd"
+    words = _interval_words(question, paired, n, m, deterministic)
+    convert = math.exp if question.is_ratio else float
+    same = paired and (x == y).all(axis=1)
+    for i, read in enumerate(reads):
+        ends = (math.nan, math.nan) if deterministic else (convert(low[i]), convert(high[i]))
+        sides = [
+            Side(entry.label, entry.run.digest, centre, int(values.finite.sum()), len(values.finite), at)
+            for entry, values, at, centre in zip(
+                read.entries,
+                read.values,
+                read.own,
+                [values.centre for values in read.values] if question.is_ratio else (_mean(x[i]), _mean(y[i])),
+                strict=True,
+            )
+        ]
+        a, b = read.entries
+        notes = _notes(question, read)
+        notes += ["the same value in every seed, up to rounding"] * bool(n and paired and same[i])
+        if any(read.constant) and not deterministic:
+            notes.append(f"{(a if read.constant[0] else b).label} is deterministic: its seed has no effect")
+        yield Pair(
+            *sides,
+            group=a.block if a.block == b.block else f"mixed: {a.block} | {b.block}",
+            question=question,
+            metric=read.metric,
+            at=read.at,
+            effect=Effect(convert(value[i]), *ends, kind, words),
+            evidence=Evidence(x[i], y[i], tests.test(i), float(p_t[i]), float(size[i]), size_kind, paired, read.why),
+            n_finite=read.n_finite,
+            deterministic=deterministic,
+            mixed=a.block != b.block,
+            notes=tuple(notes),
+        )
 
 
-def decide(pairs: Sequence[Pair], *, resamples: int = significance.RESAMPLES) -> list[Verdict]:
-    """Correct a family of tested pairs by Holm's method, and give each its verdict.
+def decide(
+    pairs: Sequence[Pair], *, resamples: int = significance.RESAMPLES, told: Callable[[int], Any] = int
+) -> list[Verdict]:
+    """Correct a family of tested pairs by Holm's method, and give each its verdict. told: as in `ask_all`.
 
     `impossible`: even if every pair of the family reached its smallest p, this one would not reach the level.
     """
     corrected = significance.holm([pair.evidence.test.p for pair in pairs])
     at_best = significance.holm([pair.evidence.test.smallest for pair in pairs])
     family = sum(not math.isnan(pair.evidence.test.p) for pair in pairs)
-    return [
-        _decided(pair, float(p), float(best), family, resamples)
-        for pair, p, best in zip(pairs, corrected, at_best, strict=True)
-    ]
+    verdicts = []
+    for number, (pair, p, best) in enumerate(zip(pairs, corrected, at_best, strict=True), 1):
+        verdicts.append(_decided(pair, float(p), float(best), family, resamples))
+        if number % _AT_ONCE == 0 or number == len(pairs):
+            told((number - 1) % _AT_ONCE + 1)
+    return verdicts
 
 
 def _decided(pair: Pair, p: float, best: float, family: int, resamples: int) -> Verdict:
@@ -261,27 +274,14 @@ def _interval_words(question: Question, paired: bool, n: int, m: int, determinis
     return f"{100 * level:g} % {name}, {unit}, not corrected{coverage_words(method, min(n, m), level)}"
 
 
-def _notes(question: Question, metric: str, at: int, own: Sequence[int], *sides: tuple[Entry, SeedValues]) -> list[str]:
-    """What must be said of a pair. own: the checkpoint of each side."""
-    notes = []
+def _notes(question: Question, read: Read) -> list[str]:
+    """What must be said of a pair."""
+    at, notes = read.at, []
     if question.axis == "iterations" and question.at is not None and at != question.at:
         notes.append(f"k = {at} is the last checkpoint up to {question.at} that both have")
-    for (entry, values), k in zip(sides, own, strict=True):
-        n, finite = len(values.finite), int(values.finite.sum())
-        if k != at:
-            notes.append(f"{entry.label}: its last checkpoint up to {at} samples is at {k}")
-        if finite < n:
-            how = {"worst": "counted as the worst value", "censored": "counted by their last finite value"}
-            if question.summary == "time":
-                how = {"worst": "counted as never arriving", "censored": "censored there, and left out of the test"}
-            treated = how.get(question.diverged, "left out")
-            notes.append(f"{entry.label}: {finite} of {n} seeds finite, the others {treated}")
-        if values.times is not None and (arrived := int(values.times.observed.sum())) < n:
-            by = axes.words(question.axis, at)
-            notes.append(f"{entry.label}: {arrived} of {n} seeds arrived by {by}; the others count there in the ratio")
-        if entry.run.settings["algorithm"].get("averaged") and f"{metric}_average" in entry.run.curves:
-            notes.append(f"{entry.label}: {metric} is of its last iterate; {metric}_average is of the mean")
-    (a, _), (b, _) = sides
+    for entry, values, k in zip(read.entries, read.values, read.own, strict=True):
+        notes += _notes_on(question, read, entry, values, k)
+    a, b = read.entries
     versions = [entry.run.summary.get("numerics_version") for entry in (a, b)]
     if versions[0] != versions[1]:
         notes.append(f"numerics versions {versions[0]} and {versions[1]}")
@@ -290,4 +290,24 @@ def _notes(question: Question, metric: str, at: int, own: Sequence[int], *sides:
         notes.append(f"the k of step sizes: {a.label} has the {clocks[0]} clock, {b.label} the {clocks[1]} one")
     if a.block != b.block:
         notes.append(f"mixed, across blocks: a is from [{a.block}], b from [{b.block}]")
+    return notes
+
+
+def _notes_on(question: Question, read: Read, entry: Entry, values: SeedValues, k: int) -> list[str]:
+    """What must be said of one run of a pair. k: its own checkpoint."""
+    at, n, finite = read.at, len(values.finite), int(values.finite.sum())
+    notes = [f"{entry.label}: {entry.note}"] * bool(entry.note)
+    if k != at:
+        notes.append(f"{entry.label}: its last checkpoint up to {at} samples is at {k}")
+    if finite < n:
+        how = {"worst": "counted as the worst value", "censored": "counted by their last finite value"}
+        if question.summary == "time":
+            how = {"worst": "counted as never arriving", "censored": "censored there, and left out of the test"}
+        treated = how.get(question.diverged, "left out")
+        notes.append(f"{entry.label}: {finite} of {n} seeds finite, the others {treated}")
+    if values.times is not None and (arrived := int(values.times.observed.sum())) < n:
+        by = axes.words(question.axis, at)
+        notes.append(f"{entry.label}: {arrived} of {n} seeds arrived by {by}; the others count there in the ratio")
+    if entry.run.settings["algorithm"].get("averaged") and f"{read.metric}_average" in entry.run.curves:
+        notes.append(f"{entry.label}: {read.metric} is of its last iterate; {read.metric}_average is of the mean")
     return notes

@@ -27,7 +27,8 @@ class Entry:
     run: Run
     label: str
     block: str = ""
-    names: frozenset[str] = frozenset()  # other names that `against` may use, as `_folded`
+    names: frozenset[str] = frozenset()  # other names that `against` may use, as `folded`
+    note: str = ""  # what must be said of it in every pair
 
     @property
     def rule(self) -> str:
@@ -120,15 +121,11 @@ def _settled(settings: dict[str, Any]) -> dict[str, Any]:
 def _labelled(members: Sequence[Run], block: str, labels: dict[str, str]) -> list[Entry]:
     """Entries of one block. A label names what differs between runs of one algorithm, no more."""
     own = [str(run.settings["algorithm"].get("name", run.settings["algorithm"]["_target_"])) for run in members]
-    automatic = [
-        _distinguished(run, name, members, own, (*SILENT, *EXTENT)) for run, name in zip(members, own, strict=True)
-    ]
+    automatic = _distinguished(members, own, (*SILENT, *EXTENT))
     texts = [labels.get(identity.rule_key(run.settings), text) for run, text in zip(members, automatic, strict=True)]
     twice = {text for text, count in Counter(texts).items() if count > 1}
-    again = [
-        _distinguished(run, text, members, texts) if text in twice else text
-        for run, text in zip(members, texts, strict=True)
-    ]
+    full = _distinguished(members, texts) if twice else texts
+    again = [long if text in twice else text for text, long in zip(texts, full, strict=True)]
     made = [
         Entry(run, label, block, frozenset(map(folded, (label, name, run.digest[:16]))))
         for run, label, name in zip(members, again, automatic, strict=True)
@@ -137,30 +134,43 @@ def _labelled(members: Sequence[Run], block: str, labels: dict[str, str]) -> lis
     return [replace(e, label=f"{e.label} {e.run.digest[:8]}") if counts[e.label] > 1 else e for e in made]
 
 
-def _distinguished(
-    run: Run, name: str, members: Sequence[Run], names: Sequence[str], hidden: Sequence[str] = SILENT
-) -> str:
-    """`name` with the settings in which the members of this name differ, but for the hidden ones."""
-    rivals = [other for other, text in zip(members, names, strict=True) if text == name]
-    return ", ".join([name, *differences(run, rivals, hidden)])
+def _distinguished(members: Sequence[Run], names: Sequence[str], hidden: Sequence[str] = SILENT) -> list[str]:
+    """The name of each run with the settings in which the members of this name differ, but for the hidden ones."""
+    rivals: dict[str, list[Run]] = {}
+    for run, name in zip(members, names, strict=True):
+        rivals.setdefault(name, []).append(run)
+    words = {run: text for some in rivals.values() for run, text in zip(some, differences(some, hidden), strict=True)}
+    return [", ".join([name, *words[run]]) for run, name in zip(members, names, strict=True)]
 
 
-def differences(run: Run, rivals: Sequence[Run], hidden: Sequence[str] = SILENT) -> list[str]:
-    """What sets a run apart from its rivals of one block: its kind of step size, then other settings that differ.
+def differences(rivals: Sequence[Run], hidden: Sequence[str] = SILENT) -> list[list[str]]:
+    """What sets each of some rivals of one block apart: its kind of step size, then other settings that differ.
 
     The settings of a step size are those in which rivals with the same kind differ.
     """
-    alike = [rival for rival in rivals if _step(rival) == _step(run)]
-    words = [_step(run)] if len(alike) < len(rivals) else []
-    for key, text in _resolved(run).items():
-        head = key.split(".")[0]
-        among = alike if head == "step_size" else rivals
-        varied = len({_resolved(other).get(key, "null") for other in among}) > 1
-        of_rule = head not in (*hidden, *_OF_BLOCK) or key == _CLOCK
-        if varied and of_rule and "_target_" not in key:
-            name = key if head not in ("algorithm", "step_size", "sampling") else key.partition(".")[2]
-            words.append(f"{name}={shown(json.loads(text))}")
-    return words
+    alike: dict[str, list[Run]] = {}
+    for run in rivals:
+        alike.setdefault(_step(run), []).append(run)
+    varied = _varied(rivals)
+    of_step = {step: _varied(some) for step, some in alike.items()}
+    found = []
+    for run in rivals:
+        words = [_step(run)] if len(alike) > 1 else []
+        for key, text in _resolved(run).items():
+            head = key.split(".")[0]
+            of_rule = head not in (*hidden, *_OF_BLOCK) or key == _CLOCK
+            differs = key in (of_step[_step(run)] if head == "step_size" else varied)
+            if differs and of_rule and "_target_" not in key:
+                name = key if head not in ("algorithm", "step_size", "sampling") else key.partition(".")[2]
+                words.append(f"{name}={shown(json.loads(text))}")
+        found.append(words)
+    return found
+
+
+def _varied(some: Sequence[Run]) -> set[str]:
+    """The settings that have more than one value; null stands for one that is missing."""
+    texts = [_resolved(run) for run in some]
+    return {key for key in set().union(*texts) if len({own.get(key, "null") for own in texts}) > 1}
 
 
 _texts: WeakKeyDictionary[Run, dict[str, str]] = WeakKeyDictionary()
@@ -215,9 +225,17 @@ def _block_text(settings: dict[str, Any]) -> str:
 
 
 def named(entries_of_block: Sequence[Entry], name: str) -> list[Entry]:
-    """The entries that `name` means: by label, else by automatic label or digest, else by algorithm."""
+    """The entries that `name` means: by label, else by automatic label or digest, else by algorithm.
+
+    Of a digest eight digits are enough.
+    """
     word = folded(name)
-    for test in (lambda e: folded(e.label) == word, lambda e: word in e.names, lambda e: folded(e.rule) == word):
+    of_digest = len(word) >= 8
+    for test in (
+        lambda e: folded(e.label) == word,
+        lambda e: word in e.names or (of_digest and e.run.digest.startswith(word)),
+        lambda e: folded(e.rule) == word,
+    ):
         hit = [entry for entry in entries_of_block if test(entry)]
         if hit:
             return hit

@@ -1,20 +1,25 @@
 """Which runs are compared with which, and the verdicts of all pairs."""
 
 import itertools
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
 from mqlearn.analysis import axis as axes
 from mqlearn.errors import SettingError, nearest
 
+MANY = 200  # runs of one block: for more, which pairs are asked must be said
+ALL, BEST = "all", "best"  # for `against`, unless a run is named so
 
-def answers(wanted: Sequence[tuple[Any, Any]], question: Any) -> list[Any]:
+
+def answers(wanted: Sequence[tuple[Any, Any]], question: Any, told: Callable[[int], Any] = int) -> list[Any]:
     """The verdicts of some pairs of entries. Raises SettingError.
 
     Corrected together are the pairs of one block, so that runs of another block (a variant of a figure) do not change
     the answer; pairs across blocks are a family of their own. In samples a family is compared up to where its shortest
     run ends, unless the question says where: rules of one length in iterations have different lengths there.
+    told: called with a number of pairs after these were tested, and again after they were decided.
     """
     from mqlearn.analysis.comparison import comparison
 
@@ -24,9 +29,10 @@ def answers(wanted: Sequence[tuple[Any, Any]], question: Any) -> list[Any]:
     verdicts: dict[int, Any] = {}
     for members in families.values():
         resamples = comparison.resamples_for(len(members), question.level)
-        own = _up_to_the_shortest(question, [entry.run for number in members for entry in wanted[number]])
-        asked = [comparison.ask(*wanted[number], own, resamples=resamples) for number in members]
-        verdicts |= zip(members, comparison.decide(asked, resamples=resamples), strict=True)
+        pairs_of_family = [wanted[number] for number in members]
+        own = _up_to_the_shortest(question, {entry.run for pair in pairs_of_family for entry in pair})
+        asked = comparison.ask_all(pairs_of_family, own, resamples=resamples, told=told)
+        verdicts |= zip(members, comparison.decide(asked, resamples=resamples, told=told), strict=True)
     return [verdicts[number] for number in range(len(wanted))]
 
 
@@ -39,7 +45,7 @@ def on_axis(question: Any, found: Sequence[Any]) -> tuple[Any, str]:
     return replace(question, axis=axis), told
 
 
-def _up_to_the_shortest(question: Any, some: Sequence[Any]) -> Any:
+def _up_to_the_shortest(question: Any, some: set[Any]) -> Any:
     if question.axis != "samples" or question.at is not None:
         return question
     return replace(question, at=min(int(axes.positions(run, "samples")[-1]) for run in some))
@@ -51,16 +57,9 @@ def with_best_and_baseline(made: Sequence[Any], question: Any) -> tuple[list[tup
     For more runs than can be compared each with each. The best has the best mean by the question; the baseline is the
     first run of vanilla Q-learning, else the first run. Raises SettingError if the runs cannot answer the question.
     """
-    from mqlearn.analysis.comparison import seed_values
-
     wanted, told = [], []
-    for block, group in itertools.groupby(made, lambda entry: entry.block):
-        members = list(group)
-        runs = [entry.run for entry in members]
-        metric = seed_values.metric_of(question, *runs)
-        at = seed_values.horizon(question, metric, *runs)
-        means = [seed_values.mean_of(question, metric, at, run) for run in runs]
-        best = members[min(range(len(members)), key=means.__getitem__)]
+    for block, members in _blocks(made).items():
+        best = members[_best([entry.run for entry in members], question)]
         baseline = next((entry for entry in members if entry.rule == "q_learning"), members[0])
         rivals = [best] if best is baseline else [best, baseline]
         wanted += [(a, b) for b in rivals for a in members if a is not b and not (a is best and b is baseline)]
@@ -72,6 +71,98 @@ def with_best_and_baseline(made: Sequence[Any], question: Any) -> tuple[list[tup
     return wanted, "\n".join([head, *told])
 
 
+def _best(some: Sequence[Any], question: Any) -> int:
+    """Which of some runs has the best mean by the question; the first of equal ones."""
+    from mqlearn.analysis.comparison import seed_values
+
+    metric = seed_values.metric_of(question, *some)
+    at = seed_values.horizon(question, metric, *some)
+    means = [seed_values.mean_of(question, metric, at, run) for run in some]
+    return min(range(len(some)), key=means.__getitem__)
+
+
+def with_best_on_other_seeds(made: Sequence[Any], question: Any) -> tuple[list[tuple[Any, Any]], str]:
+    """Every entry of a block against its best one, which is picked on the first half of the seeds and compared on the
+    others: those that chose it would make it look better than it is. And a sentence that says so.
+
+    Raises SettingError if a run has one seed only, or if the runs cannot answer the question.
+    """
+    wanted, told = [], []
+    for block, members in _blocks(made).items():
+        if len(members) < 2:
+            continue
+        fewest = min(members, key=lambda entry: entry.run.settings["n_seeds"])
+        n = fewest.run.settings["n_seeds"]
+        if n < 2:
+            expected = f"needs 2 seeds of each run, one that picks and one that is compared; {fewest.label} has {n}"
+            raise SettingError("against", BEST, f"{expected}. Name a run instead")
+        first = _best([of_seeds(entry.run, 0, n // 2) for entry in members], question)
+        own = [replace(e, run=of_seeds(e.run, n // 2, e.run.settings["n_seeds"])) for e in members]
+        note = f"picked as the best of {len(members)} runs on the first {n // 2} seeds; compared on the others"
+        best = replace(own[first], note=note)
+        wanted += [(entry, best) for number, entry in enumerate(own) if number != first]
+        told.append(f"[{block}] the best is {best.label}: {note}.")
+    if not wanted:
+        raise SettingError("selection", f"{len(made)} runs", "has no two runs in one block")
+    return wanted, "\n".join(told)
+
+
+def of_seeds(run: Any, start: int, stop: int) -> Any:
+    """A run with some of its seeds, as if it had no others."""
+    from mqlearn.storage.runs import AXES, Run
+
+    curves = {name: c if name in AXES else c[start:stop] for name, c in run.curves.items()}
+    diverged = {str(seed - start): step for seed, step in run.diverged.items() if start <= seed < stop}
+    view = Run(run.folder, run.summary | {"diverged": diverged})
+    # What the cached properties would read from disk.
+    view.__dict__.update(curves=curves, settings={**run.settings, "n_seeds": stop - start})
+    return view
+
+
+def _blocks(made: Sequence[Any]) -> dict[str, list[Any]]:
+    return {block: list(group) for block, group in itertools.groupby(made, lambda entry: entry.block)}
+
+
+def count(made: Sequence[Any]) -> int:
+    """Pairs within blocks."""
+    return sum(math.comb(len(members), 2) for members in _blocks(made).values())
+
+
+def asked(
+    made: Sequence[Any], question: Any, against: str | None = None, *, mixed: bool = False
+) -> tuple[list[tuple[Any, Any]], str]:
+    """The pairs that are asked, and which they are in a sentence where that is not all of them.
+
+    against: a run as for `pairs`; `best`: every run with the best of its block; `all`, or None: every pair. Raises
+    SettingError, also where None would mean the pairs of more than MANY runs.
+    """
+    from mqlearn.analysis.comparison.labels import named
+
+    reserved = against in (ALL, BEST) and not any(named([entry], str(against)) for entry in made)
+    if reserved and against == BEST:
+        if mixed:
+            raise SettingError("allow_mixed", True, "does not go with against=best, which is the best of one block")
+        wanted, told = with_best_on_other_seeds(made, question)
+        return wanted, f"{told}\n{_not_asked(wanted, made)}"
+    if against is None:
+        largest = max(_blocks(made).values(), key=len) if made else []
+        if len(largest) > MANY:
+            expected = (
+                f"must be given, since {len(largest)} runs of [{largest[0].block}] make "
+                f"{math.comb(len(largest), 2):,} pairs: against=LABEL or the digest of a run, against=best (every run "
+                "with the best, picked on other seeds), or against=all"
+            )
+            raise SettingError("against", None, expected)
+    wanted = pairs(made, None if reserved else against, mixed=mixed)
+    return wanted, "" if reserved or against is None else _not_asked(wanted, made)
+
+
+def _not_asked(wanted: Sequence[Any], made: Sequence[Any]) -> str:
+    """What must be said of the pairs of a block that nothing is said about."""
+    left = count(made) - sum(a.block == b.block for a, b in wanted)
+    return f"Asked are {len(wanted):,} pairs; the other {left:,} are in no family of the correction." if left else ""
+
+
 def pairs(made: Sequence[Any], against: str | None = None, *, mixed: bool = False) -> list[tuple[Any, Any]]:
     """Every pair within a block, or of every entry with the one named `against` as b; across blocks only if `mixed`.
 
@@ -80,7 +171,7 @@ def pairs(made: Sequence[Any], against: str | None = None, *, mixed: bool = Fals
     """
     from mqlearn.analysis.comparison.labels import named
 
-    blocks = {block: list(group) for block, group in itertools.groupby(made, lambda entry: entry.block)}
+    blocks = _blocks(made)
     if against is None:
         within = [pair for members in blocks.values() for pair in itertools.combinations(members, 2)]
         wanted = list(itertools.combinations(made, 2)) if mixed else within

@@ -35,7 +35,7 @@ def runs(entries: Sequence[Entry], question: Question, width: int | None = None)
             shown = "median by Kaplan-Meier"
         else:
             table = [["run", "mean", "median", "interquartile mean", "finite seeds"]]
-            table += [_centres_of(entry, question, metric, at) for entry in own]
+            table += _centres_of(own, question, metric, at)
             shown = f"with {_interval_kinds(question)} over finite seeds"
         lines, left = aligned(table, width, _DROP, ("run",))
         told = f" (left out to fit: {', '.join(left)})" if left else ""
@@ -61,17 +61,28 @@ def _times_of(entry: Entry, question: Question, metric: str, at: int) -> list[st
     return [entry.label, arrived, number(median_time(times)), f"{len(gone) - gone.sum()} of {len(gone)}"]
 
 
-def _centres_of(entry: Entry, question: Question, metric: str, at: int) -> list[str]:
-    gone = gone_by(entry.run, at, question.axis)
-    values = np.where(gone, math.nan, summary_of(question, metric, at, entry.run))
-    cells = [entry.label]
-    for centre in CENTRES:
-        method = question.interval if centre == "mean" or question.interval == "percentile" else "bca"
-        found = bootstrap_interval(values, centre, method, 1 - question.level)
-        interval = f"[{number(found.low)}, {number(found.high)}]"
-        if math.isnan(found.low):
-            interval = "no interval"
-        elif found.low == found.high:
-            interval = "no spread: all seeds alike"
-        cells.append(f"{number(found.value)} {interval}")
-    return [*cells, f"{len(gone) - gone.sum()} of {len(gone)}"]
+def _centres_of(entries: Sequence[Entry], question: Question, metric: str, at: int) -> list[list[str]]:
+    """A row for each run; runs of as many seeds at once, by the same resamples."""
+    gone = [gone_by(entry.run, at, question.axis) for entry in entries]
+    values = [
+        np.where(own, math.nan, summary_of(question, metric, at, entry.run))
+        for own, entry in zip(gone, entries, strict=True)
+    ]
+    alike: dict[int, list[int]] = {}
+    for i, own in enumerate(values):
+        alike.setdefault(len(own), []).append(i)
+    rows = [[entry.label] for entry in entries]
+    for numbers in alike.values():
+        columns = np.column_stack([values[i] for i in numbers])
+        for centre in CENTRES:
+            method = question.interval if centre == "mean" or question.interval == "percentile" else "bca"
+            found = bootstrap_interval(columns, centre, method, 1 - question.level)
+            for i, value, low, high in zip(numbers, found.value, found.low, found.high, strict=True):
+                rows[i].append(f"{number(value)} {_interval(low, high)}")
+    return [[*row, f"{len(own) - own.sum()} of {len(own)}"] for row, own in zip(rows, gone, strict=True)]
+
+
+def _interval(low: float, high: float) -> str:
+    if math.isnan(low):
+        return "no interval"
+    return "no spread: all seeds alike" if low == high else f"[{number(low)}, {number(high)}]"

@@ -27,7 +27,7 @@ def terminal(
     lead: what must be known before the answer is read, such as the axis.
     """
     heads, rows = dict(heads or {}), [row(verdict) for verdict in verdicts]
-    lines = [line for text in [*[lead] * bool(lead), *summary(rows)] for line in wrapped(text, width)]
+    lines = [line for text in [*lead.splitlines(), *summary(rows)] for line in wrapped(text, width)]
     lines += [""] * bool(lines)
     for block in [block for block in heads if block not in {one["group"] for one in rows}]:
         lines += [*wrapped(f"[{block}]", width), heads.pop(block), ""]

@@ -156,19 +156,21 @@ def tune(members: Sequence[Run], question: Question, config_dir: str | None = No
     at = horizon(question, metric, *everyone)
     found = []
     for name, tried in kept.items():
-        settings = [_setting(run, tried, question, metric, at, n_seeds) for run in tried]
+        words = differences(tried, (*SILENT, *EXTENT))
+        settings = [
+            _setting(run, ", ".join(own), question, metric, at, n_seeds) for run, own in zip(tried, words, strict=True)
+        ]
         sign = 1 if question.less_is_better else -1
         best = min(settings, key=lambda one: (_mean(sign * one.values), one.words))
         found.append(Tuned(name, tuple(settings), best, tuple(_could_be_best(settings, sign, question.level))))
     return found, notes
 
 
-def _setting(run: Run, tried: Sequence[Run], question: Question, metric: str, at: int, n_seeds: int) -> TriedSetting:
+def _setting(run: Run, words: str, question: Question, metric: str, at: int, n_seeds: int) -> TriedSetting:
     values = summary_of(question, metric, at, run)[:n_seeds]
     lost = gone_by(run, at, question.axis)[:n_seeds] | ~np.isfinite(values)
     interval = bootstrap_interval(np.where(lost, np.nan, values), "mean", "t", 1 - question.level)
     worst = math.inf if question.less_is_better else -math.inf
-    words = ", ".join(differences(run, tried, (*SILENT, *EXTENT)))
     return TriedSetting(run, words, np.where(lost, worst, values), interval)
 
 

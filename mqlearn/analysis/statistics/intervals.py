@@ -23,6 +23,7 @@ METHODS: tuple[Method, ...] = ("auto", "bca", "percentile", "t")
 METHOD_NAMES = {"bca": "BCa bootstrap", "percentile": "percentile bootstrap", "t": "Student's t"}
 FEW = 15  # seeds: below, the bootstrap covers too little, and "auto" is t
 RESAMPLES = 9999
+_COLUMNS = 32
 # Method -> seeds -> how often a 95 % interval of a mean covers it: of normal data, and of lognormal data with sigma 1
 # (skewness 6.2), from 3000 samples each. A test draws them anew.
 COVERAGE: dict[str, dict[int, tuple[float, float]]] = {
@@ -101,7 +102,7 @@ def bootstrap_interval(
     for number, used in enumerate(patterns.T):
         if used.any():
             place = pattern_of.ravel() == number
-            some = columns[used][:, place]
+            some = np.asfortranarray(columns[used][:, place])
             exponent = np.frexp(np.abs(some).max(axis=0))[1]
             scaled = np.ldexp(some, -exponent)  # so that products neither overflow nor vanish: exact
             kind = method_for(method, int(used.sum())) if centre == "mean" or method != "auto" else "bca"
@@ -121,19 +122,24 @@ def difference_interval(
 
     Unpaired, the seeds of a and b are resampled apart; ``t`` is then Welch's interval. n_finite is n, or n + m.
     """
+    value, low, high, n = difference_intervals(a[None], b[None], paired=paired, method=method, level=level)
+    return Estimate(float(value[0]), float(low[0]), float(high[0]), n)
+
+
+def difference_intervals(
+    a: np.ndarray, b: np.ndarray, *, paired: bool, method: Method = "auto", level: float = LEVEL
+) -> Estimate:
+    """`difference_interval` of each row of a (T, n) with that of b (T, m), all by the same resamples: arrays (T,)."""
     if paired:
-        return bootstrap_interval(a - b, "mean", method, level)
-    largest = max(np.abs(a).max(), np.abs(b).max())
-    exponent = np.frexp(largest)[1]
-    a, b = np.ldexp(a, -exponent), np.ldexp(b, -exponent)
+        return Estimate(*bootstrap_interval((a - b).T, "mean", method, level)[:3], a.shape[1])
+    exponent = np.frexp(np.maximum(np.abs(a).max(axis=1), np.abs(b).max(axis=1)))[1]
+    a, b = (np.ldexp(x, -exponent[:, None]).T for x in (a, b))
 
     def statistic(x: np.ndarray, y: np.ndarray, axis: int = 0) -> np.ndarray:
         return np.mean(x, axis=axis) - np.mean(y, axis=axis)
 
-    kind = method_for(method, min(len(a), len(b)))
-    low, high = _ends((a[:, None], b[:, None]), statistic, kind, level, RESAMPLES)
-    value, low, high = (float(np.ldexp(end, exponent)) for end in (statistic(a, b), low[0], high[0]))
-    return Estimate(value, low, high, len(a) + len(b))
+    low, high = _ends((a, b), statistic, method_for(method, min(len(a), len(b))), level, RESAMPLES)
+    return Estimate(*(np.ldexp(end, exponent) for end in (statistic(a, b), low, high)), len(a) + len(b))
 
 
 def _ends(
@@ -149,20 +155,30 @@ def _ends(
     low, high = value.copy(), value.copy()
     if not spread.any():
         return low, high
-    varied = tuple(sample[:, spread] for sample in samples)
+    varied = tuple(np.asfortranarray(sample[:, spread]) for sample in samples)
     if method == "t":
         errors = [sample.var(axis=0, ddof=1) / len(sample) for sample in varied]
         freedom = sum(errors) ** 2 / sum(e**2 / (len(s) - 1) for e, s in zip(errors, samples, strict=True))
         half = stats.t.ppf((1 + level) / 2, freedom) * np.sqrt(sum(errors))
         low[spread], high[spread] = value[spread] - half, value[spread] + half
         return low, high
+    if varied[0].shape[1] > _COLUMNS:  # at a time: the resamples of more are beyond the cache
+        parts = [slice(start, start + _COLUMNS) for start in range(0, varied[0].shape[1], _COLUMNS)]
+        found = [_ends(tuple(s[:, part] for s in varied), statistic, method, level, resamples) for part in parts]
+        low[spread], high[spread] = np.concatenate(found, axis=1)
+        return low, high
+
+    def whole(*y: np.ndarray, axis: int) -> np.ndarray:
+        """The statistic of seeds that lie side by side: then the sums of a column do not depend on the others."""
+        return statistic(*map(np.ascontiguousarray, y), axis=axis)
+
     arguments = {"n_resamples": resamples, "axis": 0, "confidence_level": level, "vectorized": True, "batch": 500}
     kinds = ("BCa", "percentile") if method == "bca" else ("percentile",)
     ends: list[np.ndarray] = []
     for kind in kinds:
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")  # a degenerate BCa is NaN, and replaced below
-            found = stats.bootstrap(varied, statistic, method=kind, rng=generator("bootstrap"), **arguments)
+            found = stats.bootstrap(varied, whole, method=kind, rng=generator("bootstrap"), **arguments)
         interval = found.confidence_interval
         ends = [np.where(np.isfinite(old), old, new) for old, new in zip(ends or interval, interval, strict=True)]
         if np.isfinite(ends).all():
