@@ -227,9 +227,7 @@ def complete(copied) -> str:
     copy.choice("operator", "halfway", "Halfway")
     copy.write("tests/operators_by_hand.py", OPERATOR_ROW.format(name="halfway", kind="Halfway"))
     metric(copy)
-    copy.replace(
-        "mqlearn/learning/metric_kinds.py", "KINDS = {\n", 'KINDS = {\n    "q_largest": _value("largest entry", ""),\n'
-    )
+    label(copy, '"q_largest": _value("largest entry", "")')
     return copy.checked()
 
 
