@@ -3,17 +3,21 @@
 In one copy all of them are complete, in the other each lacks one thing. The kernels run as plain Python there.
 """
 
+import json
 import os
 import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from mqlearn.analysis.comparison import verdict_table
+from mqlearn.analysis.report import verdicts
 from mqlearn.paths import CONF, PACKAGE
 
 TESTS = Path(__file__).parent
@@ -314,3 +318,51 @@ def test_nothing_else_fails(lacking):
         "test_synchronous",
         "test_the_table_of_rules_is_that_of_the_configuration",
     ]
+
+
+# --- a column of verdicts: one table has it, and five outputs take it from there --------------------------------------
+
+ROW: dict[str, Any] = {key: None for column in verdict_table.COLUMNS for key in column.keys} | {
+    **dict.fromkeys(verdict_table.BESIDE), "a": "one", "b": "other", "group": "lake", "summary": "error",
+    "metric": "q_error", "axis": "iterations", "at": 100, "effect_kind": "difference of means", "verdict": "a_better",
+    "interval": "t", "correction": "Holm", "effect": -0.5, "n_finite": 7, "paired": True,
+}  # fmt: skip
+
+
+def forgotten(rows: Sequence[dict[str, Any]]) -> list[str]:
+    """Output and heading of each column that an output does not have."""
+    written = {
+        "terminal": verdict_table.terminal(rows)[0][0],
+        "LaTeX": verdict_table.latex(rows).replace("$", ""),
+        "report": str(verdicts.of(rows)),
+    }
+    entries = {
+        "JSON": {*json.loads(verdict_table.json(rows))[0]},
+        "CSV": {*verdict_table.csv(rows).partition("\n")[0].split(",")},
+    }
+    lost = [
+        f"{output}: {column.heading}"
+        for column in verdict_table.COLUMNS
+        for output, text in written.items()
+        if column.heading.replace(" ", "") not in text.replace(" ", "")
+    ]
+    keys = [key for column in verdict_table.COLUMNS for key in column.keys]
+    return lost + [f"{output}: {key}" for output, known in entries.items() for key in keys if key not in known]
+
+
+def test_a_column_of_verdicts_is_in_five_outputs_and_one_that_forgets_it_is_named(monkeypatch):
+    column = verdict_table.Column("sign test", ("p_sign",), lambda row, style: style.p(row.get("p_sign")))
+    before = verdict_table.COLUMNS
+    monkeypatch.setattr(verdict_table, "COLUMNS", (*before, column))
+    assert forgotten([ROW | {"p_sign": 0.125}]) == []
+    assert forgotten([ROW]) == ["JSON: p_sign", "CSV: p_sign"]
+
+    latex = verdict_table.latex
+
+    def forgetful(rows):
+        with monkeypatch.context() as patch:
+            patch.setattr(verdict_table, "COLUMNS", before)
+            return latex(rows)
+
+    monkeypatch.setattr(verdict_table, "latex", forgetful)
+    assert forgotten([ROW | {"p_sign": 0.125}]) == ["LaTeX: sign test"]

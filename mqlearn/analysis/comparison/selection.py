@@ -20,8 +20,8 @@ from mqlearn.problems.environments.frozen_lake import map_name, map_rows
 from mqlearn.storage import lookup, runs
 from mqlearn.storage.effective import effective_settings, filled
 from mqlearn.storage.runs import Run
+from mqlearn.storage.shapes import GROUPS
 
-_GROUPS = ("env", "algorithm", "operator", "step_size", "sampling", "features", "evaluation")
 # What may differ between two runs of which one contains the other: more seeds, or a longer or finer curve.
 EXTENT = ("n_seeds", "iterations", "n_checkpoints", "checkpoints")
 # What a variant of a figure may change of its problem, beside what the figure's panels and curves set.
@@ -120,7 +120,7 @@ def select(found: Sequence[Run], overrides: Sequence[str], others: Sequence[str]
     pairs = [(key, _alternatives(text)) for key, _, text in (o.lstrip("+").partition("=") for o in overrides)]
     wanted = [(key, [_as_recorded(found, key, value) for value in values]) for key, values in pairs]
     both = [settings for run in found for settings in (run.settings, identity.resolved(run.settings))]
-    known = {key for key in {*_GROUPS}.union(*map(flat, both)) if key.split(".")[0] not in SILENT} | {"digest"}
+    known = {key for key in {*GROUPS}.union(*map(flat, both)) if key.split(".")[0] not in SILENT} | {"digest"}
     for key, values in wanted:
         if key not in known:
             text = ",".join(map(str, values))
