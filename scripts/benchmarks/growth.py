@@ -43,7 +43,7 @@ def _runs(n: int, n_seeds: int) -> list[Run]:
     for number in range(n):
         summary = {"digest": f"{number:064x}", "name": f"run {number}", "status": "finished", "diverged": {}}
         run = Run(Path(), summary | {"numerics_version": 1, "made_of": made_of})
-        error = result.curves["q_error"] * random.lognormal(number / n, 0.3, (n_seeds, 1))
+        error = result.curves["q_error"] * random.lognormal(number / n, 0.05, (n_seeds, 1))
         settings = {**cell.settings, "step_size": {**cell.settings["step_size"], "offset": number}}
         run.__dict__.update(settings=settings, curves={"iteration": result.iteration, "q_error": error})
         made.append(run)
