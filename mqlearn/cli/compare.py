@@ -167,5 +167,5 @@ def _calibrate(made: Sequence[Any], question: Any, request: Request, lead: str, 
         print("\n".join([*[lead] * bool(lead), calibration.text(results, question, width)]))
     wrong = [result for result in results if not result.sound]
     if wrong:
-        sys.stderr.write("mqlearn: the tests say yes too often where there is no difference\n")
+        sys.stderr.write("mqlearn: calibration failed: the false-positive rate exceeds the level\n")
     return 1 if wrong else 0

@@ -67,7 +67,7 @@ def with_best_and_baseline(made: Sequence[Any], question: Any) -> tuple[list[tup
     if not wanted:
         raise SettingError("selection", f"{len(made)} runs", "has no two runs in one block")
     head = "So many runs are compared with the best and with the baseline of their block only. "
-    head += "The best was chosen by the same numbers, so that it looks better than it is."
+    head += "The best was selected on the same seeds: its advantage is biased upwards (winner's curse)."
     return wanted, "\n".join([head, *told])
 
 

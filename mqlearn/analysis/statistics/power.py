@@ -1,4 +1,4 @@
-"""How many seeds would settle a question, by simulation from what was observed."""
+"""Sample size for a given power: how many seeds a comparison needs, by simulation from what was observed."""
 
 import functools
 from collections.abc import Sequence

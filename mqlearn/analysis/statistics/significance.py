@@ -1,4 +1,4 @@
-"""Tests over seeds: permutation, t, Holm's correction, effect sizes, and what so many seeds can show at all."""
+"""Tests over seeds: permutation, t, Holm's correction, effect sizes, and the smallest attainable p-value."""
 
 import functools
 import itertools
