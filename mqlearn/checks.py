@@ -106,7 +106,7 @@ def finite(name: str, value: object) -> float:
     return number
 
 
-def share(name: str, value: object) -> float:
+def check_probability(name: str, value: object) -> float:
     """The value as a float, if it is a number from 0 to 1. Raises SettingError."""
     number = finite_number(value)
     if number is None or not 0 <= number <= 1:
@@ -114,7 +114,7 @@ def share(name: str, value: object) -> float:
     return number
 
 
-def whole(
+def check_int(
     name: str,
     value: Any,
     low: int,
@@ -167,7 +167,7 @@ def choice(name: str, value: Any, options: Sequence[str], more: str = "") -> Any
     return value
 
 
-def switch(name: str, value: Any) -> bool:
+def check_bool(name: str, value: Any) -> bool:
     """A truth value, or one of the words that yaml has for it (yes, no, on, off, true, false). Raises SettingError."""
     if isinstance(value, bool | np.bool_):
         return bool(value)

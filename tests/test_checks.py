@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from mqlearn.checks import are_distributions, choice, finite_number, switch, whole
+from mqlearn.checks import are_distributions, check_bool, check_int, choice, finite_number
 from mqlearn.errors import SettingError
 
 
@@ -14,31 +14,31 @@ def test_no_finite_number(value):
 
 @pytest.mark.parametrize(("value", "number"), [(3, 3), (np.int32(3), 3), (0, 0), (2.0, 2), (np.float32(2), 2)])
 def test_a_whole_number(value, number):
-    found = whole("n", value, 0, 3)
+    found = check_int("n", value, 0, 3)
     assert found == number and type(found) is int
 
 
 @pytest.mark.parametrize("value", [-1, 4, 2.5, True, "2", None, np.nan])
 def test_no_whole_number(value):
     with pytest.raises(SettingError, match=r"^n=.*: must be a whole number of moves, from 0 to 3$"):
-        whole("n", value, 0, 3, of="moves")
+        check_int("n", value, 0, 3, of="moves")
 
 
 @pytest.mark.parametrize(
     ("value", "number"), [(1e3, 1000), ("1e3", 1000), ("12", 12), (12, 12), ("9" * 20, 10**20 - 1)]
 )
 def test_a_whole_number_as_people_write_it(value, number):
-    assert whole("n", value, 1, written=True) == number
+    assert check_int("n", value, 1, written=True) == number
 
 
 @pytest.mark.parametrize("value", ["1.5", 1.5, "nan", "inf", "", "one", "true", True, -np.inf])
 def test_no_whole_number_as_people_write_it(value):
     with pytest.raises(SettingError, match="must be a whole number, at least 1, or null for none"):
-        whole("n", value, 1, null="none", written=True)
+        check_int("n", value, 1, null="none", written=True)
 
 
 def test_null_is_taken_where_it_stands_for_something():
-    assert whole("n", None, 1, null="none") is None
+    assert check_int("n", None, 1, null="none") is None
 
 
 def test_a_choice():
@@ -51,13 +51,13 @@ def test_a_choice():
 
 @pytest.mark.parametrize(("value", "on"), [(True, True), (np.bool_(False), False), ("Yes", True), ("off", False)])
 def test_a_switch(value, on):
-    assert switch("x", value) is on
+    assert check_bool("x", value) is on
 
 
 @pytest.mark.parametrize("value", [1, 0, None, "maybe", ""])
 def test_no_switch(value):
     with pytest.raises(SettingError, match="must be true or false"):
-        switch("x", value)
+        check_bool("x", value)
 
 
 def test_distributions():

@@ -19,7 +19,7 @@ import yaml
 
 import mqlearn as mq
 from mqlearn.algorithms import step_sizes
-from mqlearn.algorithms.rule import changed
+from mqlearn.algorithms.rule import replaced
 from mqlearn.experiments.settings import instantiate, targets
 from mqlearn.learning import metrics
 from mqlearn.learning.metric_kinds import KINDS
@@ -27,7 +27,7 @@ from mqlearn.learning.operator_check import check_formula
 from mqlearn.learning.sampling_check import check_answers
 from mqlearn.paths import CONF, PACKAGE, config_groups
 from mqlearn.problems.operators import Facts, fixed_point
-from mqlearn.storage.shapes import GROUPS
+from mqlearn.storage.record_schema import GROUPS
 
 MDP = mq.garnet_fixed(n_states=5, discount=0.8)
 RECORD = {"x": np.array([0, 1]), "u": np.array([0, 0]), "r": np.ones(2), "y": np.array([1, 1])}
@@ -167,7 +167,7 @@ ONCE = mq.Evaluation(episodes=1, time_limit=20)
 MEASURED: dict[str, tuple[Any, dict[str, Any]]] = {
     "table": (mq.QLearning(), {"evaluation": ONCE}),
     "features": (mq.QLearning(), {"evaluation": ONCE, "features": mq.one_hot(LAKE), "sampling": mq.Markovian()}),
-    "mean of the iterates": (changed(mq.averaged(mq.Periodic(period=2)), compiled=False), {"evaluation": ONCE}),
+    "mean of the iterates": (replaced(mq.averaged(mq.Periodic(period=2)), compiled=False), {"evaluation": ONCE}),
 }
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import mqlearn as mq
-from mqlearn.experiments.presentation.shown import shows
+from mqlearn.experiments.presentation.mlflow_view import shows
 from mqlearn.experiments.settings.cell import build
 from mqlearn.experiments.settings.compose import compose
 from mqlearn.finding import Finding, of_record
@@ -163,7 +163,7 @@ def test_a_record_of_an_earlier_version_shows_its_sentences():
 
 @pytest.mark.parametrize("wrong", [{}, [{}], [{"code": "a", "text": 1, "numbers": {}}], ["text"]])
 def test_findings_of_another_shape_are_damage(wrong, work):
-    from mqlearn.storage.shapes import check_summary
+    from mqlearn.storage.record_schema import check_summary
 
     summary = {"digest": "a", "name": "b", "status": "finished", "diverged": {}}
     check_summary(summary | {"findings": [{"code": "a", "text": "b", "numbers": {"n": 1}}]})

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import mqlearn as mq
-from mqlearn.checks import PlainNumbers, finite_number, plain_number, whole
+from mqlearn.checks import PlainNumbers, check_int, finite_number, plain_number
 from mqlearn.errors import SettingError
 
 LAKE = mq.frozen_lake("4x4", discount=0.9)
@@ -140,7 +140,7 @@ def test_a_rule_of_ones_own_keeps_plain_numbers():
 def test_which_values_are_numbers():
     for value in (3, 3.0, np.float16(3), np.array(3), Fraction(3), Decimal(3)):
         assert plain_number(value) == 3 and type(plain_number(value)) in (int, float)
-        assert type(whole("n", value, 0)) is int
+        assert type(check_int("n", value, 0)) is int
     assert finite_number(10**400) is None and plain_number(Decimal("nan")) is None
     for value in (True, np.True_, "3", None, 1j, [3], np.array([3]), len):
         assert plain_number(value) is None

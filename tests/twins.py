@@ -10,9 +10,9 @@ import numpy as np
 
 from mqlearn.learning import kernels, loop
 from mqlearn.learning.chains import Chain, Samples
-from mqlearn.learning.draw_tables import alias_table
 from mqlearn.learning.learners import Linear, start
 from mqlearn.learning.sampling import IID, Replay, stationary
+from mqlearn.learning.sampling_tables import alias_table
 from mqlearn.problems.mdp import FiniteMDP
 
 WORD = 2**32

@@ -6,7 +6,7 @@ import numpy as np
 
 from mqlearn.algorithms.stateful import Stateful
 from mqlearn.algorithms.step_sizes import InverseSqrt
-from mqlearn.checks import whole, within
+from mqlearn.checks import check_int, within
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class AMSGrad(Stateful):
         within("algorithm.b1", self.b1, 0.0, 1.0, ends="[)")
         within("algorithm.b2", self.b2, 0.0, 1.0, ends="[)")
         within("algorithm.decay", self.decay, 0.0, 1.0, ends="[]")
-        whole("algorithm.restart", self.restart, 1, null="no restart")
+        check_int("algorithm.restart", self.restart, 1, null="no restart")
 
     def without_effect(self):
         if self.b1 == 0:

@@ -5,7 +5,7 @@ from typing import Literal
 
 from mqlearn.algorithms.stateful import Stateful
 from mqlearn.algorithms.step_sizes import Constant, StepSize
-from mqlearn.checks import choice, switch
+from mqlearn.checks import check_bool, choice
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class MoVI(Stateful):
     measured: Literal["h", "q"] = "h"
 
     def __post_init__(self) -> None:
-        switch("algorithm.keep_start", self.keep_start)
+        check_bool("algorithm.keep_start", self.keep_start)
         choice("algorithm.measured", self.measured, ("h", "q"))
 
     def own_step_size(self, discount: float) -> StepSize:

@@ -2,9 +2,9 @@
 
 from typing import TypeVar
 
-from mqlearn.algorithms.rule import Rule, changed
+from mqlearn.algorithms.rule import Rule, replaced
 from mqlearn.algorithms.stateful import Stateful
-from mqlearn.checks import whole
+from mqlearn.checks import check_int
 
 AnyRule = TypeVar("AnyRule", bound=Rule | Stateful)
 
@@ -18,7 +18,7 @@ def minibatch(rule: AnyRule, n: int) -> AnyRule:
     >>> mq.run(mq.two_state(), mq.minibatch(mq.QLearning(), 4), iterations=10, n_seeds=2).samples[-1].item()
     120
     """
-    return changed(rule, batch=whole("algorithm.batch", n, 1, of="draws"))
+    return replaced(rule, batch=check_int("algorithm.batch", n, 1, of="draws"))
 
 
 def averaged(rule: AnyRule) -> AnyRule:
@@ -31,4 +31,4 @@ def averaged(rule: AnyRule) -> AnyRule:
     >>> [name for name in result.curves if name.startswith("q_error_a")]
     ['q_error_average']
     """
-    return changed(rule, averaged=True)
+    return replaced(rule, averaged=True)

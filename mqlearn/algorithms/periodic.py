@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from mqlearn.algorithms.stateful import Stateful
 from mqlearn.algorithms.step_sizes import Harmonic
-from mqlearn.checks import whole
+from mqlearn.checks import check_int
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class Periodic(Stateful):
     period: int = 400
 
     def __post_init__(self) -> None:
-        whole("algorithm.period", self.period, 1)
+        check_int("algorithm.period", self.period, 1)
 
     def own_step_size(self, discount):
         return Harmonic(3.0)

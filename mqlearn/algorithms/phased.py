@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mqlearn.algorithms.stateful import Stateful
-from mqlearn.checks import whole
+from mqlearn.checks import check_int
 
 
 @dataclass(frozen=True)
@@ -24,8 +24,8 @@ class Phased(Stateful):
     modes = ("synchronous",)
 
     def __post_init__(self) -> None:
-        whole("algorithm.draws", self.draws, 1, null="phases that grow")
-        whole("algorithm.first", self.first, 1)
+        check_int("algorithm.draws", self.draws, 1, null="phases that grow")
+        check_int("algorithm.first", self.first, 1)
 
     def init(self, q0):
         return {"q": q0, "total": np.zeros_like(q0)}

@@ -6,7 +6,7 @@ import numpy as np
 
 from mqlearn.algorithms.stateful import Stateful
 from mqlearn.algorithms.step_sizes import RescaledLinear
-from mqlearn.checks import switch, within
+from mqlearn.checks import check_bool, within
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class PID(Stateful):
             within(f"algorithm.{name}", getattr(self, name), 0.0, 1.0, ends="[]")
         within("algorithm.eta", self.eta, 0.0, ends="[)")
         within("algorithm.eps", self.eps, 0.0)
-        switch("algorithm.previous_draw", self.previous_draw)
+        check_bool("algorithm.previous_draw", self.previous_draw)
 
     def own_step_size(self, discount):
         return RescaledLinear(discount)

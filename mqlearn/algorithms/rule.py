@@ -22,7 +22,7 @@ from mqlearn.errors import SettingError, user_code
 LARGEST = 1e100  # weight: squares of larger ones are no numbers
 
 
-def changed(rule: Any, **attributes: Any) -> Any:
+def replaced(rule: Any, **attributes: Any) -> Any:
     """A copy of a rule with other attributes."""
     rule = copy.copy(rule)
     for name, value in attributes.items():
@@ -71,7 +71,7 @@ class Rule(PlainNumbers):
 
     def with_step_size(self, step_size: StepSize) -> "Rule":
         """The same rule with another step size."""
-        return changed(self, step_size=step_size)
+        return replaced(self, step_size=step_size)
 
     def weights(self, first: int, stop: int) -> np.ndarray:
         """The four numbers (p, q, s, t) of iterations first .. stop - 1, shape (stop - first, 4)."""

@@ -47,7 +47,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from mqlearn import source_text
-from mqlearn.algorithms.rule import changed
+from mqlearn.algorithms.rule import replaced
 from mqlearn.algorithms.step_sizes import Harmonic, StepSize
 from mqlearn.checks import PlainNumbers
 
@@ -141,12 +141,12 @@ class Stateful(PlainNumbers):
 
     def with_step_size(self, step_size: StepSize) -> Self:
         """The same rule with another step size."""
-        return changed(self, step_size=step_size)
+        return replaced(self, step_size=step_size)
 
     def at(self, discount: float) -> Self:
         """The same rule on a problem of this discount, with a step size: its own, if none was given."""
         own = self.step_size or self.own_step_size(discount)
-        return changed(self, discount=discount, step_size=own)
+        return replaced(self, discount=discount, step_size=own)
 
     @property
     def number_names(self) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ import numpy as np
 
 from mqlearn.algorithms.stateful import Stateful
 from mqlearn.algorithms.step_sizes import RescaledLinear
-from mqlearn.checks import whole
+from mqlearn.checks import check_int
 
 
 @dataclass(frozen=True)
@@ -26,8 +26,8 @@ class VarianceReduced(Stateful):
     modes = ("synchronous",)
 
     def __post_init__(self) -> None:
-        whole("algorithm.first", self.first, 1)
-        whole("algorithm.steps", self.steps, 1, null="ceil(10/(1 - discount))")
+        check_int("algorithm.first", self.first, 1)
+        check_int("algorithm.steps", self.steps, 1, null="ceil(10/(1 - discount))")
 
     def own_step_size(self, discount):
         return RescaledLinear(discount)

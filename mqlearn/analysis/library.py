@@ -37,7 +37,7 @@ class LoadedRun(runs.Run):
         """
         from mqlearn.analysis import axis as axes
         from mqlearn.analysis.figures import quick
-        from mqlearn.experiments.settings.recipes import operator_name
+        from mqlearn.experiments.settings.override_commands import operator_name
 
         operator = operator_name(self.settings)
         choice("axis", axis, axes.KINDS)
@@ -93,7 +93,7 @@ def compare(
         about = Question(**question)
     except TypeError as error:
         raise SettingError("compare", ", ".join(question), f"unknown or ill-typed question ({error})") from None
-    stand = selection.standing(list(some), about.summary).runs
+    stand = selection.latest_runs(list(some), about.summary).runs
     if "axis" not in question:
         about, _ = on_axis(about, stand)
     made = entries(stand, about.summary)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mqlearn.algorithms import MomentumQ, NeSA, QLearning, Rule, SpeedyQ, Stateful, minibatch
-from mqlearn.algorithms.operators import is_plain
+from mqlearn.algorithms.operators import is_bellman
 from mqlearn.algorithms.step_sizes import Harmonic, RescaledLinear
 from mqlearn.analysis import slopes
 from mqlearn.analysis.predictions_features import (
@@ -39,7 +39,7 @@ _OTHER = "another operator than Bellman's, of which alone theory speaks"
 def predictions(cell: Cell, run: Run | None) -> dict[str, Any]:
     """All that `mqlearn theory` says, for JSON. Raises SettingError for a model that is too large, or an operator other
     than Bellman's."""
-    if not is_plain(cell.run_arguments["operator"]):
+    if not is_bellman(cell.run_arguments["operator"]):
         raise SettingError("operator", cell.settings["operator"].get("name"), f"is {_OTHER}; use operator=bellman")
     mdp, no_constants = cell.mdp, uncovered(cell)
     rule = rule_of(cell)
@@ -82,7 +82,7 @@ def uncovered(cell: Cell) -> str | None:
     said with each of them.
     """
     given = cell.run_arguments
-    if not is_plain(given["operator"]):
+    if not is_bellman(given["operator"]):
         return f"operator={cell.settings['operator'].get('name')} is {_OTHER}"
     if given["features"] is not None or not given["sampling"].all_pairs:
         return "the constants are of tables under synchronous sampling"

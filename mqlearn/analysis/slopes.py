@@ -3,7 +3,7 @@
 from typing import Any
 
 from mqlearn.algorithms import Rule, Stateful
-from mqlearn.algorithms.operators import is_plain
+from mqlearn.algorithms.operators import is_bellman
 from mqlearn.analysis.predictions_features import LinearFeatures
 from mqlearn.analysis.statistics.survival import Estimate, rate
 from mqlearn.errors import SettingError
@@ -17,7 +17,7 @@ def slope_of(
 ) -> tuple[str, bounds.Slope] | tuple[None, None]:
     """The rate that a theorem gives without its constants, and the curve that it is of."""
     sampling = cell.run_arguments["sampling"]
-    if not is_plain(cell.run_arguments["operator"]) or sampling.capacity or sampling.recorded:
+    if not is_bellman(cell.run_arguments["operator"]) or sampling.capacity or sampling.recorded:
         return None, None  # theorems are of a trajectory, or of independent samples
     if linear is not None:
         metric, slope = "theta_error_average", linear.slope(rule)

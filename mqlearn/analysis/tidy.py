@@ -16,7 +16,7 @@ import numpy as np
 from mqlearn.analysis import axis
 from mqlearn.analysis.comparison.selection import SILENT, used, value_of
 from mqlearn.errors import SettingError
-from mqlearn.experiments.settings.recipes import flat, varied
+from mqlearn.experiments.settings.override_commands import flat, varied
 from mqlearn.storage.runs import AXES, Run
 
 FORMATS = ("csv", "parquet", "json")

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from mqlearn import files
-from mqlearn.checks import choice, switch
+from mqlearn.checks import check_bool, choice
 from mqlearn.errors import SettingError, nearest
 
 CONFIG_DIR = ("--config-dir", "-cd")
@@ -151,4 +151,4 @@ def take_plugins(options: Options) -> None:
 
 def take_switch(options: Options, setting: str) -> bool:
     """Take a truth value, false if it is not there. Raises SettingError."""
-    return switch(setting, take(options, setting) or "false")
+    return check_bool(setting, take(options, setting) or "false")

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mqlearn.checks import whole
+from mqlearn.checks import check_int
 from mqlearn.cli.arguments import CONFIG_DIR, Options, deliver, only, parse, take, take_existing
 from mqlearn.errors import SettingError
 from mqlearn.files import write_whole
@@ -34,7 +34,7 @@ def bench(arguments: Sequence[str]) -> int:
         raise SettingError("suite", " ".join(named), "must be one suite")
     options.overrides = [text for text in options.overrides if text not in named]
     suite = definition.load(named[0] if named else _SUITE, options.config_dir)
-    n_workers = whole("n_workers", take(options, "n_workers"), 1, null="a process a core", written=True)
+    n_workers = check_int("n_workers", take(options, "n_workers"), 1, null="a process a core", written=True)
     track = _tracking(options, suite.name)
     wanted = _wanted(options)
     every, made = run_suite.of_suite(suite, wanted, n_workers)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from mqlearn.analysis.claims.claim import Claim, ClaimAnswer, known, load, n_pairs_at_most, path_of, places, runs_of
-from mqlearn.checks import switch
+from mqlearn.checks import check_bool
 from mqlearn.errors import SettingError, nearest
 from mqlearn.experiments.settings import identity
 from mqlearn.paths import outputs_folder
@@ -23,8 +23,8 @@ def claims(arguments: Sequence[str]) -> int:
     from mqlearn.analysis.claims.tables import json_text, row, table, terminal
     from mqlearn.analysis.comparison.columns import terminal_width
     from mqlearn.cli.arguments import deliver
-    from mqlearn.experiments.circumstances import versions
-    from mqlearn.experiments.settings.recipes import command
+    from mqlearn.experiments.provenance import versions
+    from mqlearn.experiments.settings.override_commands import command
 
     names, overrides, smoke, files, config_dir = read(arguments)
     if _STORED in files:
@@ -57,7 +57,7 @@ def read(arguments: Sequence[str]) -> tuple[list[str], list[str], bool, dict[str
         if not equals:
             names.append(text)
         elif key == "smoke":
-            smoke = switch("smoke", value)
+            smoke = check_bool("smoke", value)
         elif key.lstrip("+").partition(".")[0] not in _FREE:
             expected = (
                 f"is no setting of claims: what a claim needs is written in its yaml; free are {', '.join(_FREE)}"

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from mqlearn.checks import switch, whole
+from mqlearn.checks import check_bool, check_int
 from mqlearn.cli.arguments import CONFIG_DIR, deliver, parse, take_plugins
 from mqlearn.errors import SettingError, nearest
 from mqlearn.paths import outputs_folder
@@ -70,7 +70,7 @@ def _answered(request: "Request", question: Any, found: Any, width: int | None) 
         verdicts, notes, heads = answer.verdicts, [*notes, *answer.notes], answer.heads
     else:
         plan = selection.of_the_plan(chosen, plain(request.names, request.overrides, request.config_dir))
-        stand = selection.standing(plan.runs, question.summary)
+        stand = selection.latest_runs(plan.runs, question.summary)
         notes += [*plan.notes, *stand.notes]
         if "axis" not in request.own:
             question, lead = on_axis(question, stand.runs)
@@ -147,9 +147,9 @@ def question_of(own: dict[str, Any]) -> Any:
 
 def _own(key: str, value: str) -> Any:
     if key in ("tuned", "calibrate", "allow_mixed"):
-        return switch(key, value)
+        return check_bool(key, value)
     if key in ("at", "tuning_seed"):
-        return whole(key, value, 0, written=True)
+        return check_int(key, value, 0, written=True)
     if key in ("epsilon", "level"):
         with contextlib.suppress(ValueError):
             if not math.isnan(number := float(value)):

@@ -9,10 +9,10 @@ from mqlearn.analysis.statistics.intervals import BANDS
 from mqlearn.checks import choice
 from mqlearn.cli.arguments import CONFIG_DIR, parse, take, take_existing
 from mqlearn.errors import SettingError
-from mqlearn.experiments.circumstances import versions
 from mqlearn.experiments.plan import plan
+from mqlearn.experiments.provenance import versions
 from mqlearn.experiments.run_missing import finished
-from mqlearn.experiments.settings.recipes import command
+from mqlearn.experiments.settings.override_commands import command
 
 
 def figure(arguments: Sequence[str]) -> int:

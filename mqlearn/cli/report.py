@@ -15,10 +15,10 @@ from mqlearn.checks import choice
 from mqlearn.cli import compare
 from mqlearn.cli.arguments import CONFIG_DIR, parse, take, take_plugins
 from mqlearn.errors import SettingError
-from mqlearn.experiments import circumstances, execute
+from mqlearn.experiments import execute, provenance
 from mqlearn.experiments.plan import Plan, plan
 from mqlearn.experiments.settings import compose, identity
-from mqlearn.experiments.settings.recipes import command
+from mqlearn.experiments.settings.override_commands import command
 from mqlearn.files import deliver
 from mqlearn.paths import outputs_folder
 from mqlearn.storage import runs
@@ -57,7 +57,7 @@ def report(arguments: Sequence[str]) -> int:
     if answers is not None:
         _refuse_of_others(answers, {run.digest for run in chosen}, files["--verdicts"])
     plan_runs = selection.of_the_plan(chosen, compare.plain([name], chosen_by, config_dir))
-    stand = selection.standing(plan_runs.runs)
+    stand = selection.latest_runs(plan_runs.runs)
     planned = labels.planned(name, config_dir)
     entries = labels.entries(stand.runs, curves=planned)
     if not planned:  # m=2 before m=10
@@ -76,7 +76,7 @@ def report(arguments: Sequence[str]) -> int:
         made,
         answers,
         command=command("report", [f"experiment.name={name}", *chosen_by, *told], config_dir),
-        versions=circumstances.versions(),
+        versions=provenance.versions(),
         reason=reason,
         failed=_failed(outputs, name),
         notes=(*found.notes, *plan_runs.notes, *stand.notes),

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from mqlearn.checks import whole
+from mqlearn.checks import check_int
 from mqlearn.cli.arguments import only, parse, take
 from mqlearn.experiments.execute import store_of
 from mqlearn.experiments.settings import compose
@@ -12,7 +12,7 @@ from mqlearn.storage.ui import open_ui
 def ui(arguments: Sequence[str]) -> int:
     """`mqlearn ui`: open the page of an experiment and stay until it is interrupted; returns 0."""
     options = parse(arguments)
-    port = whole("port", take(options, "port") or "5000", 1, 65535, written=True)
+    port = check_int("port", take(options, "port") or "5000", 1, 65535, written=True)
     host = take(options, "host") or "127.0.0.1"
     only("ui", options.overrides, ("tracking", "host", "port", "experiment"))
     track, uri = store_of(compose.compose(["tracking=mlflow", *options.overrides]))

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from mqlearn.cli.arguments import only, parse
 from mqlearn.errors import SettingError
 from mqlearn.experiments.execute import store_of
-from mqlearn.experiments.presentation.shown import shows
+from mqlearn.experiments.presentation.mlflow_view import shows
 from mqlearn.experiments.settings import compose
 from mqlearn.files import is_there
 from mqlearn.storage import connection, runs, tracking

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from mqlearn.errors import SettingError
-from mqlearn.experiments import circumstances
+from mqlearn.experiments import provenance
 from mqlearn.experiments.settings import identity, own_choices
 from mqlearn.experiments.settings import plugins as user_modules
 from mqlearn.experiments.settings.cell import Cell, run_cells, tracking_section
@@ -76,7 +76,7 @@ class Tracker:
         """
         if self.uri is None:
             return run_done, None
-        from mqlearn.experiments.presentation.shown import shows
+        from mqlearn.experiments.presentation.mlflow_view import shows
         from mqlearn.storage import connection, runs, tracking
 
         record, show = tracking.log if again else tracking.record, shows(self.store)
@@ -283,7 +283,7 @@ def _circumstances(result: Any, known: dict[str, Any], findings: Sequence[Findin
         "findings": [found.record() for found in findings],
         "numerics_version": NUMERICS_VERSION,
         "digest_version": identity.DIGEST_VERSION,
-        "versions": circumstances.versions(),
-        "git_commit": circumstances.git_commit(),
-        "command": circumstances.command(),
+        "versions": provenance.versions(),
+        "git_commit": provenance.git_commit(),
+        "command": provenance.command(),
     }

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from mqlearn.errors import SettingError, SettingErrors
-from mqlearn.experiments.circumstances import COMMAND, command
 from mqlearn.experiments.execute import (
     before_run,
     claimed,
@@ -21,9 +20,10 @@ from mqlearn.experiments.execute import (
 from mqlearn.experiments.presentation import printed
 from mqlearn.experiments.presentation.printed import describe
 from mqlearn.experiments.progress import COMPILING, duration
+from mqlearn.experiments.provenance import COMMAND, command
 from mqlearn.experiments.settings import compose, identity, loader, own_choices, plugins
 from mqlearn.experiments.settings.cell import Cell, build
-from mqlearn.experiments.settings.refusals import hydra_errors
+from mqlearn.experiments.settings.hydra_errors import hydra_errors
 from mqlearn.finding import Finding, each_once
 from mqlearn.paths import CONF, cores, outputs_folder
 from mqlearn.storage import lookup, runs

@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from mqlearn.experiments import circumstances, execute, processes
+from mqlearn.experiments import execute, processes, provenance
 from mqlearn.experiments.plan import Plan, PlannedCell, refuse_finished
 from mqlearn.experiments.presentation.names import plain_label
 from mqlearn.experiments.progress import COMPILING, Progress, duration
@@ -192,14 +192,14 @@ def _begin(counted: Any, parent: int) -> None:
 @contextmanager
 def _pool(number: int, counted: Any) -> Iterator[ProcessPoolExecutor]:
     """`processes.pool`, in which commands are recorded as this one."""
-    before = os.environ.get(circumstances.COMMAND)
-    os.environ[circumstances.COMMAND] = circumstances.command()
+    before = os.environ.get(provenance.COMMAND)
+    os.environ[provenance.COMMAND] = provenance.command()
     try:
         with processes.pool(number, _begin, counted, os.getpid()) as pool:
             yield pool
     finally:
         if before is None:
-            del os.environ[circumstances.COMMAND]
+            del os.environ[provenance.COMMAND]
 
 
 def _report(started: float, number: int, total: int, label: str) -> None:

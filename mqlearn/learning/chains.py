@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mqlearn.learning.draw_tables import chain_tables, transition_model
+from mqlearn.learning.sampling_tables import chain_tables, transition_model
 from mqlearn.problems.mdp import FiniteMDP
 
 if TYPE_CHECKING:

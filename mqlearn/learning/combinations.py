@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from mqlearn.algorithms.four_numbers import FourNumbers
-from mqlearn.algorithms.operators import Operator, is_plain
+from mqlearn.algorithms.operators import Operator, is_bellman
 from mqlearn.algorithms.rule import Rule
 from mqlearn.algorithms.stateful import Stateful
 from mqlearn.errors import SettingError
@@ -20,7 +20,7 @@ from mqlearn.learning.metrics import Evaluation
 from mqlearn.learning.sampling import Sampling
 from mqlearn.learning.sampling_check import check_sampling
 from mqlearn.learning.stateful.check import try_out
-from mqlearn.learning.stateful.plain import measured
+from mqlearn.learning.stateful.reference import measured
 from mqlearn.problems.encodings import BoxMap
 from mqlearn.problems.environments.simulator import Simulator
 from mqlearn.problems.feature_rows import Features
@@ -88,7 +88,7 @@ def check_rule(
         try_out(rule, "linear", second=False)
     n = features.n_features if features is not None else len(mdp.pairs)  # type: ignore  # a simulator has features
     _check_memory(rule, n, n_seeds)
-    if not is_plain(operator):
+    if not is_bellman(operator):
         try_out(rule, _mode(sampling, features), operator=operator)
 
 

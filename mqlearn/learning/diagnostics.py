@@ -12,7 +12,7 @@ from mqlearn.algorithms.stateful import Stateful
 from mqlearn.algorithms.step_sizes import total
 from mqlearn.finding import Finding
 from mqlearn.learning.initial import Initial
-from mqlearn.learning.operators import BELLMAN, OnModel
+from mqlearn.learning.operators import BELLMAN, BoundOperator
 from mqlearn.learning.record import Ended, Recorder
 from mqlearn.learning.sampling import Sampling, stationary
 from mqlearn.learning.sampling_protocol import exploration_rate
@@ -45,7 +45,7 @@ def after_run(setup: Setup, rule: AnyRule, learners: list[Any], recorder: Record
 
 
 def fixed_point(
-    mdp: FiniteMDP, features: Any, sampling: Any, theta0: Initial, operator: OnModel = BELLMAN
+    mdp: FiniteMDP, features: Any, sampling: Any, theta0: Initial, operator: BoundOperator = BELLMAN
 ) -> tuple[Any, Diagnosis]:
     """theta* of the very chain that is sampled, None where there is none, and what is known of it."""
     from mqlearn.problems.fixed_points import theta_star

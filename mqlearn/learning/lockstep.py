@@ -21,7 +21,7 @@ DIVERGED = 1e100  # a parameter beyond this, or not finite, is divergence
 
 
 @dataclass
-class Course:
+class RuleRun:
     """One rule on its way: what is recorded of it, what is said before it runs, and the seconds that it learned."""
 
     rule: Rule | Stateful
@@ -31,7 +31,7 @@ class Course:
 
 
 @dataclass
-class Part:
+class SeedBatch:
     """Some seeds: the samples that rules share, if they do, and the learner of each rule that has seeds left."""
 
     samples: Samples | RecordedSamples | None
@@ -55,12 +55,12 @@ class Part:
         return ended, seconds
 
 
-def learners_of(parts: Sequence[Part], number: int) -> list[Any]:
+def learners_of(parts: Sequence[SeedBatch], number: int) -> list[Any]:
     """The learners of one rule."""
     return [part.learners[number] for part in parts if number in part.learners]
 
 
-def advance(pool: ThreadPoolExecutor, parts: Sequence[Part], courses: Sequence[Course], k: int, n: int) -> None:
+def advance(pool: ThreadPoolExecutor, parts: Sequence[SeedBatch], courses: Sequence[RuleRun], k: int, n: int) -> None:
     """Iterations k .. k + n - 1 of all rules."""
     started = time.perf_counter()
     weights = []
@@ -69,7 +69,7 @@ def advance(pool: ThreadPoolExecutor, parts: Sequence[Part], courses: Sequence[C
         row = min((row for row, _ in ranges), default=0)
         weights.append(course.rule.weights(row, max((stop for _, stop in ranges), default=0)))
     busy = np.zeros(1 + len(courses))
-    for ended, seconds in pool.map(partial(Part.advance, k=k, n=n, weights=weights), parts):
+    for ended, seconds in pool.map(partial(SeedBatch.advance, k=k, n=n, weights=weights), parts):
         for number, gone in ended.items():
             courses[number].recorder.ended += gone
         busy += seconds

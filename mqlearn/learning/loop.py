@@ -6,10 +6,10 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
 
-from mqlearn.learning.assembly import Assembly, assembled
 from mqlearn.learning.diagnostics import after_run
 from mqlearn.learning.lockstep import advance, learners_of
 from mqlearn.learning.record import Result
+from mqlearn.learning.run_state import RunState, build_run
 from mqlearn.learning.setup import (
     AnyRule,
     Environment,
@@ -72,20 +72,20 @@ def run_together(mdp: Environment, rules: Iterable[AnyRule], **settings: Any) ->
         return []
     setup = validated(mdp, **settings)
     ready = [setup.ready(rule) for rule in wanted]
-    made = assembled(setup, ready)
+    made = build_run(setup, ready)
     _compile(made)
     _walk(setup, made)
     return [_result(setup, made, number, rule) for number, rule in enumerate(ready)]
 
 
-def _compile(made: Assembly) -> None:
+def _compile(made: RunState) -> None:
     """Call every kernel for no iterations: compiling is not learning time."""
     for number, course in enumerate(made.courses):
         for learner in learners_of(made.parts, number):
             learner.advance(0, 0, course.rule.weights(*learner.rows(0, 0)))
 
 
-def _walk(setup: Setup, made: Assembly) -> None:
+def _walk(setup: Setup, made: RunState) -> None:
     """Advance all learners from checkpoint to checkpoint, and record what is measured there."""
     first = made.courses[0].recorder  # whose error is told
     with ThreadPoolExecutor(made.workers) as pool:
@@ -103,7 +103,7 @@ def _walk(setup: Setup, made: Assembly) -> None:
             previous = k
 
 
-def _result(setup: Setup, made: Assembly, number: int, rule: AnyRule) -> Result:
+def _result(setup: Setup, made: RunState, number: int, rule: AnyRule) -> Result:
     """What a rule leaves, with what is known of it after the run."""
     course, left = made.courses[number], learners_of(made.parts, number)
     facts, found = after_run(setup, rule, left, course.recorder)

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mqlearn.checks import PlainNumbers, choice, whole
+from mqlearn.checks import PlainNumbers, check_int, choice
 from mqlearn.errors import SettingError, user_code
 from mqlearn.learning.chains import stream_at
-from mqlearn.learning.draw_tables import alias_table, transition_model
 from mqlearn.learning.metric_kinds import BUILT_IN
-from mqlearn.learning.operators import BELLMAN, OnModel
+from mqlearn.learning.operators import BELLMAN, BoundOperator
+from mqlearn.learning.sampling_tables import alias_table, transition_model
 from mqlearn.problems.mdp import FiniteMDP
 from mqlearn.problems.solvers import Optimum, policy_values_at_start
 
@@ -51,9 +51,9 @@ class Evaluation(PlainNumbers):
     draws: str = "fixed"
 
     def __post_init__(self) -> None:
-        whole("evaluation.episodes", self.episodes, 0, null="the default")
+        check_int("evaluation.episodes", self.episodes, 0, null="the default")
         choice("evaluation.start", self.start, ("uniform", "start", "both"))
-        whole("evaluation.time_limit", self.time_limit, 1, of="moves", null="the default")
+        check_int("evaluation.time_limit", self.time_limit, 1, of="moves", null="the default")
         choice("evaluation.draws", self.draws, ("fresh", "fixed"))
 
     def place(self, iteration: int) -> int | None:
@@ -126,7 +126,7 @@ class Measure:
         seed: int = 0,
         iteration: Sequence[int] | np.ndarray = (),
         limit: int = 0,
-        operator: OnModel = BELLMAN,
+        operator: BoundOperator = BELLMAN,
     ) -> None:
         self.mdp = mdp
         self.optimum = optimum

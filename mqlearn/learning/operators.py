@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mqlearn.algorithms.operators import SCALARS, Bellman, Operator, is_plain, name_of
+from mqlearn.algorithms.operators import SCALARS, Bellman, Operator, is_bellman, name_of
 from mqlearn.errors import SettingError
 from mqlearn.learning.operator_check import check_operator_formula
 from mqlearn.problems import solvers
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class OnModel:
+class BoundOperator:
     """An operator, and the problem that it acts on; on a simulator it has no fixed point that is known.
 
     compiled: as kernels read it, None for Bellman's, of which they have a form of their own.
@@ -33,7 +33,7 @@ class OnModel:
     @property
     def plain(self) -> bool:
         """Whether it is Bellman's."""
-        return is_plain(self.operator)
+        return is_bellman(self.operator)
 
     @property
     def name(self) -> str:
@@ -126,18 +126,18 @@ class OnModel:
         )
 
 
-BELLMAN = OnModel(Bellman())
+BELLMAN = BoundOperator(Bellman())
 
 
-def on_problem(operator: Operator, mdp: Any, features: Any = None) -> OnModel:
+def on_problem(operator: Operator, mdp: Any, features: Any = None) -> BoundOperator:
     """The operator on the problem of a run. Raises SettingError where it has no fixed point that errors could be
     measured against: relative with terminal states, most with features; with features where it has s or Q(x, u), which
     what learns by features leaves out; and without a model where it has s, or Q(x, u) without a table."""
-    if is_plain(operator):
+    if is_bellman(operator):
         return BELLMAN
     name = name_of(operator)
     if not isinstance(mdp, FiniteMDP):
-        return OnModel(_on_simulator(operator, mdp, features), mdp)
+        return BoundOperator(_on_simulator(operator, mdp, features), mdp)
     if features is not None and not operator.with_features:
         expected = (
             "has no certified fixed point with features; use bellman, relaxed, truncated, mellowmax, soft, or tables"
@@ -147,7 +147,7 @@ def on_problem(operator: Operator, mdp: Any, features: Any = None) -> OnModel:
     check_operator_formula(ready, Facts(mdp))
     if features is not None and (ready.scalar != "none" or ready.numbers(mdp.discount).own != 0):
         raise SettingError("operator", name, "has s or Q(x, u) in its target, which is possible with tables only")
-    return OnModel(ready, mdp)
+    return BoundOperator(ready, mdp)
 
 
 def _on_simulator(operator: Operator, simulator: Simulator, features: Any) -> Operator:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from mqlearn.checks import choice, whole
+from mqlearn.checks import check_int, choice
 from mqlearn.errors import SettingError
 from mqlearn.learning.sample_numbers import pack, unpack
 from mqlearn.learning.sampling_protocol import CLOCKS, Sampling, Walk
@@ -68,7 +68,7 @@ class Recorded(Sampling):
     def __post_init__(self) -> None:
         choice("sampling.clock", self.clock, CLOCKS)
         choice("sampling.resample", self.resample, ("none", "bootstrap"))
-        whole("sampling.passes", self.passes, 1)
+        check_int("sampling.passes", self.passes, 1)
         if self.content is not None and self.content != self.digest():
             changed = f"has changed: the SHA-256 of its arrays is {self.digest()[:16]}, of the recorded run's"
             remedy = "put the old file back, or start a new run with sampling.content=null"

@@ -17,7 +17,7 @@ from mqlearn.errors import user_code
 from mqlearn.finding import Finding, each_once, no_effect, worded
 from mqlearn.learning.initial import Initial
 from mqlearn.learning.metrics import Evaluation
-from mqlearn.learning.operators import OnModel
+from mqlearn.learning.operators import BoundOperator
 from mqlearn.learning.setup import AnyRule, Setup
 from mqlearn.learning.stateful.step_size import uses_step_size
 from mqlearn.problems.mdp import FiniteMDP
@@ -68,7 +68,7 @@ def of_problem(mdp: FiniteMDP, best: Mapping[str, Any]) -> list[Finding]:
     return found
 
 
-def of_operator(operator: OnModel) -> list[Finding]:
+def of_operator(operator: BoundOperator) -> list[Finding]:
     """What an operator says of itself on its problem."""
     return worded("operator", operator.warnings())
 

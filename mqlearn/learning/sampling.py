@@ -7,7 +7,7 @@ from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
-from mqlearn.checks import are_distributions, choice, finite_number, whole
+from mqlearn.checks import are_distributions, check_int, choice, finite_number
 from mqlearn.errors import SettingError, user_code
 from mqlearn.learning.sampling_protocol import CLOCKS, Sampling, Walk, of_walk, stationary
 from mqlearn.problems.mdp import FiniteMDP
@@ -90,7 +90,7 @@ class _Chain(Sampling):
         probability = finite_number(self.restart_probability)
         if probability is None or not 0 <= probability < 1:
             raise SettingError("sampling.restart_probability", self.restart_probability, "must lie in [0, 1)")
-        whole("sampling.time_limit", self.time_limit, 1, of="moves", null="none")
+        check_int("sampling.time_limit", self.time_limit, 1, of="moves", null="none")
         first, last, span = self.exploration
         if not (0 <= last <= first <= 1 and span > 0):
             expected = "must be a number in [0, 1], or [first, last, iterations] with 1 >= first >= last >= 0"
@@ -203,9 +203,9 @@ class Replay(_Chain):
 
     def __post_init__(self) -> None:
         _Chain.__post_init__(self)
-        whole("sampling.capacity", self.capacity, 1, of="transitions")
-        whole("sampling.warm_up", self.warm_up, 0, of="steps")
-        if whole("sampling.draws", self.draws, 1, of="transitions") > self.capacity:
+        check_int("sampling.capacity", self.capacity, 1, of="transitions")
+        check_int("sampling.warm_up", self.warm_up, 0, of="steps")
+        if check_int("sampling.draws", self.draws, 1, of="transitions") > self.capacity:
             expected = f"must be at most the capacity of the buffer, {self.capacity}: it never holds more"
             raise SettingError("sampling.draws", self.draws, expected)
 

@@ -15,14 +15,14 @@ from mqlearn.algorithms.operators import Bellman, Operator
 from mqlearn.algorithms.rule import Rule
 from mqlearn.algorithms.stateful import Stateful
 from mqlearn.algorithms.step_sizes import StepSize
-from mqlearn.checks import choice, finite_number, plain_number, whole
+from mqlearn.checks import check_int, choice, finite_number, plain_number
 from mqlearn.errors import SettingError
 from mqlearn.learning import combinations
 from mqlearn.learning.bar import Bar
 from mqlearn.learning.initial import Initial
 from mqlearn.learning.learners import Linear, on_clock, with_state
 from mqlearn.learning.metrics import Evaluation, Metric
-from mqlearn.learning.operators import OnModel, on_problem
+from mqlearn.learning.operators import BoundOperator, on_problem
 from mqlearn.learning.sampling import Sampling, Synchronous
 from mqlearn.learning.stateful.check import check
 from mqlearn.problems.environments.simulator import Simulator
@@ -64,7 +64,7 @@ class Setup:
     sampling: Sampling
     features: Any
     linear: Linear
-    operator: OnModel
+    operator: BoundOperator
     evaluation: Evaluation
     n_workers: int | None
     reward: str
@@ -148,9 +148,9 @@ def validated(
     sampling = Synchronous() if sampling is None else sampling
     if n_seeds is SEEDS:
         n_seeds = 1 if sampling.one_seed else int(SEEDS)
-    iterations, n_seeds = whole("iterations", iterations, 0), whole("n_seeds", n_seeds, 1)
-    seed, n_checkpoints = whole("seed", seed, 0, 2**32 - 1), whole("n_checkpoints", n_checkpoints, 1)
-    n_workers = whole("n_workers", n_workers, 1, null="one thread a core")
+    iterations, n_seeds = check_int("iterations", iterations, 0), check_int("n_seeds", n_seeds, 1)
+    seed, n_checkpoints = check_int("seed", seed, 0, 2**32 - 1), check_int("n_checkpoints", n_checkpoints, 1)
+    n_workers = check_int("n_workers", n_workers, 1, null="one thread a core")
     synchronous = sampling.all_pairs
     reward = resolve_reward(reward, synchronous)
     evaluation = resolve_evaluation(evaluation, default_episodes(mdp, sampling))

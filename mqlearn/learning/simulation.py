@@ -14,7 +14,7 @@ from mqlearn.errors import user_code
 from mqlearn.learning.chains import copied, drop_lanes, stream_at, uniform_words
 from mqlearn.learning.initial import Initial, initial_values
 from mqlearn.learning.learners import Linear
-from mqlearn.learning.operators import BELLMAN, OnModel
+from mqlearn.learning.operators import BELLMAN, BoundOperator
 from mqlearn.learning.sampling_protocol import exploration_rate
 from mqlearn.problems.encodings import BoxMap
 from mqlearn.problems.environments.simulator import Simulator
@@ -49,7 +49,7 @@ class SimulatedLearner:
         lanes: np.ndarray,
         seed: int,
         initial: Initial,
-        operator: OnModel = BELLMAN,
+        operator: BoundOperator = BELLMAN,
     ) -> None:
         self.simulator = simulator
         self.operator = operator

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mqlearn.checks import finite_number, whole
+from mqlearn.checks import check_int, finite_number
 from mqlearn.errors import SettingError
 from mqlearn.problems.environments.simulator import Simulator
 from mqlearn.problems.feature_rows import Features, check_norm, grid_sides
@@ -94,7 +94,7 @@ def tile_coding(
     >>> mq.tile_coding(mq.frozen_lake("4x4"), tilings=2, tiles=2)
     Features('tile_coding', d = 72, 44 pairs, 2 active, norm unit)
     """
-    tilings, tiles = whole("features.tilings", tilings, 1), whole("features.tiles", tiles, 1)
+    tilings, tiles = check_int("features.tilings", tilings, 1), check_int("features.tiles", tiles, 1)
 
     def prepare(k: int) -> tuple[int, Encoder]:
         size = _limited("features.tiles", tiles, tilings * (tiles + 1) ** k)
@@ -134,7 +134,7 @@ def rbf(
     >>> mq.rbf(mq.frozen_lake("4x4"), centres=3).n_features
     36
     """
-    centres = whole("features.centres", centres, 2)
+    centres = check_int("features.centres", centres, 2)
     number = finite_number(width)
     if number is None or not 0.1 <= number <= 100:
         expected = "must be a number from 0.1 to 100, in distances of the centres"
@@ -173,7 +173,7 @@ def fourier(
     >>> mq.fourier(mq.frozen_lake("4x4"), order=2).n_features
     36
     """
-    order = whole("features.order", order, 0)
+    order = check_int("features.order", order, 0)
 
     def prepare(k: int) -> tuple[int, Encoder]:
         size = _limited("features.order", order, (order + 1) ** k)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, overload
 
 import numpy as np
 
-from mqlearn.checks import whole
+from mqlearn.checks import check_int
 from mqlearn.errors import SettingError, user_code
 from mqlearn.problems.encodings import BoxMap, tile_coding
 from mqlearn.problems.environments.simulator import Simulator
@@ -59,7 +59,7 @@ def aggregation(mdp: FiniteMDP, *, tile: int = 4) -> Features:
     16
     """
     n_rows, n_columns = grid_sides(mdp, "aggregation")
-    tile = whole("features.tile", tile, 1)
+    tile = check_int("features.tile", tile, 1)
     if n_rows % tile or n_columns % tile:
         sizes = ", ".join(str(t) for t in range(1, n_rows + 1) if n_rows % t == n_columns % t == 0)
         expected = f"must divide both sides of the {n_rows}x{n_columns} map: one of {sizes}"

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from mqlearn.checks import are_distributions, finite_number, whole
+from mqlearn.checks import are_distributions, check_int, finite_number
 from mqlearn.errors import SettingError
 from mqlearn.problems import operators
 from mqlearn.problems.feature_rows import Features
@@ -100,7 +100,7 @@ def stationary_distribution(
     inside = sparse.diags_array(1.0 * visited)
     going_on = sparse.csr_array((1 - restart) * (inside @ p @ inside))
     if time_limit is not None:
-        visits = _visits_within(going_on, start, whole("sampling.time_limit", time_limit, 1))
+        visits = _visits_within(going_on, start, check_int("sampling.time_limit", time_limit, 1))
     else:
         endless = visited & ~_reached(sparse.csr_array(p.T), mdp.terminal)
         if restart == 0 and endless.any():
@@ -154,7 +154,7 @@ def theta_star(
         if operator is None
         else OperatorSystem(mdp, features, weights, start, operator)
     )
-    draws = np.random.default_rng(0).random((whole("starts", starts, 1) - 1, mdp.n_states, mdp.n_actions))
+    draws = np.random.default_rng(0).random((check_int("starts", starts, 1) - 1, mdp.n_states, mdp.n_actions))
     ends = [system.newton(system.policy(table)) for table in (optimal(mdp).q, *draws)]
     roots: list[np.ndarray] = []
     for end in ends:

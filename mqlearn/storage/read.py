@@ -9,7 +9,7 @@ import numpy as np
 
 from mqlearn import files
 from mqlearn.errors import SettingError
-from mqlearn.storage import checksums, formats, shapes
+from mqlearn.storage import checksums, formats, record_schema
 
 
 def file(path: Path, read: Callable[[Path], Any]) -> Any:
@@ -35,7 +35,7 @@ def summary(path: Path) -> dict[str, Any]:
     content = json.loads(files.text_of(path))
     if isinstance(content, dict):  # of a newer format nothing else is known
         formats.check("folder", path.parent, content.get(formats.KEY), content.get("versions"))
-    shapes.check_summary(content)
+    record_schema.check_summary(content)
     own = checksums.of_summary(content)
     if content.pop("checksum", None if formats.KEY in content else own) != own:  # which the first format had not always
         raise ValueError("it is not what was written")
@@ -53,8 +53,8 @@ def settings(path: Path) -> dict[str, Any]:
             return super().compose_node(parent, index)
 
     content = yaml.load(files.text_of(path), Loader)
-    shapes.check_settings(content)
-    for group in shapes.GROUPS:  # a label that is not given
+    record_schema.check_settings(content)
+    for group in record_schema.GROUPS:  # a label that is not given
         node = content.get(group)
         if isinstance(node, dict) and isinstance(node.get("_target_"), str):
             node.setdefault("name", node["_target_"].rpartition(".")[2])
@@ -64,20 +64,20 @@ def settings(path: Path) -> dict[str, Any]:
 def curves(path: Path) -> dict[str, np.ndarray]:
     """All arrays of the curves, read-only."""
     arrays = _arrays(path)
-    shapes.check_curves(arrays)
+    record_schema.check_curves(arrays)
     return arrays
 
 
 def tables(path: Path) -> dict[str, np.ndarray]:
     """All tables, read-only."""
     arrays = _arrays(path)
-    shapes.check_tables(arrays)
+    record_schema.check_tables(arrays)
     return arrays
 
 
 def check_table_heads(path: Path) -> None:
-    """`shapes.check_tables` by what the arrays say of themselves: tables can be large."""
-    shapes.check_tables(files.heads(path))
+    """`record_schema.check_tables` by what the arrays say of themselves: tables can be large."""
+    record_schema.check_tables(files.heads(path))
 
 
 def _arrays(path: Path) -> dict[str, np.ndarray]:

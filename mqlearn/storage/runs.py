@@ -30,11 +30,11 @@ import numpy as np
 from mqlearn.errors import SettingError
 from mqlearn.files import flush, is_there, ordinary, write_whole
 from mqlearn.finding import Finding, of_record
-from mqlearn.storage import checksums, formats, read, shapes
+from mqlearn.storage import checksums, formats, read, record_schema
 from mqlearn.storage.summary import aggregate
 
 CONFIG, CURVES, TABLES, SUMMARY = FILES = ("config.yaml", "curves.npz", "tables.npz", "summary.json")
-AXES = shapes.AXES
+AXES = record_schema.AXES
 TABLE_NAMES = (
     "q", "acting", "theta", "theta_average", "theta_acting", "error_iteration", "error_tables", "mean_path", "visits",
 )  # fmt: skip
@@ -192,7 +192,7 @@ def recorded_settings(run: Run) -> dict[str, Any]:
     """All settings of a run, each of its type. Raises SettingError, which names folder, file and entry."""
     settings = run.settings
     try:
-        shapes.check_complete(settings)
+        record_schema.check_complete(settings)
     except ValueError as error:
         raise SettingError("folder", run.folder, f"{CONFIG} is no record of a run: {error}") from None
     return settings

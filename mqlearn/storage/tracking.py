@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from mqlearn.errors import SettingError
 from mqlearn.paths import outputs_folder
-from mqlearn.storage import content, formats, locks, moved, runs
+from mqlearn.storage import formats, locks, mlflow_payload, moved, runs
 from mqlearn.storage.connection import TrackingError, connect, failures, load_mlflow, sqlite_path
 from mqlearn.storage.effective import effective_settings
 from mqlearn.storage.passwords import Address
@@ -46,7 +46,7 @@ def prepare(uri: str, experiment: str, *, outputs: Path | None = None, about: st
         raise SettingError("experiment.name", experiment, problem)
     kept = found.tags.get(formats.KEY)
     formats.check("tracking.uri", str(Address(uri)), kept)
-    new = {content.NOTE: about} if about and content.NOTE not in found.tags else {}
+    new = {mlflow_payload.NOTE: about} if about and mlflow_payload.NOTE not in found.tags else {}
     new |= {} if kept == str(formats.FORMAT) else {formats.KEY: formats.FORMAT}
     for key, value in new.items():
         with failures("preparing the store", uri):
@@ -61,7 +61,7 @@ def log(
     per_seed: bool = False,
     *,
     tags: Mapping[str, Any] | None = None,
-    show: content.Show = content.plainly,
+    show: mlflow_payload.Show = mlflow_payload.plainly,
 ) -> str:
     """Record a run folder as one MLflow run, whole and ended; its id, which summary.json then holds too.
 
@@ -71,24 +71,24 @@ def log(
     """
     runs.check_deliverable(run)
     more = tags or run.summary.get("tags") or {}
-    names, shown_as = content.metric_names(run), show(run, more)
-    values = [*content.metric_values(run, names, shown_as.error, per_seed)]
+    names, shown_as = mlflow_payload.metric_names(run), show(run, more)
+    values = [*mlflow_payload.metric_values(run, names, shown_as.error, per_seed)]
     with failures("recording a run", uri):
         place = prepare(uri, experiment, about=shown_as.about)
         client = connect(uri)
         ended = round(1000 * datetime.fromisoformat(run.summary["ended"]).timestamp())
         started = ended - round(1000 * (run.summary["seconds"] or 0.0))
-        tagged = content.tags(run, names, {**more, "claims": _claims(uri)}, shown_as)
+        tagged = mlflow_payload.tags(run, names, {**more, "claims": _claims(uri)}, shown_as)
         created = client.create_run(place, started, tagged, shown_as.name[:250])
         run_id = created.info.run_id
         try:
             run = runs.update_summary(run, mlflow_run_id=run_id)
-            content.log_parameters(client, run_id, effective_settings(run))
-            content.log_metrics(client, uri, run_id, values, ended)
+            mlflow_payload.log_parameters(client, run_id, effective_settings(run))
+            mlflow_payload.log_metrics(client, uri, run_id, values, ended)
             if shown_as.model is not None:
-                content.log_model(client, run_id, *shown_as.model)
+                mlflow_payload.log_model(client, run_id, *shown_as.model)
             client.log_artifacts(run_id, str(run.folder))
-            content.log_pictures(client, run_id, shown_as.pictures)
+            mlflow_payload.log_pictures(client, run_id, shown_as.pictures)
             status = {"failed": "FAILED", "killed": "KILLED"}.get(run.status, "FINISHED")
             client.set_terminated(run_id, status, ended)
         except BaseException as error:
@@ -134,7 +134,7 @@ def upload(
     per_seed: bool = False,
     *,
     tags: Mapping[str, Any] | None = None,
-    show: content.Show = content.plainly,
+    show: mlflow_payload.Show = mlflow_payload.plainly,
 ) -> str:
     """`log` the run in `folder`, unless the store has a FINISHED run with its digest; the id of either.
 
@@ -150,7 +150,7 @@ def record(
     per_seed: bool = False,
     *,
     tags: Mapping[str, Any] | None = None,
-    show: content.Show = content.plainly,
+    show: mlflow_payload.Show = mlflow_payload.plainly,
 ) -> str:
     """`upload` of a run that is known to be whole. Whoever comes second, at the same time too, finds it recorded.
 
@@ -203,7 +203,7 @@ def _create_experiment(client: "MlflowClient", experiment: str, place: str | Non
     from mlflow.exceptions import MlflowException
 
     tags = {"mlflow.experimentKind": "custom_model_development", formats.KEY: str(formats.FORMAT)}
-    tags |= {content.NOTE: about} if about else {}
+    tags |= {mlflow_payload.NOTE: about} if about else {}
     try:
         return client.create_experiment(experiment, artifact_location=place, tags=tags)
     except MlflowException:  # on a server another machine may have been first

@@ -12,7 +12,7 @@ import webbrowser
 from contextlib import closing, suppress
 from urllib.parse import quote
 
-from mqlearn.checks import whole
+from mqlearn.checks import check_int
 from mqlearn.errors import SettingError, nearest
 from mqlearn.storage import moved
 from mqlearn.storage.connection import connect, failures, sqlite_path
@@ -53,7 +53,7 @@ def open_ui(uri: str, experiment: str, *, named: bool = True, host: str = "127.0
     database = sqlite_path(uri)
     if database is not None and not database.exists():
         raise SettingError("tracking.uri", uri, "no store there yet: the first tracked run makes it")
-    port = whole("port", port, 1, 65535)
+    port = check_int("port", port, 1, 65535)
     _check_free(host, port)
     names = [f"[{name}]" if ":" in name else name for name in _names(host)]
     address = page(f"http://{names[0]}:{port}", _number(uri, experiment, named))

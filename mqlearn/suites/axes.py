@@ -11,7 +11,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from mqlearn.algorithms.step_sizes import Constant, Harmonic, InverseSqrt, Polynomial, RescaledLinear
-from mqlearn.checks import choice, finite_number, switch
+from mqlearn.checks import check_bool, choice, finite_number
 from mqlearn.errors import SettingError, nearest
 
 LIST_OF_BEFORE = (
@@ -176,7 +176,7 @@ def _axis(place: str, setting: str, about: Any) -> Axis:
         if key == "scale":
             choice(f"{place}.{key}", value, ("log", "linear"))
         elif key == "whole":
-            switch(f"{place}.{key}", value)
+            check_bool(f"{place}.{key}", value)
         elif not (key in ("least", "most") and value == "1/discount") and finite_number(value) is None:
             raise SettingError(f"{place}.{key}", value, "must be a number")
     usual = vars(STEP_SIZE[setting]) if setting in STEP_SIZE else {"setting": setting}

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from mqlearn.checks import whole
+from mqlearn.checks import check_int
 from mqlearn.errors import SettingError, nearest
 from mqlearn.experiments.settings import compose, identity, yamls
 from mqlearn.experiments.settings.cell import Cell, build
@@ -44,9 +44,9 @@ class Seeds:
 
     def __post_init__(self) -> None:
         for name in ("tuning", "reporting"):
-            whole(f"seeds.{name}", getattr(self, name), 1)
+            check_int(f"seeds.{name}", getattr(self, name), 1)
         for name in ("tuning_seed", "reporting_seed"):
-            whole(f"seeds.{name}", getattr(self, name), 0, 2**32 - 1)
+            check_int(f"seeds.{name}", getattr(self, name), 0, 2**32 - 1)
         if self.tuning_seed == self.reporting_seed:
             expected = "must not be seeds.reporting_seed: a rule is not tuned on the seeds that report it"
             raise SettingError("seeds.tuning_seed", self.tuning_seed, expected)
@@ -147,10 +147,10 @@ def made(name: str, content: Any, config_dir: str | None = None, *, shipped: boo
     folder has of their names. Raises SettingError."""
     content = _mapping(name, content, _KEYS, _OPTIONAL)
     seeds = Seeds(**_mapping(f"{name}.seeds", content["seeds"], _SEEDS))
-    budget = whole(f"{name}.budget", content["budget"], 1, written=True)
+    budget = check_int(f"{name}.budget", content["budget"], 1, written=True)
     for_tuning = content.get("tuning_budget")
     if for_tuning is not None:
-        for_tuning = whole(f"{name}.tuning_budget", for_tuning, 1, budget, written=True)
+        for_tuning = check_int(f"{name}.tuning_budget", for_tuning, 1, budget, written=True)
     problems, base = content["problems"], _overrides(name, "base", content["base"])
     if not isinstance(problems, dict) or not problems:
         raise SettingError(f"{name}.problems", problems, "must map names of problems to lists of overrides")

@@ -55,12 +55,12 @@ def _model(settings: Mapping[str, Any]) -> str:
 
 def _floor(problem: Problem) -> float | None:
     """The least expected sup error that a rule can have for large budgets, at this one; None where it is not known."""
-    from mqlearn.algorithms.operators import is_plain
+    from mqlearn.algorithms.operators import is_bellman
     from mqlearn.theory.asymptotic import floor
     from mqlearn.theory.sup import expected_sup
 
     arguments = problem.cell.run_arguments
-    known = arguments["features"] is None and is_plain(arguments["operator"])
+    known = arguments["features"] is None and is_bellman(arguments["operator"])
     if not (problem.synchronous and known and problem.metric == "q_error") or problem.pairs > _FLOOR_PAIRS:
         return None
     try:

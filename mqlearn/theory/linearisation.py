@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from mqlearn.checks import choice, whole
+from mqlearn.checks import check_int, choice
 from mqlearn.errors import SettingError
 from mqlearn.problems.mdp import FiniteMDP
 from mqlearn.problems.solvers import optimal
@@ -67,7 +67,7 @@ def linearise(mdp: FiniteMDP, reward: str = "mean", batch: int = 1, policy: np.n
     Raises SettingError, also for an action that is not optimal.
     """
     choice("reward", reward, ("mean", "sampled"))
-    batch = whole("batch", batch, 1)
+    batch = check_int("batch", batch, 1)
     optimum, counted = optimal(mdp), mdp.counted
     n = int(counted.sum())
     if n > MOST_PAIRS:

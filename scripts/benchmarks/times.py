@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from mqlearn.experiments.circumstances import git_commit
+from mqlearn.experiments.provenance import git_commit
 
 from .commands import FIGURES, timed
 

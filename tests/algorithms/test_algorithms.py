@@ -15,7 +15,7 @@ from random_mdps import random_mdp
 from twins import run
 
 from mqlearn.algorithms import MomentumQ, MomentumQLinear, NeSA, QLearning, Rule, SpeedyQ, Stateful, check_rule
-from mqlearn.algorithms.rule import changed
+from mqlearn.algorithms.rule import replaced
 from mqlearn.algorithms.step_sizes import Constant, Harmonic, InverseSqrt, Matched, Polynomial, RescaledLinear
 from mqlearn.errors import SettingError
 from mqlearn.experiments.settings import earlier_versions
@@ -252,7 +252,7 @@ def test_a_rule_with_state_is_a_value_with_a_step_size_of_its_own(rule):
 def test_the_run_of_every_rule_with_state_repeats_itself(rule):
     mdp = frozen_lake("4x4", slippery=False)
     settings = {"iterations": 12, "n_seeds": 2, "n_checkpoints": 3}
-    rule = changed(rule, compiled=False)
+    rule = replaced(rule, compiled=False)
     one, other = (run(mdp, rule, **settings) for _ in range(2))
     np.testing.assert_array_equal(one.q, other.q)
     assert np.isfinite(one.q).all()
@@ -272,7 +272,7 @@ def test_a_compiled_step_is_the_plain_one(rule, mode):
         pytest.skip("a mode that it does not have")
     features = one_hot(mdp) if mode == "linear" else None
     settings = {"iterations": 90, "n_seeds": 3, "n_checkpoints": 3, "sampling": sampling, "features": features}
-    compiled, plain = (run(mdp, changed(rule, compiled=choice), **settings) for choice in (True, False))
+    compiled, plain = (run(mdp, replaced(rule, compiled=choice), **settings) for choice in (True, False))
     np.testing.assert_allclose(compiled.q, plain.q, rtol=0, atol=1e-12 if "own" in repr(rule) else 0)
 
 

@@ -8,7 +8,7 @@ from test_oracles import PAIRS, TERMINAL, N, chain_draws, table_draws
 
 import mqlearn as mq
 from mqlearn.learning.stateful.pairs import Pairs
-from mqlearn.learning.stateful.plain import Sweep, Transition, state_of
+from mqlearn.learning.stateful.reference import Sweep, Transition, state_of
 
 ITERATIONS = 150
 OFFSETS = np.array([0, 3, 4, 6, 8, 8])

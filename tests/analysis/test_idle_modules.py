@@ -82,7 +82,7 @@ def test_a_module_that_is_not_in_use_changes_no_verdict(sampling, mqlearn, modul
     assert told(verdicts()) == plain
     (outputs / "aside").rename(outputs / "runs" / "idle" / "again")  # the same rule without the module
     assert told(verdicts()) == plain
-    found = selection.standing(selection.find(outputs, ["idle"]).runs)
+    found = selection.latest_runs(selection.find(outputs, ["idle"]).runs)
     assert "2 runs of one rule and one length; the newest counts" in found.notes[0]
 
 

@@ -83,10 +83,10 @@ def test_two_folders_of_one_digest_count_once_and_failed_runs_are_named(made, tm
 def test_of_runs_that_differ_in_extent_the_one_like_its_block_counts(made, tmp_path):
     found = list(selection.find(made, ["three"]).runs)
     longer = rewritten(found[0], tmp_path / "longer", iterations=5000)
-    kept = selection.standing([*found, longer])
+    kept = selection.latest_runs([*found, longer])
     assert {run.digest for run in kept.runs} == {run.digest for run in found}
     assert "2 runs differ only in seeds or length; the one with 3 seeds, 100 iterations counts" in kept.notes[0]
-    kept = selection.standing([found[0], longer])
+    kept = selection.latest_runs([found[0], longer])
     assert [run.digest for run in kept.runs] == ["longer"]
 
 
@@ -104,7 +104,7 @@ def test_runs_of_one_name_that_differ_in_source_model_or_numerics_are_told_apart
         for one in (old, new):
             if not one.summary.get("made_of"):
                 one.summary.pop("made_of", None)
-        kept = selection.standing([old, new])
+        kept = selection.latest_runs([old, new])
         assert {one.digest for one in kept.runs} == {"old", "new"}
         (note,) = kept.notes
         assert f"2 runs of the same settings differ in {what}" in note and "select one by digest=" in note

@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from mqlearn.errors import SettingError
-from mqlearn.experiments.settings import recipes, yamls
+from mqlearn.experiments.settings import override_commands, yamls
 from mqlearn.paths import CONF, config_groups
 
 RULE = b"_target_: mqlearn.MomentumQ\nname: mine\nm: 3\n"
@@ -97,7 +97,7 @@ def test_in_what_other_verbs_read(verb, group, work, mqlearn):
 def test_a_command_to_be_typed_reads_them_too(work):
     put(FILES["a key twice"][0])
     with pytest.raises(SettingError, match=r"mine\.yaml, line 4: m is there twice"):
-        recipes._read("algorithm", "mine", "own")
+        override_commands._read("algorithm", "mine", "own")
 
 
 def test_what_ships_and_what_yaml_allows_is_read(work):

@@ -235,7 +235,7 @@ def test_runs_of_one_rule_are_not_tested_against_each_other(recorded):
     found = selection.find(recorded.parents[1], ["recorded"]).runs
     both = selection.select(found, ["algorithm=momentum_q", "algorithm.m=2", "features=tabular"])
     assert {run.folder.name for run in both} == {"f94398f8c9ef9863", "75d673657076eb1f"}
-    stand = selection.standing(both)
+    stand = selection.latest_runs(both)
     assert len(stand.runs) == 1 and "2 runs of one rule and one length; the newest counts" in stand.notes[0]
 
 

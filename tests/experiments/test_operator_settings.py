@@ -9,7 +9,7 @@ import mqlearn as mq
 from mqlearn.analysis.comparison.labels import entries
 from mqlearn.experiments.settings import compose, identity
 from mqlearn.experiments.settings.cell import build
-from mqlearn.experiments.settings.recipes import overrides_of
+from mqlearn.experiments.settings.override_commands import overrides_of
 from mqlearn.learning.metric_kinds import kind_of
 from mqlearn.paths import CONF
 from mqlearn.storage import runs

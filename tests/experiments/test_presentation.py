@@ -13,7 +13,7 @@ from PIL import Image
 
 import mqlearn as mq
 from mqlearn.experiments.presentation import names, picture
-from mqlearn.experiments.presentation.shown import shows
+from mqlearn.experiments.presentation.mlflow_view import shows
 from mqlearn.storage import runs
 
 SETTINGS = {

@@ -10,7 +10,7 @@ import pytest
 from mqlearn.cli import claims
 from mqlearn.cli.arguments import CONFIG_DIR, parse
 from mqlearn.experiments.plan import plan
-from mqlearn.experiments.settings import compose, recipes
+from mqlearn.experiments.settings import compose, override_commands
 from mqlearn.experiments.settings.cell import build
 from mqlearn.experiments.sweep import tuning
 from mqlearn.storage import runs
@@ -83,7 +83,7 @@ def digest_of(command: str) -> str:
 )  # fmt: skip
 def test_a_recipe_composes_to_the_very_same_cell(words):
     cell = build(compose.compose(words))
-    assert digest_of(recipes.command_of(cell.settings)) == cell.digest
+    assert digest_of(override_commands.command_of(cell.settings)) == cell.digest
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ def test_a_recipe_composes_to_the_very_same_cell(words):
 )
 def test_a_recipe_with_plugins_and_own_yamls_composes_to_the_very_same_cell(own, words):
     cell = build(compose.compose(["plugins=[recipe_rules]", *words], own))
-    assert digest_of(recipes.command_of(cell.settings, own)) == cell.digest
+    assert digest_of(override_commands.command_of(cell.settings, own)) == cell.digest
 
 
 def test_the_command_of_a_failed_cell_composes_to_it(own, mqlearn, outputs):
@@ -166,7 +166,7 @@ def test_the_commands_within_a_report_make_its_runs_and_itself(own, mqlearn, out
 
 
 def test_the_command_of_claims_asks_the_same(own, tmp_path):
-    text = recipes.command("claims", ["theorem_1", "smoke=true", "plugins=[my rules]"], own)
+    text = override_commands.command("claims", ["theorem_1", "smoke=true", "plugins=[my rules]"], own)
     _, verb, *arguments = shlex.split(text)
     assert verb == "claims"
     assert claims.read(arguments)[:3] == (["theorem_1"], ["plugins=[my rules]"], True)

@@ -20,7 +20,7 @@ import pytest
 
 from mqlearn.experiments import processes
 from mqlearn.experiments.sweep import audit, journal
-from mqlearn.storage import content, lookup, runs, store, tracking
+from mqlearn.storage import lookup, mlflow_payload, runs, store, tracking
 from mqlearn.storage.connection import connect
 
 from . import servers
@@ -104,8 +104,8 @@ def test_a_server_that_dies_costs_no_run(tmp_path):
             assert len(stored) == len({one.digest for one in stored}) == 12
         assert "12 skipped" in mqlearn(outputs, "run", "-m", *asked, MLFLOW_TRACKING_URI=uri)
         mqlearn(outputs, "status", "experiment.name=default", "--json", f"{tmp_path}/s.json", MLFLOW_TRACKING_URI=uri)
-    content = json.loads((tmp_path / "s.json").read_text())
-    assert (content["planned"], content["done"], content["not_uploaded"]) == (12, 12, 0)
+    mlflow_payload = json.loads((tmp_path / "s.json").read_text())
+    assert (mlflow_payload["planned"], mlflow_payload["done"], mlflow_payload["not_uploaded"]) == (12, 12, 0)
 
 
 def test_sweeps_that_have_only_a_server_in_common_record_each_digest_once(tmp_path):
@@ -152,7 +152,7 @@ def test_runs_recorded_at_the_same_time_share_the_problem_that_they_learned(tmp_
 
         def log(run_id: str, problem: str) -> None:
             started.wait(60)
-            content.log_model(client, run_id, problem, "d" * 64)
+            mlflow_payload.log_model(client, run_id, problem, "d" * 64)
 
         for problem in ("one", "two", "three"):
             list(pool.map(log, ids, n * [problem]))

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 import mqlearn as mq
-from mqlearn.algorithms.rule import changed
+from mqlearn.algorithms.rule import replaced
 
 
 @dataclass(frozen=True)
@@ -148,4 +148,4 @@ def _damped(x):
 
 
 RULES = (Plain(), Double(), Memory(), Gain(), Residual(), Epochs(), Many())
-UNCOMPILED = tuple(changed(rule, compiled=False) for rule in RULES)
+UNCOMPILED = tuple(replaced(rule, compiled=False) for rule in RULES)

@@ -8,7 +8,7 @@ import pytest
 import twins
 
 import mqlearn as mq
-from mqlearn.algorithms.rule import changed
+from mqlearn.algorithms.rule import replaced
 from mqlearn.learning.learners import Linear, start, with_state
 from mqlearn.learning.operators import on_problem
 from mqlearn.problems.features import from_matrix
@@ -21,7 +21,7 @@ RULES = {"zap": mq.Zap(), "polsa": mq.PolSA(), "residual": mq.Residual(w=0.7)}
 
 def learner(name: str, rule: Any, sampling: Any, compiled: bool, features=None) -> Any:
     mdp = by_hand.model(name)
-    rule = changed(with_state(rule, None, Linear()), compiled=compiled).at(0.9)
+    rule = replaced(with_state(rule, None, Linear()), compiled=compiled).at(0.9)
     made: Any = start(
         mdp, sampling, features, Linear(), 7, (-0.5, 0.5), False, LANES, None, rule,
         on_problem(by_hand.TABLE[name][0], mdp, features),

@@ -11,7 +11,7 @@ from operator_cases import Plain
 import mqlearn as mq
 from mqlearn.algorithms.operators import Numbers as Five
 from mqlearn.algorithms.operators import Operator
-from mqlearn.algorithms.rule import changed
+from mqlearn.algorithms.rule import replaced
 
 
 @pytest.mark.parametrize("name", ["relaxed", "robust", "advantage", "mellowmax", "truncated"])
@@ -83,7 +83,7 @@ class WritesAhead(Plain):
 @pytest.mark.parametrize("compiled", [True, False])
 @pytest.mark.parametrize("sampling", [None, mq.Markovian()])
 def test_a_rule_that_writes_at_the_greedy_action_ahead_is_refused(compiled, sampling):
-    rule = changed(WritesAhead(), compiled=compiled)
+    rule = replaced(WritesAhead(), compiled=compiled)
     with pytest.raises(
         mq.SettingError, match=r"operator='relaxed': .* s.add_best .* s.add_gradient is of any operator"
     ):

@@ -10,7 +10,7 @@ import twins
 from operator_cases import LANES, OPERATORS, PLACES, N, Plain, close, learner, some_features, start_of
 
 import mqlearn as mq
-from mqlearn.algorithms.rule import changed
+from mqlearn.algorithms.rule import replaced
 from mqlearn.algorithms.stateful import Stateful
 from mqlearn.learning.learners import Linear, start, with_state
 from mqlearn.learning.operators import on_problem
@@ -114,7 +114,7 @@ def test_the_mean_of_a_minibatch_is_the_same_compiled_and_plain(name, place):
     rule = mq.minibatch(mq.SpeedyQ(), 3)
     sampling, made = PLACES.get(place, mq.Synchronous()), []
     for compiled in (True, False):
-        own = changed(with_state(rule, None, Linear()), compiled=compiled).at(0.9)
+        own = replaced(with_state(rule, None, Linear()), compiled=compiled).at(0.9)
         mdp = by_hand.model(name)
         one: Any = start(
             mdp, sampling, None, Linear(), 7, (-0.5, 0.5), False, LANES, None, own,

@@ -51,7 +51,7 @@ def test_what_a_solve_moves_is_declared_and_nothing_else(settings, monkeypatch):
     changes = {
         "fixed point": (solvers, "_solve_optimum", optimum),
         "policy": (kernels, "policy_values", lambda *some: values(*some) * (1 + 1e-9)),
-        "theta*": ("mqlearn.learning.assembly.fixed_point", root),
+        "theta*": ("mqlearn.learning.run_state.fixed_point", root),
     }
     for against, change in changes.items():
         with monkeypatch.context() as patch:

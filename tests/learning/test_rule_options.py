@@ -9,7 +9,7 @@ from test_stateful import LAKE, MODES
 
 import mqlearn as mq
 from mqlearn.algorithms.four_numbers import FourNumbersLinear
-from mqlearn.algorithms.rule import changed
+from mqlearn.algorithms.rule import replaced
 from mqlearn.experiments.settings import cell, compose
 from mqlearn.learning.stateful.source import inexact
 
@@ -59,7 +59,7 @@ def test_four_numbers_on_features_written_with_a_state_are_the_kernels(linear):
     made = FourNumbersLinear(rule, linear.previous_gradient == "same_sample", linear.first_gradient == "zero")
     expected, found = (
         run(rule, "linear", linear=linear),
-        run(changed(made, compiled=False), "linear", linear=mq.Linear()),
+        run(replaced(made, compiled=False), "linear", linear=mq.Linear()),
     )
     np.testing.assert_allclose(found.theta, expected.theta, rtol=0, atol=1e-12)
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import mqlearn as mq
-from mqlearn.algorithms.rule import changed
+from mqlearn.algorithms.rule import replaced
 from mqlearn.experiments.execute import before_run as before_cell
 from mqlearn.experiments.settings.cell import build
 from mqlearn.experiments.settings.compose import compose
@@ -198,7 +198,7 @@ RULES_WITH_IDLE_SETTINGS: list[tuple[Any, dict[str, list[Any]]]] = [
 
 
 def table(rule: Any) -> bytes:
-    plain = changed(rule, compiled=False) if isinstance(rule, mq.Stateful) else rule
+    plain = replaced(rule, compiled=False) if isinstance(rule, mq.Stateful) else rule
     return mq.run(mq.garnet_fixed(4, 2, 2), plain, iterations=150, n_seeds=2, n_workers=1).curves["q_error"].tobytes()
 
 

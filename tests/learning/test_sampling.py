@@ -13,9 +13,9 @@ from twins import run
 from mqlearn.algorithms import QLearning
 from mqlearn.algorithms.step_sizes import Constant, Polynomial
 from mqlearn.learning.chains import Chain
-from mqlearn.learning.draw_tables import alias_table
 from mqlearn.learning.metrics import Evaluation
 from mqlearn.learning.sampling import IID, Markovian, Replay, stationary
+from mqlearn.learning.sampling_tables import alias_table
 from mqlearn.problems.environments import cliff_walking
 from mqlearn.problems.fixed_points import stationary_distribution
 from mqlearn.problems.mdp import FiniteMDP

@@ -13,7 +13,7 @@ from stateful_rules import RULES, UNCOMPILED, Double, Gain, Many, Memory, Plain,
 from test_stateful import LAKE, MODES, run
 
 import mqlearn as mq
-from mqlearn.algorithms.rule import changed
+from mqlearn.algorithms.rule import replaced
 from mqlearn.learning.learners import Linear, start
 from mqlearn.learning.stateful.check import check
 
@@ -39,14 +39,14 @@ def same(rule, plain, mode, **settings):
 
 @pytest.mark.parametrize(("rule", "mode"), FEW, ids=IDS)
 def test_compiled_is_plain(rule, mode):
-    compiled = same(rule, changed(rule, compiled=False), mode)
+    compiled = same(rule, replaced(rule, compiled=False), mode)
     more = run(rule, **MODES[mode] | PAST | {"n_seeds": 5, "n_workers": 2, "n_checkpoints": 30})
     np.testing.assert_array_equal(compiled.q, more.q[:3])
 
 
 def test_a_projection_of_a_compiled_rule_is_that_of_the_plain_one():
     settings = {"linear": mq.Linear(projection=0.1)}
-    found = same(Double(), changed(Double(), compiled=False), "linear, epsilon-greedy", **settings)
+    found = same(Double(), replaced(Double(), compiled=False), "linear, epsilon-greedy", **settings)
     free = run(Double(), **MODES["linear, epsilon-greedy"] | PAST)
     assert np.linalg.norm(found.theta, axis=1).max() <= 0.1 * (1 + 1e-12) < np.linalg.norm(free.theta, axis=1).min()
 
@@ -62,7 +62,7 @@ def test_compiled_is_plain_everywhere(number, mode):
 @pytest.mark.parametrize("mode", ["synchronous", "markovian", "epsilon-greedy", "linear"])
 @pytest.mark.parametrize("number", range(len(RULES)), ids=NAMES)
 def test_compiled_is_plain_with_minibatches(number, mode):
-    same(changed(RULES[number], batch=3), changed(UNCOMPILED[number], batch=3), mode, reward="sampled")
+    same(replaced(RULES[number], batch=3), replaced(UNCOMPILED[number], batch=3), mode, reward="sampled")
 
 
 def test_a_table_learns_the_same_from_shared_samples():
@@ -185,4 +185,4 @@ def test_what_numba_refuses_is_one_line_with_file_and_line():
         run(rule, iterations=3)
     assert f"({__file__}, line {step.__code__.co_firstlineno + 2})" in str(caught.value)
     assert "\n" not in str(caught.value)
-    run(changed(rule, compiled=False), iterations=3)
+    run(replaced(rule, compiled=False), iterations=3)

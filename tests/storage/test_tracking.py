@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from tracked import Outcome, history, tamper, write
 
 from mqlearn.errors import SettingError
-from mqlearn.storage import addresses, connection, content, lookup, runs, sql, store, tracking
+from mqlearn.storage import addresses, connection, lookup, mlflow_payload, runs, sql, store, tracking
 from mqlearn.storage.summary import aggregate
 
 NAMES = {
@@ -104,7 +104,7 @@ def test_sql_and_the_api_write_the_same_rows(uri, tmp_path, monkeypatch):
     by_api = [_rows(uri, tracking.log(run, uri, "trial", per_seed=True)) for run in some]
     assert by_sql == by_api
     (many_rows, _), (few_rows, latest), (none, _) = by_sql
-    assert len(many_rows) > content.METRICS_A_BATCH and few_rows and latest and not none
+    assert len(many_rows) > mlflow_payload.METRICS_A_BATCH and few_rows and latest and not none
 
 
 def _rows(uri: str, run_id: str) -> list[list[tuple]]:
@@ -184,15 +184,15 @@ def test_names_that_mlflow_refuses_are_changed_with_a_note(uri, tmp_path, caplog
 def test_every_metric_name_is_one_that_mlflow_accepts(text):
     from mlflow.utils.validation import MAX_ENTITY_KEY_LENGTH, _validate_metric_name
 
-    name = content.metric_name(text)
+    name = mlflow_payload.metric_name(text)
     _validate_metric_name(name)
     assert 0 < len(name) <= MAX_ENTITY_KEY_LENGTH - len("seeds/_seed_1000000")
-    assert content.metric_name(name) == name
+    assert mlflow_payload.metric_name(name) == name
 
 
 def test_plain_names_stay():
     for name in ("q_error", "theta_error", "group/q error-2.5"):
-        assert content.metric_name(name) == name
+        assert mlflow_payload.metric_name(name) == name
 
 
 def test_a_failed_run_is_ended_as_failed_and_the_next_is_its_own(uri, tmp_path):

@@ -25,7 +25,7 @@ operator has to know of a problem, `facts`, are its `Facts`.
 """
 
 from mqlearn.algorithms.operators.advantage import Advantage
-from mqlearn.algorithms.operators.bellman import BELLMAN, Bellman, is_plain, name_of
+from mqlearn.algorithms.operators.bellman import BELLMAN, Bellman, is_bellman, name_of
 from mqlearn.algorithms.operators.mellowmax import Mellowmax, Soft
 from mqlearn.algorithms.operators.operator import SCALARS, Numbers, Operator
 from mqlearn.algorithms.operators.relative import Relative
@@ -46,6 +46,6 @@ __all__ = [
     "Robust",
     "Soft",
     "Truncated",
-    "is_plain",
+    "is_bellman",
     "name_of",
 ]

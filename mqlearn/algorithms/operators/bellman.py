@@ -22,7 +22,7 @@ class Bellman(Operator):
 BELLMAN = Bellman()
 
 
-def is_plain(operator: Operator) -> bool:
+def is_bellman(operator: Operator) -> bool:
     """Whether it is Bellman's."""
     return type(operator) is Bellman
 

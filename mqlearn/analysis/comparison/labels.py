@@ -12,7 +12,7 @@ from mqlearn.analysis.comparison.selection import EXTENT, PROBLEM, SILENT, shown
 from mqlearn.errors import SettingError
 from mqlearn.experiments.presentation.names import of_problem, plain_label
 from mqlearn.experiments.settings import earlier_versions, identity
-from mqlearn.experiments.settings.recipes import flat, operator_text, text_of, varied
+from mqlearn.experiments.settings.override_commands import flat, operator_text, text_of, varied
 from mqlearn.paths import CONF
 from mqlearn.storage.runs import Run
 

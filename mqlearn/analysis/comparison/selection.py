@@ -13,14 +13,14 @@ from mqlearn.analysis.comparison.making import note_on, told_apart
 from mqlearn.errors import SettingError, SettingErrors, nearest
 from mqlearn.experiments.settings import earlier_versions, identity
 from mqlearn.experiments.settings.identity import canonical
-from mqlearn.experiments.settings.recipes import flat, text_of
+from mqlearn.experiments.settings.override_commands import flat, text_of
 from mqlearn.learning.setup import resolve_reward
 from mqlearn.paths import followed
 from mqlearn.problems.environments.frozen_lake import map_name, map_rows
 from mqlearn.storage import lookup, runs
 from mqlearn.storage.effective import effective_settings, filled
+from mqlearn.storage.record_schema import GROUPS
 from mqlearn.storage.runs import Run
-from mqlearn.storage.shapes import GROUPS
 
 # What may differ between two runs of which one contains the other: more seeds, or a longer or finer curve.
 EXTENT = ("n_seeds", "iterations", "n_checkpoints", "checkpoints")
@@ -206,7 +206,7 @@ def by_problem(found: Sequence[Run], summary: str = "error") -> list[list[Run]]:
     return list(groups.values())
 
 
-def standing(found: Sequence[Run], summary: str = "error") -> Found:
+def latest_runs(found: Sequence[Run], summary: str = "error") -> Found:
     """One run for each rule, block and seed, where several differ only in their seeds, length or checkpoints.
 
     Runs that differ in source, model or numerics stay apart (see `making`). It is the one whose extent most of its

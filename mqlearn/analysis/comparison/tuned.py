@@ -14,11 +14,11 @@ from mqlearn.analysis.comparison.comparison import Verdict
 from mqlearn.analysis.comparison.labels import Entry, differences, entries
 from mqlearn.analysis.comparison.pairing import answers, pairs
 from mqlearn.analysis.comparison.seed_values import Question, gone_by, horizon, metric_of, summary_of
-from mqlearn.analysis.comparison.selection import EXTENT, SILENT, extent, standing
+from mqlearn.analysis.comparison.selection import EXTENT, SILENT, extent, latest_runs
 from mqlearn.analysis.statistics.intervals import Estimate, bootstrap_interval
 from mqlearn.errors import SettingError
 from mqlearn.experiments.settings import identity
-from mqlearn.experiments.settings.recipes import command, command_of, overrides_of
+from mqlearn.experiments.settings.override_commands import command, command_of, overrides_of
 from mqlearn.storage.runs import Run
 
 VANILLA = "q_learning"
@@ -70,7 +70,7 @@ def tuned(
     """
     seed = own.get("tuning_seed")
     seed = _tuning_seed(chosen) if seed is None else seed
-    searched = standing([run for run in chosen if run.settings["seed"] == seed], question.summary)
+    searched = latest_runs([run for run in chosen if run.settings["seed"] == seed], question.summary)
     if not searched.runs:
         seeds = sorted({run.settings["seed"] for run in chosen})
         raise SettingError("tuning_seed", seed, f"must be the `seed` of some of the runs: {', '.join(map(str, seeds))}")

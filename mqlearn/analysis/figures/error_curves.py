@@ -11,7 +11,7 @@ from mqlearn.analysis.figures import parts, style, theory_lines
 from mqlearn.analysis.statistics.intervals import Band, Interval, mean_interval
 from mqlearn.checks import choice
 from mqlearn.errors import SettingError
-from mqlearn.experiments.settings.recipes import operator_name
+from mqlearn.experiments.settings.override_commands import operator_name
 from mqlearn.learning.metric_kinds import kind_of
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from mqlearn.analysis.figures.exact_lines import Lines
 from mqlearn.analysis.statistics.intervals import Band, Interval, mean_interval
 from mqlearn.errors import SettingError
 from mqlearn.experiments.settings import identity
-from mqlearn.experiments.settings.recipes import operator_text
+from mqlearn.experiments.settings.override_commands import operator_text
 from mqlearn.problems.mdp import FiniteMDP
 from mqlearn.storage.runs import AXES, plain
 

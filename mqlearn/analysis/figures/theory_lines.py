@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mqlearn.algorithms import Rule
-from mqlearn.algorithms.operators import is_plain
+from mqlearn.algorithms.operators import is_bellman
 from mqlearn.analysis import predictions, slopes
 from mqlearn.analysis.figures.style import QUIET, Look
 from mqlearn.checks import choice
@@ -163,7 +163,7 @@ def _bounds(cell: "Cell", rule: Any, run: "Run", iteration: np.ndarray) -> list[
 
 def _of_chains(cell: "Cell", rule: Any, run: "Run", metric: str, label: str) -> list[Line]:
     """Where there are no constants of tables: bounds of theta, else a slope, else why there is none."""
-    if not is_plain(cell.run_arguments["operator"]):
+    if not is_bellman(cell.run_arguments["operator"]):
         return []
     if cell.run_arguments["features"] is None:
         return _slope(slopes.slope_of(cell, rule, None), run, metric)

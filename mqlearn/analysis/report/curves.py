@@ -21,7 +21,7 @@ from mqlearn.analysis.statistics.intervals import mean_interval
 from mqlearn.experiments.plan import Plan, PlannedCell
 from mqlearn.experiments.settings import identity
 from mqlearn.experiments.settings.cell import Cell
-from mqlearn.experiments.settings.recipes import operator_name
+from mqlearn.experiments.settings.override_commands import operator_name
 from mqlearn.storage.runs import AXES, Run
 
 _FIRST = ("q_error", "theta_error", "return_start", "return_uniform")  # the first of these that a run has is drawn

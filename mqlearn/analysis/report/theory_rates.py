@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from mqlearn.algorithms.operators import is_plain
+from mqlearn.algorithms.operators import is_bellman
 from mqlearn.analysis import predictions, slopes
 from mqlearn.analysis.predictions import LinearFeatures
 from mqlearn.analysis.report.markup import number
@@ -26,7 +26,7 @@ def of(panel: str, members: Sequence[Subject], most: int) -> dict[str, Any] | No
     """
     rows, said = [], {}
     for one in members:
-        if one.mdp is None or one.cell is None or not is_plain(one.cell.run_arguments["operator"]):
+        if one.mdp is None or one.cell is None or not is_bellman(one.cell.run_arguments["operator"]):
             continue
         if not one.run.curves["iteration"][-1]:
             continue

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from mqlearn.analysis.figures import make, reference
 from mqlearn.cli.doctor.checks import Check, Outcome
-from mqlearn.experiments import circumstances, execute
+from mqlearn.experiments import execute, provenance
 from mqlearn.experiments.plan import Plan, plan
 from mqlearn.experiments.progress import COMPILING, duration
 from mqlearn.experiments.settings import identity
@@ -161,7 +161,7 @@ def _told(compared: reference.Comparison, what: str) -> Outcome:
 
 def _by_others(made: Sequence[runs.Run]) -> str:
     """A word on versions that computed finished runs and are not these."""
-    here = circumstances.versions()
+    here = provenance.versions()
     others = {
         f"{name} {version}"
         for run in made

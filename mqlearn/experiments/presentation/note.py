@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from mqlearn.algorithms import source
-from mqlearn.experiments.settings.recipes import command, flat, text_of, written
+from mqlearn.experiments.settings.override_commands import command, flat, text_of, written
 from mqlearn.storage import runs
 from mqlearn.storage.store import REPORTS
 

@@ -16,7 +16,7 @@ def warn(findings: Iterable[Finding]) -> None:
 
 def describe(run_done: Any) -> str:
     """What is printed when a run ends."""
-    from mqlearn.experiments.settings.recipes import written
+    from mqlearn.experiments.settings.override_commands import written
 
     summary = run_done.summary
     outcome = f", {summary['outcome']}" if "outcome" in summary else ""

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from mqlearn import source_text
-from mqlearn.checks import choice, switch, whole
+from mqlearn.checks import check_bool, check_int, choice
 from mqlearn.errors import SettingError, SettingErrors, nearest
 from mqlearn.experiments.presentation.names import of_problem
 from mqlearn.experiments.settings import (
@@ -31,7 +31,7 @@ from mqlearn.experiments.settings import plugins as user_modules
 from mqlearn.finding import Finding
 from mqlearn.rounding import Rounding
 from mqlearn.storage.effective import OPEN
-from mqlearn.storage.shapes import GROUPS
+from mqlearn.storage.record_schema import GROUPS
 
 NOT_TRACKED = {"name": "none", "uri": None, "per_seed": False}  # the section `tracking` of what is repeated or read
 _LONGEST_NAME = 250  # as long as a folder's may be
@@ -341,12 +341,12 @@ _KINDS: dict[str, Callable[[str, Any], Any]] = {
     "reward": partial(choice, options=("auto", "mean", "sampled")),
     "q0": _initial,
     "theta0": _initial,
-    "iterations": partial(whole, low=0, high=10**15, written=True),
+    "iterations": partial(check_int, low=0, high=10**15, written=True),
     "checkpoints": partial(choice, options=("log", "linear")),
-    "n_checkpoints": partial(whole, low=1, high=10**6, written=True),
-    "n_seeds": partial(whole, low=1, high=10**5, written=True),
-    "seed": partial(whole, low=0, high=2**32 - 1, written=True),
-    "n_workers": partial(whole, low=1, null="one thread a core", written=True),
+    "n_checkpoints": partial(check_int, low=1, high=10**6, written=True),
+    "n_seeds": partial(check_int, low=1, high=10**5, written=True),
+    "seed": partial(check_int, low=0, high=2**32 - 1, written=True),
+    "n_workers": partial(check_int, low=1, null="one thread a core", written=True),
 }
 _PLAIN = tuple(name for name in _KINDS if name not in ("discount", "q0", "theta0"))
 
@@ -371,7 +371,7 @@ def tracking_section(node: Any) -> dict[str, Any]:
     """The section `tracking`, checked; truth values as such. Raises SettingError."""
     node = _section("tracking", node, ("name", "uri", "per_seed"))
     choice("tracking", node["name"], ("mlflow", "none"))
-    per_seed = switch("tracking.per_seed", node["per_seed"])
+    per_seed = check_bool("tracking.per_seed", node["per_seed"])
     uri = node["uri"]
     if uri is not None and not (isinstance(uri, str) and uri.strip()):
         raise SettingError("tracking.uri", uri, "must be the address of a store, or null")

@@ -13,7 +13,7 @@ from typing import Any
 from mqlearn.errors import SettingError, SettingErrors
 from mqlearn.experiments.settings import filled, loader, own_choices, plugins
 from mqlearn.experiments.settings.cell import Cell, build
-from mqlearn.experiments.settings.refusals import diagnose, hydra_errors, parse, refusals
+from mqlearn.experiments.settings.hydra_errors import diagnose, hydra_errors, parse, refusals
 from mqlearn.paths import CONF, followed, outputs_folder
 from mqlearn.storage.passwords import Address
 

@@ -13,7 +13,7 @@ import typing
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from mqlearn.checks import TRUTH, switch, whole
+from mqlearn.checks import TRUTH, check_bool, check_int
 from mqlearn.errors import SettingError, SettingErrors, nearest, user_code
 from mqlearn.experiments.settings import earlier_versions, targets
 from mqlearn.experiments.settings import plugins as user_modules
@@ -82,11 +82,11 @@ def _with_options(rule: Any, node: dict[str, Any], options: Mapping[str, Any]) -
     """A rule with what any can be asked for; written into its node again."""
     from mqlearn.algorithms import averaged, minibatch
 
-    batch = whole("algorithm.batch", options.get("batch", 1), 1, of="draws", written=True)
-    average = switch("algorithm.averaged", options.get("averaged", False))
+    batch = check_int("algorithm.batch", options.get("batch", 1), 1, of="draws", written=True)
+    average = check_bool("algorithm.averaged", options.get("averaged", False))
     node |= {key: value for key, value in {"averaged": average, "batch": batch}.items() if key in options}
     if "compiled" in options:
-        rule = _compiled_or_not(rule, node, switch("algorithm.compiled", options["compiled"]))
+        rule = _compiled_or_not(rule, node, check_bool("algorithm.compiled", options["compiled"]))
     rule = minibatch(rule, batch)
     return averaged(rule) if average else rule
 
@@ -94,7 +94,7 @@ def _with_options(rule: Any, node: dict[str, Any], options: Mapping[str, Any]) -
 def _compiled_or_not(rule: Any, node: dict[str, Any], compiled: bool) -> Any:
     """A rule whose step runs compiled or as Python; written into its node where that changes a number."""
     from mqlearn.algorithms import Stateful
-    from mqlearn.algorithms.rule import changed
+    from mqlearn.algorithms.rule import replaced
     from mqlearn.learning.stateful.source import inexact
 
     if not isinstance(rule, Stateful):
@@ -102,7 +102,7 @@ def _compiled_or_not(rule: Any, node: dict[str, Any], compiled: bool) -> Any:
         raise SettingError("algorithm.compiled", compiled, expected)
     if compiled != rule.compiled and inexact(rule):
         node["compiled"] = compiled
-    return changed(rule, compiled=compiled)
+    return replaced(rule, compiled=compiled)
 
 
 def metrics(node: Any, plugins: Mapping[str, Any]) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from mqlearn.experiments.settings import identity
-from mqlearn.experiments.settings.recipes import command, written
+from mqlearn.experiments.settings.override_commands import command, written
 from mqlearn.experiments.sweep import journal
 from mqlearn.experiments.sweep.sweep import Sweep
 from mqlearn.paths import outputs_folder

@@ -12,7 +12,7 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from mqlearn.checks import whole
+from mqlearn.checks import check_int
 from mqlearn.errors import SettingError
 from mqlearn.experiments.plan import PlannedCell
 
@@ -29,7 +29,7 @@ def wanted(value: Any, cells: int) -> int | str:
     if value in (None, AUTO):
         return AUTO
     try:
-        number = whole(SETTING, value, 1, written=True)
+        number = check_int(SETTING, value, 1, written=True)
     except SettingError:
         number = 0
     if not 1 <= number <= cells:

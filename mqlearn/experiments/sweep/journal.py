@@ -21,7 +21,7 @@ from mqlearn.experiments import processes
 from mqlearn.experiments.presentation.names import plain_label
 from mqlearn.experiments.settings import identity
 from mqlearn.files import text_of, write_whole
-from mqlearn.storage import formats, locks, runs, shapes
+from mqlearn.storage import formats, locks, record_schema, runs
 
 # Environment of a job: the folder of its sweep, its own plan, and the store's address if it has a secret.
 SWEEP, JOB, STORE = "MQLEARN_SWEEP", "MQLEARN_JOB", "MQLEARN_STORE"
@@ -79,7 +79,7 @@ def read_plan(folder: Path, own: Path | None = None) -> dict[str, Any]:
             for one in plan["cells"]:
                 one["recorded_digest"] = one["digest"]
                 with contextlib.suppress(ValueError):  # of settings that are none
-                    shapes.check_complete(one.get("settings") or {})
+                    record_schema.check_complete(one.get("settings") or {})
                     one["digest"] = identity.present_digest(one["digest"], one["settings"])
     except formats.OtherVersion:  # a ValueError too
         raise
@@ -268,14 +268,14 @@ def record_killed(sweep: Path, planned: Mapping[str, Any]) -> None:
 
 def _record_failed(settings: dict[str, Any], folder: Path, planned: Any, plan: Any, error: Exception) -> None:
     """A failed cell is a run too, unless a finished one lies there, or nothing can be written."""
-    from mqlearn.experiments import circumstances, execute
+    from mqlearn.experiments import execute, provenance
 
     if runs.is_complete(folder):
         return
     extra = {"error": first_line(error), "traceback": traceback.format_exc(), "tags": tags_of(plan["id"], planned)}
     extra |= {
-        "versions": circumstances.versions(),
-        "git_commit": circumstances.git_commit(),
+        "versions": provenance.versions(),
+        "git_commit": provenance.git_commit(),
         "command": planned["command"],
     }
     with contextlib.suppress(SettingError):

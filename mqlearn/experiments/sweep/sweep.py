@@ -8,11 +8,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from mqlearn.experiments.circumstances import versions
 from mqlearn.experiments.plan import PlannedCell
 from mqlearn.experiments.presentation.names import plain_label
+from mqlearn.experiments.provenance import versions
 from mqlearn.experiments.settings import identity
-from mqlearn.experiments.settings.recipes import command
+from mqlearn.experiments.settings.override_commands import command
 from mqlearn.experiments.sweep import journal
 from mqlearn.paths import outputs_folder
 from mqlearn.storage import formats, runs

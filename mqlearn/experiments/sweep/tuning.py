@@ -11,13 +11,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from mqlearn.checks import whole
+from mqlearn.checks import check_int
 from mqlearn.errors import SettingError, nearest
 from mqlearn.experiments import processes
 from mqlearn.experiments.jobs import OBJECTIVE, hydra_main
 from mqlearn.experiments.settings import compose
 from mqlearn.experiments.settings.cell import build
-from mqlearn.experiments.settings.recipes import command_of
+from mqlearn.experiments.settings.override_commands import command_of
 from mqlearn.paths import cores, outputs_folder
 
 _JOBS = ("hydra.launcher.n_jobs", "hydra.sweeper.n_jobs")
@@ -32,7 +32,7 @@ def run(settings: dict[str, Any], overrides: Sequence[str], config_dir: str | No
     if settings["seed"] == tuning["reporting_seed"]:
         expected = f"must differ from tuning.reporting_seed={tuning['reporting_seed']}: rules tuned on the seeds of a "
         raise SettingError("seed", settings["seed"], expected + "report look better than they are")
-    trials = whole("tuning.trials", tuning["trials"], 1, written=True)
+    trials = check_int("tuning.trials", tuning["trials"], 1, written=True)
     errors = [name for name in (*BUILT_IN, *(settings["metrics"] or ())) if name not in MORE_IS_BETTER]
     if tuning["metric"] not in errors:
         expected = f"must be one of {', '.join(errors)}: the least is the best"
@@ -68,7 +68,7 @@ def run(settings: dict[str, Any], overrides: Sequence[str], config_dir: str | No
 def _at_once(overrides: Sequence[str]) -> int:
     """How many trials run side by side: hydra.launcher.n_jobs or hydra.sweeper.n_jobs. Raises SettingError."""
     given = {key: value for key, _, value in (text.partition("=") for text in overrides) if key in _JOBS}
-    jobs = {key: whole(key, value, -1, written=True) for key, value in given.items()}
+    jobs = {key: check_int(key, value, -1, written=True) for key, value in given.items()}
     for key, number in jobs.items():
         if number == 0:
             raise SettingError(key, 0, "must be a number of trials at once; -1 is one a core")

@@ -5,7 +5,7 @@ import numpy as np
 from mqlearn.learning.chains import Chain, Samples
 from mqlearn.learning.initial import Initial, initial_values
 from mqlearn.learning.learners.learner import FourNumbersLearner
-from mqlearn.learning.operators import BELLMAN, OnModel
+from mqlearn.learning.operators import BELLMAN, BoundOperator
 from mqlearn.learning.sources import FromSamples, OnChain
 from mqlearn.problems.mdp import table_of_pairs
 
@@ -15,7 +15,7 @@ class _Tables(FourNumbersLearner):
 
     chain: Chain
     q: np.ndarray
-    operator: OnModel
+    operator: BoundOperator
 
     def tables(self) -> np.ndarray:
         return table_of_pairs(self.chain.mdp, self.q)
@@ -33,7 +33,7 @@ class _VisitedPairTables(_Tables):
 
     arrays = ("q", "last", "counts")
 
-    def _begin(self, initial: Initial, local: bool, operator: OnModel) -> None:
+    def _begin(self, initial: Initial, local: bool, operator: BoundOperator) -> None:
         self.local, self.operator = local, operator
         self.q = initial_values(len(self.chain.mdp.pairs), initial, self.chain.lanes, int(self.chain.seed))
         self.last = np.stack([np.zeros(len(self.q)), self.q[:, 0]], axis=1)
@@ -46,7 +46,7 @@ class _VisitedPairTables(_Tables):
 class AsynchronousTable(_VisitedPairTables, OnChain):
     """Tables of which the visited pair moves, on chains of their own."""
 
-    def __init__(self, chain: Chain, initial: Initial, local: bool, operator: OnModel = BELLMAN) -> None:
+    def __init__(self, chain: Chain, initial: Initial, local: bool, operator: BoundOperator = BELLMAN) -> None:
         self.chain = chain
         self._begin(initial, local, operator)
 
@@ -63,7 +63,7 @@ class AsynchronousTable(_VisitedPairTables, OnChain):
 class SharedTable(_VisitedPairTables, FromSamples):
     """`AsynchronousTable` from samples that rules share."""
 
-    def __init__(self, samples: Samples, initial: Initial, local: bool, operator: OnModel = BELLMAN) -> None:
+    def __init__(self, samples: Samples, initial: Initial, local: bool, operator: BoundOperator = BELLMAN) -> None:
         FromSamples.__init__(self, samples)
         self._begin(initial, local, operator)
 
@@ -83,7 +83,7 @@ class RoundsTable(_Tables, OnChain):
 
     arrays = ("q", "q_prev", "sums", "counts", "rounds")
 
-    def __init__(self, chain: Chain, initial: Initial, operator: OnModel = BELLMAN) -> None:
+    def __init__(self, chain: Chain, initial: Initial, operator: BoundOperator = BELLMAN) -> None:
         self.chain, self.operator = chain, operator
         self.q = initial_values(len(chain.mdp.pairs), initial, chain.lanes, int(chain.seed))
         self.q_prev = self.q.copy()

@@ -10,7 +10,7 @@ from mqlearn.errors import SettingError
 from mqlearn.learning.chains import Chain, Samples
 from mqlearn.learning.initial import Initial, initial_values
 from mqlearn.learning.learners.learner import FourNumbersLearner
-from mqlearn.learning.operators import BELLMAN, OnModel
+from mqlearn.learning.operators import BELLMAN, BoundOperator
 from mqlearn.learning.sources import FromSamples, OnChain
 
 
@@ -45,7 +45,7 @@ class _LinearParameters(FourNumbersLearner):
     averaged = False
 
     def __init__(
-        self, chain: Chain, features: Any, linear: Linear, initial: Initial, operator: OnModel = BELLMAN
+        self, chain: Chain, features: Any, linear: Linear, initial: Initial, operator: BoundOperator = BELLMAN
     ) -> None:
         self.mdp, self.operator = chain.mdp, operator
         self.features = features
@@ -83,7 +83,7 @@ class LinearLearner(FromSamples, _LinearParameters):
     arrays = _LinearParameters.arrays
 
     def __init__(
-        self, samples: Samples, features: Any, linear: Linear, initial: Initial, operator: OnModel = BELLMAN
+        self, samples: Samples, features: Any, linear: Linear, initial: Initial, operator: BoundOperator = BELLMAN
     ) -> None:
         FromSamples.__init__(self, samples)
         _LinearParameters.__init__(self, samples.chain, features, linear, initial, operator)
@@ -110,7 +110,7 @@ class OwnChainLinearLearner(_LinearParameters, OnChain):
     """Linear features under an adaptive behaviour, or with a projection (see `can_share`)."""
 
     def __init__(
-        self, chain: Chain, features: Any, linear: Linear, initial: Initial, operator: OnModel = BELLMAN
+        self, chain: Chain, features: Any, linear: Linear, initial: Initial, operator: BoundOperator = BELLMAN
     ) -> None:
         super().__init__(chain, features, linear, initial, operator)
         self.chain = chain

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from mqlearn.algorithms.four_numbers import FourNumbers, FourNumbersLinear
-from mqlearn.algorithms.rule import Rule, changed
+from mqlearn.algorithms.rule import Rule, replaced
 from mqlearn.algorithms.stateful import Stateful
 from mqlearn.learning.chains import Chain, Samples
 from mqlearn.learning.initial import Initial
@@ -13,7 +13,7 @@ from mqlearn.learning.learners.asynchronous import AsynchronousTable, RoundsTabl
 from mqlearn.learning.learners.learner import Learner
 from mqlearn.learning.learners.linear import Linear, LinearLearner, OwnChainLinearLearner
 from mqlearn.learning.learners.synchronous import SynchronousTable
-from mqlearn.learning.operators import BELLMAN, OnModel
+from mqlearn.learning.operators import BELLMAN, BoundOperator
 from mqlearn.learning.recorded import RecordedSamples
 from mqlearn.learning.sampling import Sampling
 from mqlearn.learning.stateful.learners import ChainStateful, SharedStateful
@@ -33,7 +33,7 @@ def start(
     lanes: np.ndarray,
     samples: Any = None,
     rule: Any = None,
-    operator: OnModel = BELLMAN,
+    operator: BoundOperator = BELLMAN,
 ) -> Learner:
     """A fresh learner for the seed indices `lanes` (L,) uint32: Q_0 or theta_0 is `initial`.
 
@@ -69,7 +69,7 @@ def on_clock(sampling: Any, rule: Any, features: Any) -> Any:
     """The sampling with what `clock="auto"` comes to with a rule."""
     if sampling.clock != "auto":
         return sampling
-    return changed(sampling, clock=usual_clock(rule, features is None, sampling.update))
+    return replaced(sampling, clock=usual_clock(rule, features is None, sampling.update))
 
 
 def usual_clock(rule: Any, tabular: bool, update: str = "pair") -> str:
@@ -89,7 +89,7 @@ def with_state(rule: Any, features: Any, linear: Linear | None) -> Any:
     if features is not None and linear is not None:
         same_sample, zero_first = linear.previous_gradient == "same_sample", linear.first_gradient == "zero"
         made = FourNumbersLinear(rule, same_sample, zero_first)
-    return changed(made, batch=rule.batch, averaged=rule.averaged)
+    return replaced(made, batch=rule.batch, averaged=rule.averaged)
 
 
 def _averaged(learner: Any, rule: Any) -> Any:

@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 
 from mqlearn.learning.chains import copied, drop_lanes
-from mqlearn.learning.draw_tables import digits_of_words, outcome_tables
 from mqlearn.learning.initial import Initial, initial_values
 from mqlearn.learning.learners.learner import FourNumbersLearner
-from mqlearn.learning.operators import BELLMAN, OnModel
+from mqlearn.learning.operators import BELLMAN, BoundOperator
+from mqlearn.learning.sampling_tables import digits_of_words, outcome_tables
 from mqlearn.problems.mdp import FiniteMDP, table_of_pairs
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ class SynchronousTable(FourNumbersLearner):
         seed: int,
         initial: Initial,
         mean_reward: bool,
-        operator: OnModel = BELLMAN,
+        operator: BoundOperator = BELLMAN,
     ) -> None:
         self.mdp = mdp
         self.lanes = lanes

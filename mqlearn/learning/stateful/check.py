@@ -17,7 +17,7 @@ from mqlearn.algorithms.stateful import MODES, NEEDS, Stateful
 from mqlearn.errors import SettingError, nearest
 from mqlearn.learning.stateful.module import compiled_step
 from mqlearn.learning.stateful.pairs import Pairs
-from mqlearn.learning.stateful.plain import NoSecond, Sweep, Transition
+from mqlearn.learning.stateful.reference import NoSecond, Sweep, Transition
 from mqlearn.learning.stateful.values import Layout
 from mqlearn.learning.stateful.verbs import no_verb
 from mqlearn.linear_solves import solve

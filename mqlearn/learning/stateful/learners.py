@@ -9,12 +9,12 @@ import numpy as np
 from mqlearn.algorithms.stateful import Stateful
 from mqlearn.learning.chains import Chain, Samples
 from mqlearn.learning.initial import Initial, initial_values
-from mqlearn.learning.operators import BELLMAN, OnModel
+from mqlearn.learning.operators import BELLMAN, BoundOperator
 from mqlearn.learning.sample_numbers import unpack
 from mqlearn.learning.sources import FromSamples, OnChain
 from mqlearn.learning.stateful.module import Compiled, compiled_step
 from mqlearn.learning.stateful.pairs import Pairs
-from mqlearn.learning.stateful.plain import Transition, measured, project
+from mqlearn.learning.stateful.reference import Transition, measured, project
 from mqlearn.learning.stateful.values import Layout
 from mqlearn.problems.mdp import FiniteMDP, table_of_pairs
 
@@ -37,7 +37,7 @@ class StatefulLearner:
         lanes: np.ndarray,
         seed: int,
         initial: Initial,
-        operator: OnModel,
+        operator: BoundOperator,
     ) -> None:
         self.operator = operator
         self.rule, self.mdp, self.features, self.seed = rule, mdp, features, np.uint32(seed)
@@ -198,7 +198,7 @@ class ChainStateful(OnChain, _OneTransition):
         features: Any,
         initial: Initial,
         radius: float | None = None,
-        operator: OnModel = BELLMAN,
+        operator: BoundOperator = BELLMAN,
     ) -> None:
         _OneTransition.__init__(self, rule, chain.mdp, features, chain.lanes, int(chain.seed), initial, operator)
         self.chain = chain
@@ -252,7 +252,7 @@ class SharedStateful(FromSamples, _OneTransition):
     """From samples that other learners share: tables or linear features, under a non-adaptive behaviour."""
 
     def __init__(
-        self, rule: Stateful, samples: Samples, features: Any, initial: Initial, operator: OnModel = BELLMAN
+        self, rule: Stateful, samples: Samples, features: Any, initial: Initial, operator: BoundOperator = BELLMAN
     ) -> None:
         FromSamples.__init__(self, samples)
         chain = samples.chain

@@ -22,8 +22,8 @@ from mqlearn.algorithms.operators import BELLMAN, Operator
 from mqlearn.algorithms.stateful import Stateful
 from mqlearn.errors import SettingError
 from mqlearn.learning.stateful.loops import HEAD, LOOPS
-from mqlearn.learning.stateful.plain import measured
 from mqlearn.learning.stateful.point_verbs import BEYOND, KEPT, PointVerbs
+from mqlearn.learning.stateful.reference import measured
 from mqlearn.learning.stateful.source import Step
 from mqlearn.learning.stateful.sweep_verbs import SweepVerbs
 from mqlearn.learning.stateful.text import Text

@@ -12,7 +12,7 @@ from mqlearn.errors import user_code
 from mqlearn.learning.simulation import NO_PLAN, SimulatedLearner
 from mqlearn.learning.stateful.learners import own_uniforms
 from mqlearn.learning.stateful.pairs import Pairs
-from mqlearn.learning.stateful.plain import NoSecond, Transition, measured, project, state_of
+from mqlearn.learning.stateful.reference import NoSecond, Transition, measured, project, state_of
 
 _NEXT, _TERMINAL = 1, 2  # states of the model of one transition: see `_samples`
 

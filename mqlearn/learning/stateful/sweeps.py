@@ -6,12 +6,12 @@ from typing import Any, Self
 import numpy as np
 
 from mqlearn.algorithms.stateful import Stateful
-from mqlearn.learning.draw_tables import digits_of_words, outcome_tables
 from mqlearn.learning.initial import Initial
-from mqlearn.learning.operators import BELLMAN, OnModel
+from mqlearn.learning.operators import BELLMAN, BoundOperator
+from mqlearn.learning.sampling_tables import digits_of_words, outcome_tables
 from mqlearn.learning.stateful.learners import StatefulLearner
 from mqlearn.learning.stateful.module import compiled_step
-from mqlearn.learning.stateful.plain import Sweep
+from mqlearn.learning.stateful.reference import Sweep
 from mqlearn.problems.mdp import FiniteMDP
 
 _COUNTERS = 256  # of random words that are made at a time
@@ -28,7 +28,7 @@ class SynchronousStateful(StatefulLearner):
         seed: int,
         initial: Initial,
         mean_reward: bool,
-        operator: OnModel = BELLMAN,
+        operator: BoundOperator = BELLMAN,
     ) -> None:
         super().__init__(rule, mdp, None, lanes, seed, initial, operator)
         self.lanes = lanes

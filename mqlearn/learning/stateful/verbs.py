@@ -4,9 +4,9 @@ import ast
 import difflib
 from typing import Any
 
-from mqlearn.algorithms.operators import BELLMAN, Operator, is_plain
+from mqlearn.algorithms.operators import BELLMAN, Operator, is_bellman
 from mqlearn.errors import nearest
-from mqlearn.learning.stateful.plain import ADD_BEST, not_for
+from mqlearn.learning.stateful.reference import ADD_BEST, not_for
 from mqlearn.learning.stateful.text import Text
 from mqlearn.learning.stateful.values import ARRAY, NUMBER, TABLE, VECTOR, Value
 
@@ -32,7 +32,7 @@ class Verbs:
 
     def __init__(self, batch: int, operator: Operator = BELLMAN) -> None:
         self.batch = batch
-        self.operator, self.plain = operator, is_plain(operator)
+        self.operator, self.plain = operator, is_bellman(operator)
         self.averaged = False  # whether what verbs write is noted in `sums`, see `PointVerbs`
         self.uses: set[str] = set()  # of again, uniform
         self.coins: set[int] = set()  # the uniforms that are read by their numbers

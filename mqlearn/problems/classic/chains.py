@@ -6,7 +6,7 @@ which is the default.
 
 import numpy as np
 
-from mqlearn.checks import choice, finite, share, whole
+from mqlearn.checks import check_int, check_probability, choice, finite
 from mqlearn.errors import SettingError
 from mqlearn.problems.classic.building import Outcomes, checked_size, finite_mdp, uniform_over
 from mqlearn.problems.mdp import FiniteMDP
@@ -42,7 +42,8 @@ def forest(n: int = 3, r1: float = 4.0, r2: float = 2.0, p: float = 0.1, *, disc
     n=3, g=.9: V = 26.244, 29.484, 33.484.
     discount: in (0, 1). Raises SettingError for a value that is not admissible.
     """
-    n, p = checked_size("env.n", whole("env.n", n, 2, why=_BOTH_ENDS), lambda n: 4 * n), share("env.p", p)
+    n = checked_size("env.n", check_int("env.n", n, 2, why=_BOTH_ENDS), lambda n: 4 * n)
+    p = check_probability("env.p", p)
     r1, r2 = finite("env.r1", r1), finite("env.r2", r2)
 
     def outcomes(x: int, u: int) -> Outcomes:
@@ -75,7 +76,7 @@ def river_swim(n: int = 6, *, dialect: str = "osband", discount: float = 0.95) -
     """
     dialect = choice("env.dialect", dialect, tuple(_RIVERS))
     first, inside, last, small, large, starts = _RIVERS[dialect]
-    n = whole("env.n", n, 1 + max(2, *starts), why=" (the ends differ, and the first states exist)")
+    n = check_int("env.n", n, 1 + max(2, *starts), why=" (the ends differ, and the first states exist)")
     checked_size("env.n", n, lambda n: 6 * n)
 
     def outcomes(x: int, u: int) -> Outcomes:
@@ -98,7 +99,7 @@ def chain_walk(n: int = 50, *, discount: float = 0.9) -> FiniteMDP:
     1e-12: they count as tied.
     discount: in (0, 1). Raises SettingError for a value that is not admissible.
     """
-    n = checked_size("env.n", whole("env.n", n, 21, why=" (the states 10 and n-10 lie apart)"), lambda n: 6 * n)
+    n = checked_size("env.n", check_int("env.n", n, 21, why=" (the states 10 and n-10 lie apart)"), lambda n: 6 * n)
     paid = {n - 10: 1.0, 10: -1.0}
 
     def outcomes(x: int, u: int) -> Outcomes:
@@ -119,7 +120,7 @@ def chain_walk_walls(n: int = 4, *, discount: float = 0.9) -> FiniteMDP:
     >>> mq.optimal(mq.chain_walk_walls()).v.round(6).tolist()
     [8.1, 9.1, 9.1, 8.1]
     """
-    if whole("env.n", n, 1) != 4:
+    if check_int("env.n", n, 1) != 4:
         raise SettingError("env.n", n, "must be 4: this chain is defined for four states only")
 
     def outcomes(x: int, u: int) -> Outcomes:
@@ -137,7 +138,7 @@ def strens_chain(slip: float = 0.2, *, discount: float = 0.95) -> FiniteMDP:
     slip=.2: V = 61.3794816, 64.8912896, 69.5120896, 75.5920896, 83.5920896.
     discount: in (0, 1). Raises SettingError for a value that is not admissible.
     """
-    slip = share("env.slip", slip)
+    slip = check_probability("env.slip", slip)
 
     def outcomes(x: int, u: int) -> Outcomes:
         forward, back = (min(x + 1, 4), 10.0 if x == 4 else 0.0), (0, 2.0)
@@ -155,7 +156,7 @@ def azar_linear(n: int = 50, *, discount: float = 0.995) -> FiniteMDP:
     others. n=50: V(1) = V(48) = 1, V(24) = V(25) = -4.375370956.
     discount: in (0, 1). Raises SettingError for a value that is not admissible.
     """
-    n = whole("env.n", n, 3, why=" (there is a state between the terminal ones)")
+    n = check_int("env.n", n, 3, why=" (there is a state between the terminal ones)")
     checked_size("env.n", n, lambda n: 2 * n * n)
 
     def outcomes(x: int, u: int) -> Outcomes:
@@ -177,7 +178,7 @@ def combination_lock(n: int = 50, *, discount: float = 0.995) -> FiniteMDP:
     the goal only (n=2500: from 2418), else 0.
     discount: in (0, 1). Raises SettingError for a value that is not admissible.
     """
-    n = whole("env.n", n, 2, why=" (there is a state before the goal)")
+    n = check_int("env.n", n, 2, why=" (there is a state before the goal)")
     checked_size("env.n", n, lambda n: 2 * n * n)
 
     def outcomes(k: int, u: int) -> Outcomes:

@@ -5,7 +5,7 @@ V is V*, the value under the best actions, at the usual discount, which is the d
 
 import numpy as np
 
-from mqlearn.checks import switch, whole
+from mqlearn.checks import check_bool, check_int
 from mqlearn.finding import no_effect
 from mqlearn.problems.classic.building import Outcomes, checked_size, finite_mdp
 from mqlearn.problems.mdp import FiniteMDP
@@ -62,9 +62,9 @@ def deep_sea(n: int = 10, *, randomise_actions: bool = False, map_seed: int = 0,
     n=10: V(0) = g^9 - .001 (1 - g^10) / (1 - g) = .9039554549845.
     discount: in (0, 1). Raises SettingError for a value that is not admissible.
     """
-    n = checked_size("env.n", whole("env.n", n, 1), lambda n: 2 * n * n)
-    map_seed = whole("env.map_seed", map_seed, 0)
-    randomise_actions = switch("env.randomise_actions", randomise_actions)
+    n = checked_size("env.n", check_int("env.n", n, 1), lambda n: 2 * n * n)
+    map_seed = check_int("env.map_seed", map_seed, 0)
+    randomise_actions = check_bool("env.randomise_actions", randomise_actions)
     generator = np.random.Generator(np.random.Philox(map_seed))
     swapped = generator.random(n * n) < 0.5 if randomise_actions else np.zeros(n * n, bool)
 

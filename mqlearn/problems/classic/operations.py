@@ -3,7 +3,7 @@
 V is V*, the value under the best actions, at the usual discount, which is the default.
 """
 
-from mqlearn.checks import share, whole
+from mqlearn.checks import check_int, check_probability
 from mqlearn.problems.classic.building import Outcomes, checked_size, finite_mdp
 from mqlearn.problems.mdp import FiniteMDP
 
@@ -37,7 +37,7 @@ def queue(n: int = 21, *, discount: float = 0.95) -> FiniteMDP:
     is -(x + cost), x the state left. It starts empty. V(0) = -23.9341103758; slow is best only when empty.
     discount: in (0, 1). Raises SettingError for a value that is not admissible.
     """
-    n = checked_size("env.n", whole("env.n", n, 2, why=" (empty and full differ)"), lambda n: 6 * n)
+    n = checked_size("env.n", check_int("env.n", n, 2, why=" (empty and full differ)"), lambda n: 6 * n)
 
     def outcomes(x: int, u: int) -> Outcomes:
         served, reward = (0.3, 0.6)[u], -float(x + u)
@@ -53,7 +53,7 @@ def machine(n: int = 8, *, discount: float = 0.95) -> FiniteMDP:
     -8 and leads to 0. It starts new. V(0) = -26.6619130807; replacing is best from wear 2.
     discount: in (0, 1). Raises SettingError for a value that is not admissible.
     """
-    n = checked_size("env.n", whole("env.n", n, 2, why=" (new and worn differ)"), lambda n: 4 * n)
+    n = checked_size("env.n", check_int("env.n", n, 2, why=" (new and worn differ)"), lambda n: 4 * n)
 
     def outcomes(x: int, u: int) -> Outcomes:
         if u == 1:
@@ -72,7 +72,7 @@ def gambler(n: int = 100, p: float = 0.4, *, discount: float = 0.999999) -> Fini
     compare values here, never policies.
     discount: in (0, 1). Raises SettingError for a value that is not admissible.
     """
-    n, p = whole("env.n", n, 2, why=" (there is a capital between 0 and n)"), share("env.p", p)
+    n, p = check_int("env.n", n, 2, why=" (there is a capital between 0 and n)"), check_probability("env.p", p)
     checked_size("env.n", n, lambda n: n * n)
 
     def outcomes(x: int, u: int) -> Outcomes:

@@ -5,7 +5,7 @@ The seed of a map has nothing to do with the seeds of learning.
 
 import numpy as np
 
-from mqlearn.checks import choice, fits_memory, whole
+from mqlearn.checks import check_int, choice, fits_memory
 from mqlearn.errors import SettingError
 from mqlearn.finding import no_effect
 from mqlearn.problems.classic.building import Outcomes, checked_size, finite_mdp
@@ -41,8 +41,8 @@ def garnet(
     """
     dialect = choice("env.dialect", dialect, _DIALECTS)
     n_states, n_actions, b = _sizes(n_states, n_actions, n_successors)
-    map_seed = whole("env.map_seed", map_seed, 0)
-    n_rewarding = whole("env.n_rewarding", n_rewarding, 0)
+    map_seed = check_int("env.map_seed", map_seed, 0)
+    n_rewarding = check_int("env.n_rewarding", n_rewarding, 0)
     if dialect == "uniform" and n_rewarding > n_states:
         raise SettingError("env.n_rewarding", n_rewarding, f"must be at most the number of states, {n_states}")
     generator = np.random.Generator(np.random.Philox(map_seed))
@@ -97,8 +97,8 @@ def garnet_fixed(n_states: int = 20, n_actions: int = 3, n_successors: int = 3, 
 
 def _sizes(n_states: int, n_actions: int, n_successors: int) -> tuple[int, int, int]:
     """S, A and b, if they can be, and fit into memory. Raises SettingError."""
-    n_states, n_actions = whole("env.n_states", n_states, 1), whole("env.n_actions", n_actions, 1)
-    b = whole("env.n_successors", n_successors, 1)
+    n_states, n_actions = check_int("env.n_states", n_states, 1), check_int("env.n_actions", n_actions, 1)
+    b = check_int("env.n_successors", n_successors, 1)
     if b > n_states:
         raise SettingError("env.n_successors", b, f"must be at most the number of states, {n_states}")
     if b > 1:  # without structure, elimination fills the system up

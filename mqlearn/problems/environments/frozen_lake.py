@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from mqlearn.checks import finite_number, share, switch, whole
+from mqlearn.checks import check_bool, check_int, check_probability, finite_number
 from mqlearn.errors import SettingError, nearest
 from mqlearn.finding import no_effect
 from mqlearn.problems.mdp import FiniteMDP
@@ -95,7 +95,7 @@ def frozen_lake_blocks(
     >>> mq.frozen_lake_blocks(2, "4x4").n_states
     64
     """
-    repeat = whole("env.repeat", repeat, 1, _LARGEST)
+    repeat = check_int("env.repeat", repeat, 1, _LARGEST)
     small = map_rows(base, "env.base")
     if repeat * max(len(small), len(small[0])) > _LARGEST:
         raise SettingError("env.repeat", repeat, f"the map would be larger than {_LARGEST} tiles a side")
@@ -107,9 +107,9 @@ def random_map(size: int, frozen: float, map_seed: int, *, max_tries: int = 10_0
     """Rows of Gymnasium's generate_random_map(size, frozen, map_seed): the same generator, the same draws."""
     from scipy.ndimage import label
 
-    size = whole("env.size", size, 2, _LARGEST)
-    map_seed = whole("env.map_seed", map_seed, 0)
-    frozen, max_tries = share("env.frozen", frozen), whole("env.max_tries", max_tries, 1)
+    size = check_int("env.size", size, 2, _LARGEST)
+    map_seed = check_int("env.map_seed", map_seed, 0)
+    frozen, max_tries = check_probability("env.frozen", frozen), check_int("env.max_tries", max_tries, 1)
     generator = np.random.default_rng(map_seed)
     regions = np.empty((size, size), np.int32)
     began, tries = time.monotonic(), 0
@@ -133,8 +133,8 @@ def _lake(
     rewards: Sequence[float],
     plain: float = 1 / 3,
 ) -> FiniteMDP:
-    slippery = switch("env.slippery", slippery)
-    success_rate = share("env.success_rate", success_rate)
+    slippery = check_bool("env.slippery", slippery)
+    success_rate = check_probability("env.success_rate", success_rate)
     schedule = _reward_schedule(rewards)
     idle = not slippery and not math.isclose(success_rate, plain)
     tiles = np.array([list(row) for row in rows])

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mqlearn.checks import fits_memory, whole
+from mqlearn.checks import check_int, fits_memory
 from mqlearn.errors import SettingError, user_code
 from mqlearn.problems.environments.transition_table import Table, close
 from mqlearn.problems.mdp import FiniteMDP
@@ -72,7 +72,7 @@ def estimated(env: "gymnasium.Env", name: str, steps: int, discount: float) -> F
     from gymnasium.spaces import Discrete
 
     space, actions = env.observation_space, env.action_space
-    whole("env.estimate", steps, 1, _MOST, of="steps")
+    check_int("env.estimate", steps, 1, _MOST, of="steps")
     if (shape := sizes(space)) is None or not isinstance(actions, Discrete):
         kinds = f"{type(space).__name__} observations and {type(actions).__name__} actions"
         raise SettingError("env.estimate", steps, f"needs Discrete observations and actions; {name} has {kinds}")

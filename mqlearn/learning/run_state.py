@@ -9,7 +9,7 @@ import numpy as np
 from mqlearn.algorithms.stateful import Stateful
 from mqlearn.learning.diagnostics import Diagnosis, fixed_point
 from mqlearn.learning.learners import can_share, shared_samples, start, with_state
-from mqlearn.learning.lockstep import Course, Part
+from mqlearn.learning.lockstep import RuleRun, SeedBatch
 from mqlearn.learning.metrics import Measure
 from mqlearn.learning.record import Recorder
 from mqlearn.learning.run_warnings import before_run
@@ -33,19 +33,19 @@ _SEEDS = 512  # of a part with tables: what is needed while they are advanced an
 
 
 @dataclass(frozen=True)
-class Assembly:
+class RunState:
     """parts: of the seeds.   courses: of the rules.   measure: (column, learner) -> metric -> (seeds,) values.
     facts: known before the run.   workers: threads.   block: iterations that are computed at a time."""
 
-    parts: Sequence[Part]
-    courses: Sequence[Course]
+    parts: Sequence[SeedBatch]
+    courses: Sequence[RuleRun]
     measure: Callable[[int, Any], dict[str, np.ndarray]]
     facts: dict[str, Any]
     workers: int
     block: int
 
 
-def assembled(setup: Setup, rules: Sequence[AnyRule]) -> Assembly:
+def build_run(setup: Setup, rules: Sequence[AnyRule]) -> RunState:
     """A run of these rules, before iteration 0."""
     facts, findings = setup.operator.facts(), []
     if isinstance(setup.mdp, FiniteMDP):
@@ -56,14 +56,14 @@ def assembled(setup: Setup, rules: Sequence[AnyRule]) -> Assembly:
     workers = _workers(setup)
     parts = _parts(setup, rules, workers)
     courses = [
-        Course(
+        RuleRun(
             with_state(rule, setup.features, setup.linear),
             Recorder(setup.mdp, optimal_q, setup.iteration, setup.n_seeds),
             [*before_run(setup, rule), *findings],
         )
         for rule in rules
     ]
-    return Assembly(parts, courses, measure, facts, min(workers, len(parts)), _longest_block(setup))
+    return RunState(parts, courses, measure, facts, min(workers, len(parts)), _longest_block(setup))
 
 
 def _exact_measure(setup: Setup) -> tuple[Measure, Diagnosis]:
@@ -80,12 +80,12 @@ def _exact_measure(setup: Setup) -> tuple[Measure, Diagnosis]:
     return Measure(mdp, optimal(mdp), setup.metrics, episodes, exact, point, *place, setup.operator), known
 
 
-def _parts(setup: Setup, rules: Sequence[AnyRule], workers: int) -> list[Part]:
+def _parts(setup: Setup, rules: Sequence[AnyRule], workers: int) -> list[SeedBatch]:
     """The seeds in parts, in each a learner for every rule, and the samples that the rules share."""
     mdp, sampling, features, linear, seed = setup.mdp, setup.sampling, setup.features, setup.linear, setup.seed
     if isinstance(mdp, Simulator):
         return [
-            Part(None, {number: _simulated(setup, mdp, some, rule) for number, rule in enumerate(rules)})
+            SeedBatch(None, {number: _simulated(setup, mdp, some, rule) for number, rule in enumerate(rules)})
             for some in _deal(setup, workers, _SAMPLED_SEEDS)
         ]
     # Of one table alone the kernel that draws as it learns is quicker.
@@ -95,7 +95,8 @@ def _parts(setup: Setup, rules: Sequence[AnyRule], workers: int) -> list[Part]:
     for some in _deal(setup, workers, _SAMPLED_SEEDS if shared or features is not None else _SEEDS):
         samples = shared_samples(mdp, sampling, features, linear, seed, mean, some) if shared else None
         common = (mdp, sampling, features, linear, seed, setup.initial, mean, some, samples)
-        parts.append(Part(samples, {number: start(*common, rule, setup.operator) for number, rule in enumerate(rules)}))
+        learners = {number: start(*common, rule, setup.operator) for number, rule in enumerate(rules)}
+        parts.append(SeedBatch(samples, learners))
     return parts
 
 

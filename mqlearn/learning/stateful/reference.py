@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from mqlearn.algorithms.operators import Operator, is_plain, name_of
+from mqlearn.algorithms.operators import Operator, is_bellman, name_of
 from mqlearn.algorithms.stateful import Stateful
 from mqlearn.errors import SettingError
 from mqlearn.learning.stateful.pairs import Pairs
@@ -42,7 +42,7 @@ class Transition:
         return _mean(list(self._best(q, by)))
 
     def target(self, q: np.ndarray, by: np.ndarray | None = None) -> float:
-        if not is_plain(self._pairs.operator):
+        if not is_bellman(self._pairs.operator):
             drawn = zip(self._reward, self._y, strict=True)
             return _mean([self._pairs.target(q, q if by is None else by, self._pair, r, y) for r, y in drawn])
         ahead = self._best(q, by)
@@ -62,7 +62,7 @@ class Transition:
                 self._pairs.add(q, pair, change / len(greedy))
 
     def add_gradient(self, q: np.ndarray, weight: float, change: float) -> None:
-        if is_plain(self._pairs.operator):
+        if is_bellman(self._pairs.operator):
             self.add_best(q, weight * self.discount * change)
             return
         total = np.sum([self._pairs.target_slopes(q, self._pair, y) for y in self._y], axis=0)
@@ -75,7 +75,7 @@ class Transition:
 
     def add_jacobian(self, matrix: np.ndarray, q: np.ndarray, weight: float) -> None:
         share = weight / len(self._y)
-        if not is_plain(self._pairs.operator):
+        if not is_bellman(self._pairs.operator):
             for y in self._y:
                 self._pairs.add_slopes_jacobian(matrix, q, self._pair, y, share)
             return
@@ -110,7 +110,7 @@ class Sweep:
         return np.array([self._pairs.greedy(by, y) for y in range(len(self._pairs.offsets) - 1)])[self._y]
 
     def _best(self, q: np.ndarray, by: np.ndarray | None) -> np.ndarray:
-        if not is_plain(self._pairs.operator):
+        if not is_bellman(self._pairs.operator):
             return self._values(q, q if by is None else by)[self._y]
         greedy = self._greedy(q if by is None else by)
         return np.where(greedy < 0, 0.0, q[greedy])
@@ -122,7 +122,7 @@ class Sweep:
         return _mean(list(self._best(q, by)))
 
     def target(self, q: np.ndarray, by: np.ndarray | None = None) -> np.ndarray:
-        if not is_plain(self._pairs.operator):
+        if not is_bellman(self._pairs.operator):
             return self._targets(q, q if by is None else by)
         return _mean(list(self._rewards + self.discount * self._best(q, by)))
 
@@ -152,7 +152,7 @@ class Sweep:
                     q[j] += share[pair]
 
     def add_gradient(self, q: np.ndarray, weight: Any, change: Any) -> None:
-        if is_plain(self._pairs.operator):
+        if is_bellman(self._pairs.operator):
             self.add_best(q, weight * self.discount * change)
             return
         share, old = np.broadcast_to(weight * change, len(q)) / len(self._y), q.copy()
@@ -165,7 +165,7 @@ class Sweep:
 
     def add_jacobian(self, matrix: np.ndarray, q: np.ndarray, weight: float) -> None:
         share = weight / len(self._y)
-        if not is_plain(self._pairs.operator):
+        if not is_bellman(self._pairs.operator):
             for pair, ahead in enumerate(self._y.T.tolist()):
                 for y in ahead:
                     self._pairs.add_slopes_jacobian(matrix, q, pair, y, share)
@@ -177,7 +177,7 @@ class Sweep:
 
 
 def _only_bellman(pairs: Pairs) -> None:
-    if not is_plain(pairs.operator):
+    if not is_bellman(pairs.operator):
         raise not_for(pairs.operator, ADD_BEST)
 
 

@@ -13,7 +13,7 @@ from mqlearn.experiments.settings import compose, earlier_versions, identity, re
 from mqlearn.experiments.settings.cell import rebuild
 from mqlearn.experiments.settings.identity import canonical
 from mqlearn.paths import CONF, expanded
-from mqlearn.storage.shapes import GROUPS
+from mqlearn.storage.record_schema import GROUPS
 
 # Of conf/config.yaml:
 _DEFAULTS = ("operator=bellman", "sampling=synchronous", "features=tabular", "evaluation=episodes")

@@ -11,7 +11,7 @@ from mqlearn.experiments.settings import instantiate, records
 from mqlearn.experiments.settings import plugins as user_modules
 from mqlearn.learning.metric_kinds import kind_of
 from mqlearn.storage import runs
-from mqlearn.storage.content import Show, Shown
+from mqlearn.storage.mlflow_payload import Show, Shown
 
 
 def shows(store: Mapping[str, str]) -> Show:
