@@ -56,6 +56,13 @@ def environment() -> Iterator[None]:
 
 
 @pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Nor may what is composed while tests are collected, to make their parameters."""
+    with environment_of_before():
+        return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
 def pytest_fixture_setup(fixturedef: pytest.FixtureDef) -> Generator[None, object, object]:
     """What is made once for a module or more may use the command line too, before any test."""
     if fixturedef.scope == "function":

@@ -24,6 +24,7 @@ from mqlearn.errors import SettingError
 from mqlearn.experiments.plan import plan
 from mqlearn.experiments.run_missing import finished
 from mqlearn.learning.metrics import Measure
+from mqlearn.learning.operators import BELLMAN
 from mqlearn.learning.sampling import stationary
 from mqlearn.problems.features import aggregation, one_hot
 from mqlearn.problems.fixed_points import theta_star
@@ -78,9 +79,11 @@ def lines(axes) -> list[tuple[Any, np.ndarray, np.ndarray]]:
 
 def cell(mdp, *, sampling=None, features=None, evaluation=None) -> Any:
     """As much of a cell as the exact lines read."""
-    arguments = {"sampling": sampling or mq.Replay(start="uniform"), "features": features, "theta0": 0.05}
+    arguments = {"sampling": sampling or mq.Replay(start="uniform"), "features": features}
     more = {"evaluation": evaluation or mq.Evaluation(), "operator": mq.Bellman()}
-    return SimpleNamespace(mdp=mdp, run_arguments=arguments | more)
+    return SimpleNamespace(
+        mdp=mdp, run_arguments=arguments | more, setup=SimpleNamespace(theta0=0.05), operator=BELLMAN
+    )
 
 
 def test_rivals_that_coincide_both_stay_visible():
@@ -289,7 +292,7 @@ def test_without_a_stationary_chain_there_is_no_line_of_theta_star_and_one_hot_m
 
 def test_features_without_a_fixed_point_have_no_line_but_a_note(monkeypatch):
     mdp = mq.frozen_lake("4x4", discount=0.95)
-    monkeypatch.setattr(exact_lines, "fixed_point", lambda *_: ({"theta_star": {"exists": False}}, None))
+    monkeypatch.setattr(exact_lines, "fixed_point", lambda *_: (None, None))
     drawn, notes = exact_lines.lines(cell(mdp, features=one_hot(mdp)))
     assert list(drawn["return_uniform"]) == ["$Q^{*}$", "random actions"]
     assert any(r"No $\theta^{*}$ was found" in note for note in notes)
