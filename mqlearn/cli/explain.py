@@ -12,7 +12,7 @@ from mqlearn.analysis.figures import style
 from mqlearn.analysis.report.page import PROVENANCE
 from mqlearn.errors import SettingError
 from mqlearn.experiments.settings import compose
-from mqlearn.experiments.settings.cell import tracking_section
+from mqlearn.experiments.settings.sections import tracking_section
 from mqlearn.files import is_there
 from mqlearn.paths import outputs_folder
 from mqlearn.storage import runs

@@ -9,7 +9,8 @@ from mqlearn.cli.arguments import CONFIG_DIR, only, parse, take_plugins
 from mqlearn.errors import SettingError
 from mqlearn.experiments.execute import perform, store_of, tracker
 from mqlearn.experiments.settings import compose, identity
-from mqlearn.experiments.settings.cell import NOT_TRACKED, rebuild, rounded
+from mqlearn.experiments.settings.cell import rebuild, rounded
+from mqlearn.experiments.settings.sections import NOT_TRACKED
 from mqlearn.files import is_there
 from mqlearn.paths import outputs_folder
 from mqlearn.rounding import joined

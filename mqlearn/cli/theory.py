@@ -11,7 +11,8 @@ from typing import Any
 from mqlearn.cli.arguments import CONFIG_DIR, deliver, parse
 from mqlearn.errors import SettingError
 from mqlearn.experiments.settings import compose
-from mqlearn.experiments.settings.cell import Cell, build, build_environment
+from mqlearn.experiments.settings.cell import Cell, build
+from mqlearn.experiments.settings.models import build_environment
 from mqlearn.paths import outputs_folder
 from mqlearn.problems.mdp import FiniteMDP
 

@@ -7,7 +7,8 @@ from mqlearn.cli.arguments import CONFIG_DIR, parse
 from mqlearn.errors import SettingError
 from mqlearn.experiments.presentation import printed
 from mqlearn.experiments.settings import compose
-from mqlearn.experiments.settings.cell import build, build_environment
+from mqlearn.experiments.settings.cell import build
+from mqlearn.experiments.settings.models import build_environment
 from mqlearn.learning import run_warnings
 from mqlearn.problems.attainable_values import report
 from mqlearn.problems.mdp import FiniteMDP

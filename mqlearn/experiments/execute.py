@@ -14,7 +14,8 @@ from mqlearn.errors import SettingError
 from mqlearn.experiments import provenance
 from mqlearn.experiments.settings import identity, own_choices
 from mqlearn.experiments.settings import plugins as user_modules
-from mqlearn.experiments.settings.cell import Cell, run_cells, tracking_section
+from mqlearn.experiments.settings.cell import Cell, run_cells
+from mqlearn.experiments.settings.sections import tracking_section
 from mqlearn.finding import Finding, each_once, unused
 from mqlearn.paths import outputs_folder
 

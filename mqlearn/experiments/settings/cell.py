@@ -7,34 +7,29 @@ digest, same numbers.
 import contextlib
 import functools
 import json
-import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from mqlearn import source_text
-from mqlearn.checks import check_bool, check_int, choice
 from mqlearn.errors import SettingError, SettingErrors, nearest
 from mqlearn.experiments.presentation.names import of_problem
 from mqlearn.experiments.settings import (
     earlier_versions,
     identity,
     instantiate,
+    models,
     own_choices,
     own_step_size,
     records,
-    targets,
 )
 from mqlearn.experiments.settings import plugins as user_modules
+from mqlearn.experiments.settings.sections import KINDS, NOT_TRACKED, PLAIN, experiment_section, tracking_section
 from mqlearn.finding import Finding
 from mqlearn.rounding import Rounding
 from mqlearn.storage.effective import OPEN
 from mqlearn.storage.record_schema import GROUPS
-
-NOT_TRACKED = {"name": "none", "uri": None, "per_seed": False}  # the section `tracking` of what is repeated or read
-_LONGEST_NAME = 250  # as long as a folder's may be
 
 
 @dataclass(frozen=True)
@@ -156,10 +151,6 @@ def rebuild_without_rule(recorded: Mapping[str, Any]) -> Cell:
     return rebuild_for_reading({**recorded, **plain, "step_size": {"_target_": "mqlearn.Harmonic"}})
 
 
-# Cells on equal models share one, and with it what was solved for it.
-_models: weakref.WeakValueDictionary[tuple, Any] = weakref.WeakValueDictionary()
-
-
 @functools.lru_cache(maxsize=64)
 @user_modules.own_code()
 def _build(text: str, imports: int, *, recorded: bool) -> Cell:
@@ -184,19 +175,19 @@ def _build(text: str, imports: int, *, recorded: bool) -> Cell:
             errors.append(error)
             return None
 
-    known = (*_KINDS, *GROUPS, "experiment", "linear", "metrics", "plugins", "tracking")
+    known = (*KINDS, *GROUPS, "experiment", "linear", "metrics", "plugins", "tracking")
     errors += [
         SettingError(name, value, f"there is no such setting{nearest(name, known)}")
         for name, value in settings.items()
         if name not in known
     ]
     plugins = check(user_modules.known if recorded else user_modules.load, settings.get("plugins", [])) or {}
-    for name, kind in _KINDS.items():
+    for name, kind in KINDS.items():
         settings[name] = check(kind, name, settings.get(name))
-    settings["experiment"] = check(_experiment, settings.get("experiment"))
+    settings["experiment"] = check(experiment_section, settings.get("experiment"))
     settings["tracking"] = check(tracking_section, settings.get("tracking"))
     discount = 0.5 if settings["discount"] is None else settings["discount"]  # to see what else is wrong
-    mdp = check(_environment, settings.get("env"), plugins, discount)
+    mdp = check(models.environment, settings.get("env"), plugins, discount)
     without_effect = tuple(earlier_versions.without_effect(settings.get("algorithm")))
     rule = check(instantiate.make, "algorithm", settings.get("algorithm"), plugins)
     operator = check(instantiate.make, "operator", settings.get("operator"), plugins)
@@ -234,7 +225,7 @@ def _build(text: str, imports: int, *, recorded: bool) -> Cell:
         "linear": linear,
         "metrics": metrics,
         **initial,
-        **{name: settings[name] for name in _PLAIN},
+        **{name: settings[name] for name in PLAIN},
     }
     setup, ready = _combined(settings, mdp, arguments)
     digest, name = identity.digest(settings, mdp, plugins), _name(settings, plugins, rule)
@@ -279,103 +270,10 @@ def rounded(cell: Cell) -> dict[str, Rounding]:
     return of_run(cell.mdp, **cell.run_arguments)
 
 
-def build_environment(settings: Mapping[str, Any]) -> Any:
-    """The model or simulator that resolved settings describe, whatever else they say. Raises SettingError."""
-    plugins = user_modules.load(settings.get("plugins", []))
-    return _environment(settings.get("env"), plugins, _discount("discount", settings.get("discount")))
-
-
-def _environment(node: Any, plugins: Mapping[str, Any], discount: float) -> Any:
-    if not _is_pure(node):
-        return _made(node, plugins, discount)
-    made, written = _made_before(json.dumps(node), discount)
-    node.clear()
-    node.update(json.loads(written))
-    return made
-
-
-def _is_pure(node: Any) -> bool:
-    """Whether nothing but the settings decides what model this is: no file, no module of others."""
-    place = targets.location("env", str(node.get("_target_"))) if isinstance(node, dict) else None
-    lake = (place or "").startswith("mqlearn.problems.environments.frozen_lake.")
-    return (place or "").startswith("mqlearn.problems.classic.") or (lake and not str(node.get("map")).endswith(".txt"))
-
-
-@functools.lru_cache(maxsize=2)  # the cells of a sweep follow each other by problem; models can be large
-def _made_before(text: str, discount: float) -> tuple[Any, str]:
-    """A model and its node as it is written then, by the JSON of the node."""
-    node = json.loads(text)
-    return _made(node, {}, discount), json.dumps(node)
-
-
-def _made(node: Any, plugins: Mapping[str, Any], discount: float) -> Any:
-    made = instantiate.make("env", node, plugins, {"discount": discount})
-    made = made if made.discount == discount else made.with_discount(discount)
-    return _models.setdefault((made.name, made.digest(), getattr(made, "notes", ())), made)
-
-
 def _linear(node: Any, plugins: Mapping[str, Any]) -> Any:
     if not isinstance(node, dict | None):
         raise SettingError("linear", node, "is no group: set linear.previous_gradient, linear.first_gradient, ...")
     return instantiate.make("linear", {"_target_": "mqlearn.Linear", **(node or {})}, plugins)
-
-
-# --- settings of their own kind -----------------------------------------------------------------------------------
-
-
-def _discount(name: str, value: Any) -> float:
-    from mqlearn.problems.mdp import check_discount
-
-    return check_discount(value)
-
-
-def _initial(name: str, value: Any) -> Any:
-    from mqlearn.learning.setup import checked_initial
-
-    checked_initial(name, value)
-    return value
-
-
-_KINDS: dict[str, Callable[[str, Any], Any]] = {
-    "discount": _discount,
-    "reward": partial(choice, options=("auto", "mean", "sampled")),
-    "q0": _initial,
-    "theta0": _initial,
-    "iterations": partial(check_int, low=0, high=10**15, written=True),
-    "checkpoints": partial(choice, options=("log", "linear")),
-    "n_checkpoints": partial(check_int, low=1, high=10**6, written=True),
-    "n_seeds": partial(check_int, low=1, high=10**5, written=True),
-    "seed": partial(check_int, low=0, high=2**32 - 1, written=True),
-    "n_workers": partial(check_int, low=1, null="one thread a core", written=True),
-}
-_PLAIN = tuple(name for name in _KINDS if name not in ("discount", "q0", "theta0"))
-
-
-def _section(setting: str, node: Any, known: Sequence[str]) -> dict[str, Any]:
-    """A mapping that has all the known keys and no others."""
-    node = node if isinstance(node, dict) else {}
-    for key in {*node} - {*known}:
-        raise SettingError(f"{setting}.{key}", node[key], f"there is no such setting{nearest(key, known)}")
-    return {key: node.get(key) for key in known}
-
-
-def _experiment(node: Any) -> dict[str, Any]:
-    name = str(_section("experiment", node, ("name",))["name"]).strip()
-    if not name or not name.isprintable() or len(name) > _LONGEST_NAME:
-        expected = f"must be a text that can be printed, not be blank, and have at most {_LONGEST_NAME} characters"
-        raise SettingError("experiment.name", name, expected)
-    return {"name": name}
-
-
-def tracking_section(node: Any) -> dict[str, Any]:
-    """The section `tracking`, checked; truth values as such. Raises SettingError."""
-    node = _section("tracking", node, ("name", "uri", "per_seed"))
-    choice("tracking", node["name"], ("mlflow", "none"))
-    per_seed = check_bool("tracking.per_seed", node["per_seed"])
-    uri = node["uri"]
-    if uri is not None and not (isinstance(uri, str) and uri.strip()):
-        raise SettingError("tracking.uri", uri, "must be the address of a store, or null")
-    return {"name": node["name"], "uri": uri, "per_seed": per_seed}
 
 
 # --- names --------------------------------------------------------------------------------------------------------
