@@ -38,12 +38,17 @@ class Tracker:
         return {} if usual else {"tracking.uri": str(self.uri)}
 
     def check(self) -> None:
-        """Raise SettingError where the password of the store is left out, and not known; or of a newer format."""
+        """Raise SettingError where the password of the store is left out, and not known."""
         if self.uri is not None:
-            from mqlearn.storage import store
             from mqlearn.storage.passwords import Address
 
             _ = Address(self.uri).whole
+
+    def check_format(self) -> None:
+        """Raise OtherVersion if a newer version has written to the experiment."""
+        if self.uri is not None:
+            from mqlearn.storage import store
+
             store.check_format(self.uri, self.experiment)
 
     def prepare(self) -> None:

@@ -7,6 +7,7 @@ import sys
 import time
 
 _QUIET = 2.0  # seconds: shorter runs say nothing
+_WORTH = 10.0  # seconds left, for which a first line is worth it
 _LIVE = 0.2  # between refreshes of a terminal's line
 _PLAIN = 10.0  # between lines in a log
 _FORESEEN = 0.05  # of the iterations, before which most checkpoints lie close together: measuring is most of the time
@@ -94,7 +95,7 @@ class Progress:
 class Counting:
     """Progress of work that consists of things of one kind: called with how many more are done.
 
-    A line at a time on stderr, the first after 2 seconds if more than as many are foreseen. A context manager, as
+    A line at a time on stderr, the first after 2 seconds if at least 10 more are foreseen. A context manager, as
     Progress is.
     """
 
@@ -118,7 +119,11 @@ class Counting:
         now = time.monotonic()
         elapsed = now - self.started
         left = elapsed / max(1, self.count) * (self.total - self.count)
-        if elapsed < _QUIET or left < _QUIET or now - self.shown < (_LIVE if self.live else _PLAIN):
+        if (
+            elapsed < _QUIET
+            or (left < _WORTH and self.shown < 0)
+            or now - self.shown < (_LIVE if self.live else _PLAIN)
+        ):
             return
         self.shown = now
         text = f"{self.words.format(self.count)}, {duration(left)} left"

@@ -196,3 +196,6 @@ def test_the_command_asks_with_exit_code_2_and_answers_against_the_best(compare,
     assert len(done.rows) == 4 and {row["n_used"] for row in done.rows} == {6}
     assert "picked as the best of 3 runs on the first 6 seeds" in done.out.splitlines()[0]
     assert compare("experiment.name=small", "against=best", "allow_mixed=true").code == 2
+    monkeypatch.setattr(pairing, "MANY", 3)  # as many as a block of it has
+    assert compare("experiment.name=small").code == 0
+    assert "6 runs make 15 pairs" in compare("experiment.name=small", "allow_mixed=true").err

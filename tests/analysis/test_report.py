@@ -245,6 +245,7 @@ def test_verdicts_come_as_plain_data():
     ]
     assert page.all("td", class_="a_better") == ["▲better"] and page.all("td", class_="b_better") == ["▼worse"]
     assert {"−0.5", "[−0.6, −0.4]", "0.003", "17 pairs"} <= {*page.all("td")}
+    assert ">1000" not in page.all("td")  # which no row says
     for wrong in ({}, [1], [{"a": 1}], [{**rows[0], "verdict": "maybe"}]):
         with pytest.raises(SettingError, match="verdicts"):
             verdicts.check(wrong, "here")

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from mqlearn.experiments.sweep.plan import _forecast
+from mqlearn.experiments import progress
 
 SMALL = ("iterations=20", "n_checkpoints=3", "n_seeds=2", "tracking=none")
 PLAN = """# @package _global_
@@ -127,28 +127,27 @@ def test_a_sweep_is_counted_before_it_is_expanded(mqlearn):
 
 def test_what_takes_long_is_foretold(mqlearn, monkeypatch):
     from mqlearn.cli import theory
-    from mqlearn.experiments.sweep import plan
 
     assert "state-action pairs" not in mqlearn("theory", "env=two_state").err
     monkeypatch.setattr(theory, "_MANY", 1)
     assert mqlearn("theory", "env=two_state").err.startswith("3 state-action pairs: this takes seconds to minutes")
     swept = ("run", "-m", *SMALL, "seed=range(3)", "preview=true")
     assert mqlearn(*swept).err == ""
-    monkeypatch.setattr(plan, "_SOON", 0.0)
-    assert mqlearn(*swept).err.startswith("planning 3 cells: 1 done, about ")
+    monkeypatch.setattr(progress, "_QUIET", 0.0)
+    monkeypatch.setattr(progress, "_WORTH", 0.0)
+    assert mqlearn(*swept).err.startswith("planned 1 of 3 cells, ")
 
 
 def test_the_time_of_planning_is_that_of_the_cells_planned_so_far(capsys, monkeypatch):
-    """Twenty cells of 1 s each: said after 2 s, and again 10 s later, if at least 2 s are left."""
+    """Twenty cells of 1 s each: said after 2 s, as more than 10 s are left, and again when it is time."""
     clock = iter(range(100))
-    monkeypatch.setattr("mqlearn.experiments.sweep.plan.time", SimpleNamespace(monotonic=lambda: next(clock)))
-    count = _forecast(20)
+    monkeypatch.setattr(progress, "time", SimpleNamespace(monotonic=lambda: next(clock)))
+    count = progress.Counting("planned", 20, "cells")
     for _ in range(20):
-        count()
-    assert capsys.readouterr().err.splitlines() == [
-        "planning 20 cells: 2 done, about 18 s left",
-        "planning 20 cells: 12 done, about 8 s left",
-    ]
+        count(1)
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[0] == "planned 2 of 20 cells, 18 s left"
+    assert lines[1:] == [f"planned {2 + round(progress._PLAIN)} of 20 cells, {18 - round(progress._PLAIN)} s left"]
 
 
 def test_a_command_that_is_ended_by_the_system_before_its_run_is_interrupted(process):

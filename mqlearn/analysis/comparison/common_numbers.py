@@ -29,7 +29,7 @@ def pairing(a: Run, b: Run) -> tuple[bool, str]:
 def _common_seeds(counts: Sequence[int]) -> str:
     if counts[0] == counts[1]:
         return ""
-    return f"; the first {min(counts)} seeds, which both have, of {counts[0]} and {counts[1]}"
+    return f"; the {min(counts)} seeds that both have, of {counts[0]} and {counts[1]}"
 
 
 def _same_chain(a: Run, b: Run) -> bool:

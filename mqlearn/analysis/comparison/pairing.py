@@ -145,10 +145,11 @@ def asked(
         wanted, told = with_best_on_other_seeds(made, question)
         return wanted, f"{told}\n{_not_asked(wanted, made)}"
     if against is None:
-        largest = max(_blocks(made).values(), key=len) if made else []
+        largest = made if mixed else max(_blocks(made).values(), key=len, default=[])
         if len(largest) > MANY:
+            where = "" if mixed else f" of [{largest[0].block}]"
             expected = (
-                f"must be given, since {len(largest)} runs of [{largest[0].block}] make "
+                f"must be given, since {len(largest)} runs{where} make "
                 f"{math.comb(len(largest), 2):,} pairs: against=LABEL or the digest of a run, against=best (every run "
                 "with the best, picked on other seeds), or against=all"
             )

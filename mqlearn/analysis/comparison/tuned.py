@@ -12,7 +12,7 @@ from mqlearn.analysis import axis as axes
 from mqlearn.analysis.comparison.columns import aligned, wrapped
 from mqlearn.analysis.comparison.comparison import Verdict
 from mqlearn.analysis.comparison.labels import Entry, differences, entries
-from mqlearn.analysis.comparison.pairing import answers, pairs
+from mqlearn.analysis.comparison.pairing import answers, asked
 from mqlearn.analysis.comparison.seed_values import Question, gone_by, horizon, metric_of, summary_of
 from mqlearn.analysis.comparison.selection import EXTENT, SILENT, extent, latest_runs
 from mqlearn.analysis.statistics.intervals import Estimate, bootstrap_interval
@@ -106,7 +106,9 @@ def tuned(
     if missing:
         answer.notes.append(f"best settings that no run reports yet, so without a verdict; make them by\n{commands}")
     made = [entry for entry, _ in reporting]
-    answer.verdicts = answers(pairs(made, own.get("against")), question)
+    wanted, told = asked(made, question, own.get("against"))
+    answer.verdicts = answers(wanted, question)
+    answer.notes += told.splitlines()
     about = {(entry.block, entry.label): one for entry, one in reporting}
     for i, verdict in enumerate(answer.verdicts):
         group, sides = verdict.tested.group, {"a": verdict.tested.a, "b": verdict.tested.b}

@@ -69,26 +69,26 @@ def _absent(x: Any) -> bool:
     return x is None or (isinstance(x, float) and math.isnan(x))
 
 
-def _seeds(row: Row) -> str:
+def _seeds(row: Row, style: Style) -> Any:
     """Finite seeds of how many; pairs where they are common."""
 
     def of(n: Any, total: Any) -> str:
         return str(n) if total is None else f"{n} of {total}"
 
     if row.get("n_finite") is None:
-        return "-"
+        return style.none
     if row.get("paired"):
         return f"{of(row['n_finite'], row.get('n_seeds_a'))} pairs"
     sides = [of(row.get(f"n_finite_{side}", row["n_finite"]), row.get(f"n_seeds_{side}")) for side in "ab"]
     return " | ".join(sides)
 
 
-def _needed(row: Row) -> str:
+def _needed(row: Row, style: Style) -> Any:
     """Seeds that would show the difference; none that would, or not known (?) where the spread is not."""
-    if row["verdict"] in ("a_better", "b_better") or row.get("deterministic"):
-        return "-"
+    if row["verdict"] in ("a_better", "b_better") or row.get("deterministic") or "seeds_needed" not in row:
+        return style.none
     known = not _absent(row.get("low")) and row.get("effect") != (1 if is_ratio(row) else 0)
-    return str(row.get("seeds_needed") or (">1000" if known else "?"))
+    return style.text(str(row.get("seeds_needed") or (">1000" if known else "?")))
 
 
 COLUMNS = (
@@ -103,9 +103,9 @@ COLUMNS = (
     Column(
         "finite seeds",
         ("paired", "n_finite", "n_finite_a", "n_seeds_a", "n_finite_b", "n_seeds_b"),
-        lambda row, _: _seeds(row),
+        _seeds,
     ),
-    Column("needed", ("seeds_needed",), lambda row, style: style.text(_needed(row)), narrow=2),
+    Column("needed", ("seeds_needed",), _needed, narrow=2),
     Column("verdict", ("verdict",), lambda row, style: style.verdict(row["verdict"], WORDS[row["verdict"]])),
 )
 # Said beside the table: of its block, in its caption, legend or remarks. JSON and CSV have them as all others.

@@ -273,15 +273,19 @@ def _composed(compose_one: Compose, overrides: Sequence[str]) -> tuple[Any, dict
         raise diagnose(compose_one, _validate, overrides, error) from None
 
 
-def launcher(overrides: Sequence[str], config_dir: str | None) -> tuple[str | None, Any]:
-    """The launcher that a yaml chooses for its sweep, or has settings of; None if it leaves that open. And how many
-    cells a job is to have (`hydra.sweeper.cells_per_job`)."""
+def launcher(overrides: Sequence[str], config_dir: str | None) -> tuple[str | None, dict[str, str], Any]:
+    """The launcher that a yaml chooses for its sweep, or has settings of; None if it leaves that open. Its settings by
+    dotted name, and how many cells a job is to have (`hydra.sweeper.cells_per_job`)."""
+    from omegaconf import OmegaConf
+
     with _hydra(config_dir) as compose_one:
         config = _of_sweep(compose_one, overrides)
         if config is None:
-            return None, None
+            return None, {}, None
         name = str(config.hydra.runtime.choices["hydra/launcher"])
-        return None if name == "basic" else name, config.hydra.sweeper.get("cells_per_job")
+        node = config.hydra.launcher
+        own = {f"hydra.launcher.{key}": str(node[key]) for key in node if not OmegaConf.is_missing(node, key)}
+        return None if name == "basic" else name, own, config.hydra.sweeper.get("cells_per_job")
 
 
 def _of_sweep(compose_one: Compose, overrides: Sequence[str]) -> Any:

@@ -4,6 +4,7 @@ Hydra needs 10 ms for each list of overrides; a value that nothing else refers t
 """
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -24,10 +25,11 @@ Values = dict[str, Any]
 def split(overrides: Sequence[str]) -> tuple[Shape, Values]:
     """Overrides without their plain values, which is all that Hydra needs to know, and these values by key."""
     groups, shape, values = {*config_groups(), "hydra"}, [], {}
+    times = Counter(text.partition("=")[0].lstrip("+~") for text in overrides)
     for text in overrides:
         found = _OVERRIDE.fullmatch(text)
         key = found and found[1]
-        if found is None or key is None or key in values or key in groups or key.startswith("hydra."):
+        if found is None or key is None or times[key] > 1 or key in groups or key.startswith("hydra."):
             shape.append(text)
             continue
         whole, real, truth = found.groups()[1:]
@@ -83,7 +85,7 @@ def _references(value: Any) -> list[str]:
 def _apart(reference: str, values: Values) -> bool:
     """Whether a text refers to one setting alone, and to none of those that have these values."""
     found = _REFERENCE.fullmatch(reference)
-    if found is None:
+    if found is None or found[1].partition(".")[0] == "hydra":  # which tells of all overrides
         return False
     name = f"{found[1]}."
     return not any(name.startswith(f"{key}.") or f"{key}.".startswith(name) for key in values)

@@ -34,8 +34,9 @@ def environment(node: Any, plugins: Mapping[str, Any], discount: float) -> Any:
 def _is_pure(node: Any) -> bool:
     """Whether nothing but the settings decides what model this is: no file, no module of others."""
     place = targets.location("env", str(node.get("_target_"))) if isinstance(node, dict) else None
+    of_file = place is not None and any(str(node.get(key)).lower().endswith(".txt") for key in ("map", "base"))
     lake = (place or "").startswith("mqlearn.problems.environments.frozen_lake.")
-    return (place or "").startswith("mqlearn.problems.classic.") or (lake and not str(node.get("map")).endswith(".txt"))
+    return (place or "").startswith("mqlearn.problems.classic.") or (lake and not of_file)
 
 
 @functools.lru_cache(maxsize=2)  # the cells of a sweep follow each other by problem; models can be large

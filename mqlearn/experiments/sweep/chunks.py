@@ -41,7 +41,7 @@ def size(cells: Sequence[PlannedCell], launcher: str, per_job: int | str, chosen
     """How many of these cells a job gets.
 
     auto: as many as keep all places busy with several jobs each, and a job no longer than some minutes; on Slurm so
-    many that they fit into one array, if that is possible.   chosen: the overrides by key.
+    many that they fit into one array, if that is possible.   chosen: the settings by key.
     """
     if isinstance(per_job, int):
         return per_job
@@ -51,9 +51,9 @@ def size(cells: Sequence[PlannedCell], launcher: str, per_job: int | str, chosen
     most = min(_MOST_SECONDS.get(launcher, _USUAL_SECONDS), 20 * _number(chosen.get("hydra.launcher.timeout_min"), 60))
     short = max(1, int(most / seconds))
     if launcher == "submitit_slurm":
-        width = _number(chosen.get("hydra.launcher.array_parallelism"), 256)
-        return max(min(short, math.ceil(len(cells) / width)), min(short, math.ceil(len(cells) / most_jobs(launcher))))
-    width = 4 * _number(chosen.get("hydra.launcher.n_jobs"), os.cpu_count() or 1)
+        width = min(_number(chosen.get("hydra.launcher.array_parallelism"), 256), most_jobs(launcher))
+    else:
+        width = 4 * _number(chosen.get("hydra.launcher.n_jobs"), os.cpu_count() or 1)
     return min(short, math.ceil(len(cells) / width))
 
 

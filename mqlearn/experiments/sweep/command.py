@@ -79,7 +79,7 @@ def run(
         if preview:
             raise SettingError("preview", True, f"does not go with hydra/sweeper={chosen['hydra/sweeper']}")
         return hydra_main(arguments)
-    of_yaml, per_job = compose.launcher(overrides, config_dir)
+    of_yaml, own, per_job = compose.launcher(overrides, config_dir)
     added, launcher = _defaults(chosen, of_yaml)
     name = _new_id()
     if launcher.startswith("submitit") and "hydra.launcher.submitit_folder" not in chosen:
@@ -87,12 +87,16 @@ def run(
         added.append(f"hydra.launcher.submitit_folder={_quoted(str(place))}")
     planned = plan(overrides, added, config_dir)
     per_job = chunks.wanted(per_job, len(planned))
+    for members in _stores(planned).values():
+        members[0].track.check_format()
     command = shlex.join(["mqlearn", "run", *arguments])
     sweep = Sweep(name, planned, command, launcher, existing, config_dir, added)
     kept: dict[int, runs.Run] = {}
     if existing != "rerun" or preview:
         kept = _find_done(sweep)
-    sweep.per_job = chunks.size([one for one in sweep.missing if one.number not in kept], launcher, per_job, chosen)
+    sweep.per_job = chunks.size(
+        [one for one in sweep.missing if one.number not in kept], launcher, per_job, own | chosen
+    )
     if existing == "error" and not preview:
         refuse_finished(len(sweep.done) + len(kept), len(planned))
     if preview:

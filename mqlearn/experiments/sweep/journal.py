@@ -21,6 +21,7 @@ from mqlearn.experiments import processes
 from mqlearn.experiments.presentation.names import plain_label
 from mqlearn.experiments.settings import identity
 from mqlearn.files import text_of, write_whole
+from mqlearn.finding import each_once
 from mqlearn.storage import formats, locks, record_schema, runs
 
 # Environment of a job: the folder of its sweep, its own plan, and the store's address if it has a secret.
@@ -224,6 +225,7 @@ def _run(settings: dict[str, Any], folder: Path, planned: Mapping[str, Any], pla
         problem = "is not the planned digest: a configuration file, a map or a module has changed since the sweep began"
         raise SettingError("settings", cell.digest[:16], f"{problem} (planned {digest[:16]}); start the sweep again")
     known, found = execute.of_problem(cell)
+    found = each_once([*found, *execute.before_run(cell)])  # as of a run of its own
     known |= {"tags": tags_of(plan["id"], planned), "command": planned["command"]}
     return execute.perform(cell, folder, execute.tracker(cell.settings), known=known, findings=found, quiet=True)
 

@@ -11,6 +11,7 @@ from mqlearn.experiments.plan import PlannedCell
 from mqlearn.experiments.settings.plugins import FOLDERS
 from mqlearn.experiments.sweep import chunks, journal
 from mqlearn.experiments.sweep.sweep import Sweep
+from mqlearn.storage import formats
 from mqlearn.storage.passwords import Address, in_argument
 
 _IN_VAIN = 5  # launches in a row in which no cell began
@@ -36,7 +37,8 @@ def _carry_out(sweep: Sweep, launch: Callable[..., Any]) -> None:
     few times with none of them begun. One of those that were under way killed it: they are tried again, each alone,
     so that it can only take itself.
     """
-    waiting, alone = [one for one in sweep.missing if one.number not in sweep.told()], []
+    told = sweep.told()
+    waiting, alone = [one for one in sweep.missing if one.number not in told], []
     in_vain = 0
     while waiting:
         batch = waiting[: sweep.per_job * chunks.most_jobs(sweep.launcher)]
@@ -45,7 +47,7 @@ def _carry_out(sweep: Sweep, launch: Callable[..., Any]) -> None:
         alone += [one for one in batch if states.get(one.number, {}).get("state") in ("running", "killed")]
         left = [one for one in waiting if one.number not in states]
         in_vain = in_vain + 1 if len(left) == len(waiting) else 0
-        if in_vain == _IN_VAIN or (in_vain and error is None):
+        if in_vain == _IN_VAIN or (in_vain and (error is None or isinstance(error, formats.OtherVersion))):
             for one in left:
                 reason = journal.first_line(error) if error else "the launcher did not run it"
                 sweep.tell(one, "failed", error=reason)

@@ -1,9 +1,8 @@
 """The cells of a multirun: each validated, known by its digest, with its folder and its place in the sweep."""
 
 import sys
-import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from mqlearn.errors import SettingError
@@ -11,11 +10,8 @@ from mqlearn.experiments import execute
 from mqlearn.experiments.jobs import check_place, too_long
 from mqlearn.experiments.plan import PlannedCell, expand
 from mqlearn.experiments.presentation.names import of_problem
-from mqlearn.experiments.progress import duration
+from mqlearn.experiments.progress import Counting
 from mqlearn.experiments.settings import compose
-
-_SOON = 2.0  # seconds of planning, after which it is said how long the rest takes,
-_AGAIN = 10.0  # and between two such lines
 
 
 def plan(overrides: Sequence[str], added: Sequence[str], config_dir: str | None) -> list[PlannedCell]:
@@ -35,14 +31,14 @@ def plan(overrides: Sequence[str], added: Sequence[str], config_dir: str | None)
     labels = {(*own, *added): (tuple(own), label, panel) for own, label, panel in expanded}
 
     every = [(*own, *added) for own, _, _ in expanded]
-    forecast = _forecast(len(every))
+    with Counting("planned", len(every), "cells") as count:
 
-    def keep(job: compose.Job) -> PlannedCell:
-        cell = planned_cell(_short_named(job), *labels[job.overrides])
-        forecast()
-        return cell
+        def keep(job: compose.Job) -> PlannedCell:
+            cell = planned_cell(_short_named(job), *labels[job.overrides])
+            count(1)
+            return cell
 
-    planned = compose.jobs(every, config_dir, multirun=True, keep=keep)
+        planned = compose.jobs(every, config_dir, multirun=True, keep=keep)
     named = [text for text in overrides if text.startswith("hydra.sweep.subdir=")]
     if named and any(one.subfolder.endswith(one.digest[:16]) for one in planned):  # see _short_named
         sys.stderr.write("mqlearn: hydra.sweep.subdir: too long for the name of a folder; named by digest instead\n")
@@ -55,23 +51,6 @@ def plan(overrides: Sequence[str], added: Sequence[str], config_dir: str | None)
         if folders[one.folder] > 1:
             raise SettingError("hydra.sweep.subdir", one.subfolder, "is the folder of several cells: name them apart")
     return [replace(one, number=number) for number, one in enumerate(kept, 1)]
-
-
-def _forecast(cells: int) -> Callable[[], None]:
-    """To be called after each cell that is planned: says now and then how long the others will take, by those done."""
-    began, planned, due = time.monotonic(), 0, _SOON
-
-    def count() -> None:
-        nonlocal planned, due
-        planned += 1
-        elapsed = time.monotonic() - began
-        left = elapsed / planned * (cells - planned)
-        if elapsed >= due and left >= _SOON:
-            sys.stderr.write(f"planning {cells:,} cells: {planned:,} done, about {duration(left)} left\n")
-            sys.stderr.flush()
-            due = elapsed + _AGAIN
-
-    return count
 
 
 def planned_cell(job: compose.Job, overrides: tuple[str, ...], label: str, panel: str) -> PlannedCell:
