@@ -16,7 +16,7 @@ import pytest
 import mqlearn as mq
 from mqlearn.algorithms import QLearning, q_learning
 from mqlearn.analysis.comparison import selection
-from mqlearn.experiments.settings import cell, compose, earlier_versions, identity, instantiate, plugins
+from mqlearn.experiments.settings import cell, compose, earlier_versions, identity, instantiate, plugins, sections
 from mqlearn.experiments.settings.cell import Cell, build
 from mqlearn.learning import loop
 from mqlearn.paths import CONF
@@ -151,7 +151,7 @@ def test_a_setting_that_comes_later_leaves_old_runs_found(recorded, mqlearn, mon
     assert digest("algorithm=q_learning") != before  # unless it is said what stands for the old behaviour
     monkeypatch.setitem(earlier_versions.ADDED, "algorithm.later", False)
     monkeypatch.setitem(earlier_versions.ADDED, "draws", 1)
-    monkeypatch.setitem(cell._KINDS, "draws", lambda name, value: 1 if value is None else value)
+    monkeypatch.setitem(sections.KINDS, "draws", lambda name, value: 1 if value is None else value)
     cell._build.cache_clear()
     assert digest("algorithm=q_learning") == digest("algorithm=q_learning", "+algorithm.later=false") == before
     assert len({before, digest("+algorithm.later=true"), digest("+draws=2")}) == 3
