@@ -74,7 +74,7 @@ def test_pairs_are_recognised_from_the_records(compare, made, tmp_path):
     assert "the uniform numbers are common, the trajectories are not" in done.out
     run, other = of(made, "three", algorithm="q_learning"), of(made, "small", env="frozen_lake_4x4", algorithm="nesa")
     paired, why = pairing(run, other)
-    assert paired and "the first 3 seeds" in why
+    assert paired and "the 3 seeds that both have, of 3 and 12" in why
     paired, why = pairing(run, of(made, "apart", algorithm="nesa"))
     assert not paired and "seed=0 and seed=1" in why
     newer = runs.update_summary(rewritten(run, tmp_path / "newer"), numerics_version=99)
