@@ -13,7 +13,7 @@ CONF = PACKAGE / "conf" if (PACKAGE / "conf").is_dir() else PACKAGE.parent / "co
 @functools.cache
 def config_groups() -> list[str]:
     """The groups of settings: folders of conf/, but for what other verbs read than run."""
-    others = ("claim", "hydra", "suite")
+    others = ("claim", "hydra", "paper", "suite")
     return sorted(path.name for path in CONF.iterdir() if path.is_dir() and path.name not in others)
 
 
@@ -43,6 +43,14 @@ def expanded(name: str | Path) -> Path:
 def followed(name: str | Path) -> Path:
     """The absolute path without links; of links in a circle as far as they lead, which pathlib raises for."""
     return Path(os.path.realpath(expanded(name)))
+
+
+def committed(name: str) -> Path | None:
+    """A file of outputs/paper: of the outputs folder, the clone, or what the package carries; None if there is none."""
+    for folder in (outputs_folder() / "paper", PACKAGE / "suites" / "stored", PACKAGE.parent / "outputs" / "paper"):
+        if (folder / name).is_file():
+            return folder / name
+    return None
 
 
 def outputs_folder() -> Path:

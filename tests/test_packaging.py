@@ -66,8 +66,10 @@ def test_wheel_holds_the_package_and_its_configuration(wheel):
     assert {name for name in names if name.is_relative_to("mqlearn/conf")} == conf
     examples = {path.relative_to(ROOT) for path in (ROOT / "mqlearn/cli/new/templates").rglob("*.*")}
     assert len(examples) > 20 and examples <= names
+    paper = ROOT / "outputs" / "paper"
     stored = {
-        Path("mqlearn", "suites", "stored", path.name) for path in (ROOT / "outputs" / "paper").glob("bench_*.npz")
+        Path("mqlearn", "suites", "stored", path.relative_to(paper))
+        for path in (*paper.glob("bench_*.npz"), *paper.glob("field/*.json"))
     }
     assert {name for name in names if name.is_relative_to("mqlearn/suites/stored")} == stored
     information = f"mqlearn-{PROJECT['project']['version']}.dist-info"
@@ -83,6 +85,17 @@ def test_archive_of_the_sources_holds_the_pages_and_what_they_show(tmp_path):
     pages = {str(file.relative_to(ROOT)) for file in committed() if file.name == "README.md"}
     assert {"README.md", "outputs/paper/README.md", "conf/README.md", "tests/README.md"} <= pages <= names
     assert {"outputs/paper/figure1.png", "outputs/paper/claims.md", "requirements.lock", "scripts/reproduce"} <= names
+
+
+def test_installed_papers_are_listed_and_printed_elsewhere(installed, tmp_path):
+    run(installed / "mqlearn", "papers", "--json", "papers.json", cwd=tmp_path)
+    keys = {path.stem for path in (ROOT / "conf" / "paper").glob("*.yaml")}
+    found = {one["key"]: one for one in json.loads((tmp_path / "papers.json").read_text(encoding="utf-8"))}
+    assert found.keys() == keys and {one["verdict"] for one in found.values()} - {"not testable"}
+    assert not any(one["verdict"] == "not run" for one in found.values())
+    printed = run(installed / "mqlearn", "papers", "zap_2017", cwd=tmp_path).stdout
+    assert "Devraj" in printed and "measured" in printed
+    assert [path.name for path in tmp_path.iterdir()] == ["papers.json"]
 
 
 def test_installed_examples_are_written_and_run_elsewhere(installed, tmp_path):

@@ -6,14 +6,24 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from mqlearn.analysis.claims.claim import Claim, ClaimAnswer, known, load, n_pairs_at_most, path_of, places, runs_of
+from mqlearn.analysis.claims.claim import (
+    Claim,
+    ClaimAnswer,
+    known,
+    load,
+    n_pairs_at_most,
+    narrowed,
+    path_of,
+    places,
+    runs_of,
+)
 from mqlearn.checks import check_bool
 from mqlearn.errors import SettingError, nearest
 from mqlearn.experiments.settings import identity
 from mqlearn.paths import outputs_folder
 
 _FILES = ("--json", "--table")
-_STORED = "--stored"
+_STORED, _PAPER = "--stored", "--paper"
 _FREE = ("seed", "n_seeds", "n_workers", "tracking", "plugins")
 
 
@@ -50,8 +60,12 @@ def read(arguments: Sequence[str]) -> tuple[list[str], list[str], bool, dict[str
     """Names, overrides, whether in small, files by flag, config_dir. Raises SettingError."""
     from mqlearn.cli.arguments import CONFIG_DIR, parse
 
-    options = parse(arguments, values=CONFIG_DIR, written=_FILES, read=(_STORED,))
+    options = parse(arguments, values=CONFIG_DIR, written=_FILES, read=(_STORED,), words=(_PAPER,))
     names, overrides, smoke = [], [], False
+    if _PAPER in options.words:
+        from mqlearn.analysis.papers.paper import load as load_paper
+
+        names += load_paper(options.words[_PAPER], options.config_dir).spec["claims"]
     for text in options.overrides:
         key, equals, value = text.partition("=")
         if not equals:
@@ -75,10 +89,12 @@ def read(arguments: Sequence[str]) -> tuple[list[str], list[str], bool, dict[str
 
 @dataclass(frozen=True)
 class Needs:
-    """places: all combinations of levels of the conditions; lists: (place, label) -> overrides of the cell."""
+    """places: all combinations of levels of the conditions; lists: (place, label) -> overrides of the cell; run: those
+    of them that are run, the others are only computed from."""
 
     places: tuple[dict[str, str], ...]
     lists: dict[tuple[tuple[str, ...], str], list[str]]
+    run: set[tuple[tuple[str, ...], str]]
 
 
 def needs(claim: Claim, overrides: Sequence[str] = (), *, smoke: bool = False, config_dir: str | None = None) -> Needs:
@@ -109,7 +125,7 @@ def needs(claim: Claim, overrides: Sequence[str] = (), *, smoke: bool = False, c
         parts = [{str(level): texts for level, texts in factors[name].items()}[level] for name, level in place.items()]
         return [*itertools.chain.from_iterable(parts), *curve]
 
-    wanted = {}
+    wanted, run = {}, set()
     for check in claim.spec["checks"]:
         labels = list(check.get("of", ()))
         for rival in (*check.get("a", ()), *check.get("b", ())):
@@ -118,10 +134,16 @@ def needs(claim: Claim, overrides: Sequence[str] = (), *, smoke: bool = False, c
             for name, level in check.get(side, {}).items():
                 if name not in factors or str(level) not in map(str, factors[name]):
                     raise SettingError(side, f"{name}: {level}", f"is no condition of claim {claim.name}")
-        for place, label in itertools.product(combined, labels):
+        for name, levels in check["in"].items():
+            for level in levels if isinstance(levels, list) else [levels]:
+                if name not in factors or str(level) not in map(str, factors[name]):
+                    raise SettingError("in", f"{name}: {level}", f"is no condition of claim {claim.name}")
+        for place, label in itertools.product(narrowed(check, combined), labels):
             cell = [*start, *spec["base"], *of_place(place, label), *overrides]
-            wanted[tuple(place.values()), label] = cell
-    return Needs(combined, wanted)
+            key = tuple(place.values()), label
+            wanted[key] = cell
+            run |= {key} if check["test"] != "exact" else set()
+    return Needs(combined, wanted, run)
 
 
 def answer(
@@ -144,10 +166,12 @@ def answer(
     cells = {cell: one.cell for cell, one in zip(unique, planned, strict=True)}
     for claim, one in zip(chosen, wanted, strict=True):
         _enough_seeds(claim, one, min(cells[tuple(cell)].settings["n_seeds"] for cell in one.lists.values()))
+    to_run = {cells[tuple(one.lists[key])].digest for one in wanted for key in one.run}
+    planned = [one for one in planned if one.digest in to_run]
     on_disk = {identity.digest_of(run): run for run in selection.find(outputs_folder()).runs}
     done = {one.digest: on_disk[one.digest] for one in planned if one.digest in on_disk}
     left = {one.digest for one in planned} - done.keys()
-    done |= lookup.with_digests(outputs_folder(), left, planned[0].uri)
+    done |= lookup.with_digests(outputs_folder(), left, planned[0].uri) if left else {}
     by_experiment: dict[str, list[Any]] = {}
     for one in planned:
         if one.digest not in done:
@@ -160,15 +184,14 @@ def answer(
 
 def _enough_seeds(claim: Claim, need: Needs, n_seeds: int) -> None:
     """Raise SettingError if no outcome could be significant, before anything is run."""
-    from mqlearn.analysis.claims.checks import LEVEL
     from mqlearn.analysis.statistics.significance import smallest_p
 
     specs = [spec for spec in claim.spec["checks"] if spec["test"] == "pairs"]
     family = n_pairs_at_most(claim.spec["checks"], need.places)
     halved = any(isinstance(rival, dict) and "best_of" in rival for spec in specs for rival in spec["b"])
-    used = n_seeds // 2 if halved else n_seeds
-    if family and family * smallest_p(used, paired=True) > LEVEL:
-        fewest = next(n for n in itertools.count(1) if family * smallest_p(n, paired=True) <= LEVEL)
+    used, level = n_seeds // 2 if halved else n_seeds, claim.spec["checks"][0]["level"]
+    if family and family * smallest_p(used, paired=True) > level:
+        fewest = next(n for n in itertools.count(1) if family * smallest_p(n, paired=True) <= level)
         expected = f"must be at least {fewest * (1 + halved)} for claim {claim.name}: it tests {family} pairs together"
         raise SettingError("n_seeds", n_seeds, expected)
 
@@ -179,8 +202,8 @@ def _test(
     import numpy as np
 
     from mqlearn.analysis.claims import checks as claim_checks
+    from mqlearn.analysis.claims import exact, predicted, single_runs
     from mqlearn.analysis.claims import pairs as claim_pairs
-    from mqlearn.analysis.claims import predicted, single_runs
     from mqlearn.analysis.claims.answers import answered
     from mqlearn.analysis.figures.reference import digest
 
@@ -189,7 +212,7 @@ def _test(
     def look(place: Mapping[str, str], label: str) -> Any:
         ordered = tuple(place[name] for name in need.places[0])
         cell = cells[tuple(need.lists[ordered, label])]
-        return claim_checks.Seen(done[cell.digest], cell, label)
+        return claim_checks.Seen(done.get(cell.digest), cell, label)
 
     tests = {
         "rate": single_runs.rates,
@@ -197,16 +220,19 @@ def _test(
         "bound": single_runs.bounds,
         "floor": single_runs.floors,
         "predicted": predicted.predictions,
+        "exact": exact.values,
+        "ends": single_runs.ends,
     }
     checks: list[Any] = []
     pairs: list[Any] = []
     for spec in claim.spec["checks"]:
+        some = narrowed(spec, need.places)
         if spec["test"] == "pairs":
-            pairs += claim_pairs.wanted_pairs(spec, need.places, look)
+            pairs += claim_pairs.wanted_pairs(spec, some, look)
         elif spec["test"] == "order":
-            pairs += predicted.wanted_orders(spec, need.places, look)
+            pairs += predicted.wanted_orders(spec, some, look)
         else:
-            found = tests[spec["test"]](spec, need.places, look)
+            found = tests[spec["test"]](spec, some, look)
             checks += [replace(check, aside=bool(spec["aside"])) for check in found]
     checks = [*claim_pairs.decide(pairs), *checks]
     recorded = {run.digest: run for run in done.values()}

@@ -33,13 +33,23 @@ def figure(arguments: Sequence[str]) -> int:
     wanted = make.drawing(planned, command("figure", [name, *overrides], options.config_dir), band, axis)
     if "--check" in options.given and not wanted.reference.is_file():
         raise SettingError("--check", wanted.stem.name, f"there is no reference data for it in {make.REFERENCE}")
-    with ThreadPoolExecutor(1) as beside:  # what needs no runs, while they are made elsewhere
-        known = beside.submit(wanted.known)
-        done = finished(planned, existing)
-    drawn = wanted.draw(done, known.result(), versions())
+    drawn = _drawn(wanted, existing)
     stored = drawn.store(wanted.reference) if "--store" in options.given else ()
     print("\n".join(map(str, (*drawn.files, *stored))))
     return _compared(drawn, wanted) if "--check" in options.given else 0
+
+
+def draw(name: str, overrides: Sequence[str] = (), config_dir: str | None = None) -> make.Drawn:
+    """Run what is missing for a figure, then draw it as its yaml says. Raises SettingError."""
+    planned = plan(name, list(overrides), config_dir)
+    return _drawn(make.drawing(planned, command("figure", [name, *overrides], config_dir)), "skip")
+
+
+def _drawn(wanted: make.Drawing, existing: str) -> make.Drawn:
+    with ThreadPoolExecutor(1) as beside:  # what needs no runs, while they are made elsewhere
+        known = beside.submit(wanted.known)
+        done = finished(wanted.planned, existing)
+    return wanted.draw(done, known.result(), versions())
 
 
 def _compared(drawn: make.Drawn, wanted: make.Drawing) -> int:

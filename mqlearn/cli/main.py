@@ -127,9 +127,16 @@ def _help(verb: str) -> str:
         f"  {line}\n" for block in lines[1:] if not block.startswith("hydra") for line in block.splitlines()
     )
     text = VERBS[verb].usage.replace("{groups}", groups).replace("{settings}", settings)
-    claims = ", ".join(sorted(path.stem for path in (CONF / "claim").glob("*.yaml")))
+    keys = sorted(path.stem for path in (CONF / "paper").glob("*.yaml"))
+    every = sorted(path.stem for path in (CONF / "claim").glob("*.yaml"))
+    claims = ", ".join(name for name in every if not name.startswith(tuple(f"{key}_" for key in keys)))
     suites = ", ".join(sorted(path.stem for path in (CONF / "suite").glob("*.yaml")))
-    return text.replace("{figures}", ", ".join(_figures())).replace("{claims}", claims).replace("{suites}", suites)
+    return (
+        text.replace("{figures}", ", ".join(_figures()))
+        .replace("{claims}", claims)
+        .replace("{papers}", ", ".join(keys))
+        .replace("{suites}", suites)
+    )
 
 
 def _complete(arguments: list[str]) -> int:

@@ -136,10 +136,25 @@ cell counts as not uploaded. Exit code 1 if a cell has failed.""",
   mqlearn claims smoke=true                    all of them in small, in seconds: a trial of the tests, not of the paper
   mqlearn claims theorem_3 seed=1              the same question on other seeds
   mqlearn claims --stored outputs/paper/claims.json     what a --json FILE says; nothing is run
+  mqlearn claims --paper zap_2017              those of a paper of the field, see mqlearn papers
 
 Verdicts: reproduced, not_reproduced, or conditional: it holds under the conditions that are listed.
 Overrides: seed, n_seeds, n_workers, tracking, plugins; --config-dir DIR adds your own claims, DIR/claim/NAME.yaml.
 Claims: {claims}""",
+    ),
+    "papers": Verb(
+        "what papers of the field report, beside what is measured here",
+        """mqlearn papers [KEY ...] [--json FILE] [--store | --check] [overrides]
+
+  mqlearn papers                      each paper with its verdict
+  mqlearn papers zap_2017             its settings, known and unknown, what it reports beside what is measured, commands
+  mqlearn papers zap_2017 --check     runs what is missing, and compares with what is stored (exit code 1: different)
+  mqlearn papers zap_2017 --store     runs what is missing, and stores results and picture in outputs/paper/field
+
+Verdicts: reproduced, conditional, not reproduced, undecided (the runs could not have shown it), under our settings
+(settings or numbers are unknown), not testable. Only what was read decides, and no question of ours.
+Overrides, where something is run: n_workers, tracking, plugins; --config-dir DIR adds your own, DIR/paper/KEY.yaml.
+Papers: {papers}""",
     ),
     "truth": Verb(
         "the exact optimum of an environment, with its certified error",
@@ -177,7 +192,7 @@ policy) or continuing; absorbing states; deterministic or random moves; states w
     ),
     "new": Verb(
         "a working example to start from: rule, problem, metric, figure, notebook",
-        """mqlearn new rule|stateful|problem|operator|sampling|features|metric|figure|claim|suite NAME
+        """mqlearn new rule|stateful|problem|operator|sampling|features|metric|figure|claim|paper|suite NAME
 mqlearn new tutorial [NAME]
 
   mqlearn new rule heavy_ball             heavy_ball.py, my_conf/algorithm/heavy_ball.yaml, test_heavy_ball.py

@@ -16,7 +16,7 @@ import numpy as np
 from mqlearn import files
 from mqlearn.errors import SettingError
 from mqlearn.files import write_whole
-from mqlearn.paths import PACKAGE, outputs_folder
+from mqlearn.paths import committed, outputs_folder
 from mqlearn.storage import formats
 from mqlearn.suites.definition import CHECKPOINTS, Problem, Suite
 from mqlearn.suites.scores import SCORES
@@ -84,14 +84,6 @@ def place(suite: str, problem: Problem) -> Path:
     from mqlearn.storage.runs import slug
 
     return outputs_folder() / "bench" / slug(suite) / f"{slug(problem.name)}.npz"
-
-
-def committed(suite: str) -> Path | None:
-    """The committed results of a suite, in the outputs folder, the clone or the package; None if there are none."""
-    for folder in (outputs_folder() / "paper", PACKAGE / "suites" / "stored", PACKAGE.parent / "outputs" / "paper"):
-        if (folder / f"bench_{suite}.npz").is_file():
-            return folder / f"bench_{suite}.npz"
-    return None
 
 
 def write(path: Path, some: Sequence[Results]) -> None:
@@ -193,7 +185,7 @@ def committed_of(suite: Suite) -> dict[str, Results]:
 
     Raises SettingError where they were made by other numerics, or for other problems, budgets or seeds.
     """
-    path = committed(suite.name)
+    path = committed(f"bench_{suite.name}.npz")
     if path is None:
         return {}
     remedy = f"`{suite.command}` without algorithm= makes them here"

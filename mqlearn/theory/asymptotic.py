@@ -154,6 +154,19 @@ def check_gain(c: float, rates: np.ndarray) -> None:
         raise SettingError("step_size", f"c={c:.6g}", f"is at or below the critical constant, so {reason}")
 
 
+def critical_gain(mdp: FiniteMDP, visits: np.ndarray | None = None) -> float:
+    """The c up to which sqrt(k) times the error of Q-learning with steps c/k is unbounded.
+
+    It is 1/(2 min Re lambda) over the eigenvalues of D (I - g P*), D = diag(visits).   visits (S, A): the share of the
+    samples that each pair has, one sample an iteration on one clock; None: each pair has one at every iteration, D = I.
+    Raises SettingError for a model that is too large. Source: Devraj and Meyn 2017, the gain g of steps g/n.
+    """
+    model = linearise(mdp)
+    own = np.ones(len(model.pairs)) if visits is None else visits[model.pairs[:, 0], model.pairs[:, 1]]
+    rates = np.linalg.eigvals(own[:, None] * (np.eye(len(own)) - model.discount * model.moves @ model.share))
+    return float(1 / (2 * rates.real.min()))
+
+
 def noise_of_step(model: Linearisation, limit: Limit) -> np.ndarray:
     """(n,): Vs, the variance of one step, the part that the lag feeds back included.
 

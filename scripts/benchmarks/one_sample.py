@@ -1,6 +1,5 @@
 """One sample an iteration: tables, features, and simulators."""
 
-import math
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
@@ -127,7 +126,7 @@ def linear_momentum(_: Yardstick) -> Iterator[Row]:
     weights = mq.MomentumQLinear(beta=0.8, lam=1 - 2.5e-7).with_step_size(mq.Constant(0.1)).weights(0, iterations)
     sampling = mq.Markovian(start="uniform")
     lazy = start(mdp, sampling, features, n=2)
-    dense = start(mdp, sampling, features, mq.Linear(projection=math.inf), n=2)
+    dense = start(mdp, sampling, features, mq.Linear(projection=None), n=2)
     ours, theirs = lazy.copy(), dense.copy()
 
     contenders = {"ours": _advancing(ours, lazy, weights), "theirs": _advancing(theirs, dense, weights[:few])}

@@ -34,15 +34,22 @@ def test_every_kind_is_written_and_its_command_runs(mqlearn, work, outputs):
         done = mqlearn("new", kind, name)
         assert done.code == 0, done.err
         here = files(work)
-        module = {f"{name}.py"} if kind not in ("claim", "suite") else set()
+        module = {f"{name}.py"} if kind not in ("claim", "paper", "suite") else set()
+        more = (
+            {"experiment/own_paper", "claim/own_paper_speedy_q", "claim/own_paper_rescaled"}
+            if kind == "paper"
+            else set()
+        )
         assert {name for name in here if kind in name} == {
-            *module, f"test_{name}.py", f"{OWN}/{group}/{name}.yaml",
+            *module, f"test_{name}.py", f"{OWN}/{group}/{name}.yaml", *(f"{OWN}/{one}.yaml" for one in more),
         }  # fmt: skip
         assert set(done.out.splitlines()) >= {file for file in here if kind in file}
         assert not any(word in text for text in here.values() for word in (b"my_" + kind.encode(), b"My"))
         program, *arguments = printed(done.out, "Run it:")
         assert program == "mqlearn"
-        more = {"claim": SMALL[:1], "suite": (*SMALL[:1], "algorithm=q_learning,speedy_q")}.get(kind, SMALL)
+        more = {"claim": SMALL[:1], "paper": SMALL[:1], "suite": (*SMALL[:1], "algorithm=q_learning,speedy_q")}.get(
+            kind, SMALL
+        )
         ran = mqlearn(*arguments, *more)
         assert ran.code == 0, ran.err
 

@@ -132,7 +132,7 @@ def test_a_disk_that_fills_up_while_a_sweep_runs_is_told_by_its_name(place, laun
                 file.write(bytes(512))
         output, errors = process.communicate(timeout=200)
         assert process.returncode == 1 and "Traceback" not in errors, errors
-        # The disk is full before a job's plan is written, which ends the sweep, or while cells run, each of which tells.
+        # It is full before a job's plan is written, which ends the sweep, or while cells run, each of which tells.
         unplanned = "the system refused" in output and "/jobs/" in output.replace("\n", "")
         assert output.count("No space left on device") >= (1 if unplanned else 2), output
         assert "process died" not in output, output

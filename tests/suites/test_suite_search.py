@@ -10,6 +10,7 @@ import pytest
 import mqlearn as mq
 from mqlearn.experiments.settings import compose
 from mqlearn.experiments.settings.cell import build
+from mqlearn.paths import committed
 from mqlearn.suites import axes, definition, results, rules, trials
 from mqlearn.suites.axes import Axis, Form
 from mqlearn.suites.own import results_with
@@ -204,7 +205,7 @@ def test_seeds_may_tune_on_a_smaller_budget(problem):
 @pytest.mark.parametrize("suite", SUITES)
 def test_no_two_tuned_rows_of_a_stored_board_hold_the_same_run(suite):
     """Without noise two rules may come to one score: there the last errors tell them apart."""
-    path = results.committed(suite)
+    path = committed(f"bench_{suite}.npz")
     assert path is not None
     for one in results.read(Path(path)):
         rows = {name: entry.scores[1] for name, entry in one.entries.items() if entry.reasons[1] is None}
@@ -217,7 +218,7 @@ def test_no_two_tuned_rows_of_a_stored_board_hold_the_same_run(suite):
 
 @pytest.mark.parametrize("suite", SUITES)
 def test_stored_boards_have_one_clock_and_as_many_settings_of_each_rule(suite):
-    path = results.committed(suite)
+    path = committed(f"bench_{suite}.npz")
     assert path is not None
     every = results.read(Path(path))
     assert {one.facts["clock"] for one in every} - {None} <= {"global"}
@@ -227,6 +228,6 @@ def test_stored_boards_have_one_clock_and_as_many_settings_of_each_rule(suite):
 
 
 def test_at_most_a_fifth_of_the_stored_choices_lie_at_an_end_that_no_limit_sets():
-    paths = [path for suite in SUITES if (path := results.committed(suite)) is not None]
+    paths = [path for suite in SUITES if (path := committed(f"bench_{suite}.npz")) is not None]
     chosen = [entry for path in paths for one in results.read(path) for entry in one.entries.values() if entry.ran]
     assert len(paths) == len(SUITES) and sum(bool(entry.ends) for entry in chosen) <= len(chosen) / 5

@@ -43,7 +43,12 @@ def stored(path: Path, names: Sequence[str] = (), config_dir: str | None = None)
     missing = [name for name in names if name not in found]
     if missing or not known:
         raise SettingError("--stored", path, f"has no claim {', '.join(missing)}; it has {', '.join(found) or 'none'}")
-    return [_stored(path, found[name], load(name, config_dir)) for name in known]
+    return of_rows(path, [found[name] for name in known], config_dir)
+
+
+def of_rows(path: Path, rows: Sequence[Mapping[str, Any]], config_dir: str | None = None) -> list[Stored]:
+    """The answers of rows of a file. Raises SettingError as `stored`."""
+    return [_stored(path, row, load(row["claim"], config_dir)) for row in rows]
 
 
 def _stored(path: Path, row: Mapping[str, Any], claim: Claim) -> Stored:

@@ -131,5 +131,5 @@ def looked_at(
 
 
 def level_of_each(spec: Mapping[str, Any], places: Sequence[Mapping[str, str]]) -> float:
-    """The level of each interval of a check, so that all of them hold together at 95 % (Bonferroni)."""
-    return 1 - LEVEL / (len(places) * len(spec["of"]))
+    """The level of each interval of a check, so that all hold together at 1 - the level of the claim (Bonferroni)."""
+    return 1 - spec["level"] / (len(places) * len(spec["of"]))

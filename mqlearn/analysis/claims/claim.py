@@ -1,11 +1,16 @@
 """Claims as they are written, yamls in conf/claim, and what is answered.
 
+Those that a yaml of conf/paper lists are of that paper of the field (see `analysis.papers`); the others are of the
+paper that mqlearn implements, or a user's own.
+
 A yaml says the claim (`statement`, `place` in the paper, `ours: true` where it is a question of this project about that
 place, `reading`: what the paper leaves open and what was taken), the runs that it needs (`runs`: overrides, conditions,
 labelled curves), its `checks` (see `pairs`, `single_runs`, `predicted`; `aside: true`: told beside the verdict), and by
-which conditions the answer is told (`by`). What decides a check is said by `criteria`, from its keys, and by no yaml.
+which conditions the answer is told (`by`). `in: {condition: level}` narrows a check to some conditions. What decides a
+check is said by `criteria`, from its keys, and by no yaml.
 """
 
+import functools
 import itertools
 import math
 from collections.abc import Mapping, Sequence
@@ -13,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from mqlearn.analysis.claims.checks import LEVEL
 from mqlearn.errors import SettingError, nearest
 from mqlearn.experiments.settings import yamls
 from mqlearn.paths import CONF, expanded
@@ -33,8 +39,10 @@ _CHECKS: dict[str, dict[str, Any]] = {
     "predicted": {**_OF, "norm": "rms", "tolerance": _NEEDED},
     "order": {**_OF, "norm": _NEEDED, "apart": _NEEDED},
     "floor": {**_OF, "within": _NEEDED},
+    "exact": {**_OF, "value": _NEEDED, "equals": _NEEDED, "tolerance": _NEEDED},
+    "ends": {**_OF, "metric": None, "below": None, "above": None},
 }  # fmt: skip
-_ALL = {"quantity": None, "aside": False}  # keys of every check
+_ALL: dict[str, Any] = {"quantity": None, "aside": False, "in": {}}  # keys of every check
 
 
 @dataclass(frozen=True)
@@ -58,20 +66,43 @@ class ClaimAnswer:
 
 
 def known(config_dir: str | None = None) -> list[str]:
+    """Names of the claims that no paper of the field has: those of the paper that mqlearn implements, and one's own."""
+    return sorted(set(every(config_dir)) - of_papers(config_dir).keys())
+
+
+def every(config_dir: str | None = None) -> list[str]:
     """Names of all claims."""
-    return sorted({path.stem for folder in _folders(config_dir) for path in folder.glob("*.yaml")})
+    return sorted({path.stem for folder in folders("claim", config_dir) for path in folder.glob("*.yaml")})
 
 
-def _folders(config_dir: str | None) -> list[Path]:
-    return [*([expanded(config_dir) / "claim"] if config_dir else []), CONF / "claim"]
+def folders(kind: str, config_dir: str | None) -> list[Path]:
+    """Where yamls of a kind are: the user's before the shipped ones."""
+    return [*([expanded(config_dir) / kind] if config_dir else []), CONF / kind]
+
+
+def of_papers(config_dir: str | None = None) -> dict[str, tuple[str, int]]:
+    """By claim of a paper of the field: the paper's key, and how many claims that has. Raises SettingError."""
+    found: dict[str, tuple[str, int]] = {}
+    for folder in reversed(folders("paper", config_dir)):
+        for path in sorted(folder.glob("*.yaml")):
+            listed = _listed(path, path.stat().st_mtime_ns)
+            found |= dict.fromkeys(listed, (path.stem, len(listed)))
+    return found
+
+
+@functools.lru_cache(maxsize=256)
+def _listed(path: Path, changed: int) -> tuple[str, ...]:
+    """The claims of a paper's yaml; `changed`, its time of change, has it read again then."""
+    names = yamls.read("paper", path).get("claims") or ()
+    return tuple(name for name in names if isinstance(name, str)) if isinstance(names, list) else ()
 
 
 def path_of(name: str, config_dir: str | None = None) -> Path:
     """The yaml of a claim. Raises SettingError for a name that there is not, with the nearest."""
-    for folder in _folders(config_dir):
-        if name in known(config_dir) and (folder / f"{name}.yaml").is_file():
+    names = every(config_dir)
+    for folder in folders("claim", config_dir):
+        if name in names and (folder / f"{name}.yaml").is_file():
             return folder / f"{name}.yaml"
-    names = known(config_dir)
     raise SettingError("claim", name, f"must be one of {', '.join(names)}{nearest(name, names)}")
 
 
@@ -91,13 +122,17 @@ def load(name: str, config_dir: str | None = None) -> Claim:
             )
         needed = [key for key, default in _CHECKS[kind].items() if default is _NEEDED]
         _keys(path, "checks", check, ("test", *_ALL, *_CHECKS[kind]), needed=needed)
-    return Claim(name, spec | {"checks": [filled(check) for check in spec["checks"]]})
+    level = LEVEL / of_papers(config_dir).get(name, ("", 1))[1]
+    return Claim(name, spec | {"checks": [filled(check, level) for check in spec["checks"]]})
 
 
-def filled(check: Mapping[str, Any]) -> dict[str, Any]:
-    """A check with the defaults of the keys that it leaves out."""
+def filled(check: Mapping[str, Any], level: float = LEVEL) -> dict[str, Any]:
+    """A check with the defaults of the keys that it leaves out, and the level of its claim.
+
+    The claims of a paper of the field share LEVEL among them (Bonferroni); each other claim has it whole.
+    """
     defaults = {key: value for key, value in _CHECKS[check["test"]].items() if value is not _NEEDED}
-    return {**_ALL, **defaults, **{key: value for key, value in check.items() if value is not None}}
+    return {**_ALL, **defaults, **{key: value for key, value in check.items() if value is not None}, "level": level}
 
 
 def places(runs: Mapping[str, Any]) -> tuple[dict[str, str], ...]:
@@ -110,6 +145,12 @@ def runs_of(claim: Claim, *, smoke: bool = False) -> dict[str, Any]:
     """What a claim runs, in small if asked: `smoke` replaces keys, and is added to `base`."""
     runs, small = claim.spec["runs"], claim.spec.get("smoke", {}) if smoke else {}
     return {**runs, **small, "base": [*runs.get("base", []), *small.get("base", [])]}
+
+
+def narrowed(check: Mapping[str, Any], places: Sequence[Mapping[str, str]]) -> list[dict[str, str]]:
+    """The conditions under which a check is made: those that its `in` names."""
+    some = {name: {*map(str, levels if isinstance(levels, list) else [levels])} for name, levels in check["in"].items()}
+    return [dict(place) for place in places if all(place[name] in levels for name, levels in some.items())]
 
 
 def places_of(check: Mapping[str, Any], places: Sequence[Mapping[str, str]]) -> list[dict[str, str]]:
@@ -127,10 +168,9 @@ def n_pairs(check: Mapping[str, Any], places: Sequence[Mapping[str, str]]) -> in
 
 def n_pairs_at_most(checks: Sequence[Mapping[str, Any]], places: Sequence[Mapping[str, str]]) -> int:
     """How many pairs are tested together; of an `order` check theory may leave out some."""
-    orders = [len(check["of"]) for check in checks if check["test"] == "order"]
-    return sum(n_pairs(check, places) for check in checks if check["test"] == "pairs") + sum(
-        math.comb(n, 2) * len(places) for n in orders
-    )
+    pairs = sum(n_pairs(check, narrowed(check, places)) for check in checks if check["test"] == "pairs")
+    orders = [check for check in checks if check["test"] == "order"]
+    return pairs + sum(math.comb(len(check["of"]), 2) * len(narrowed(check, places)) for check in orders)
 
 
 def _keys(path: Path, where: str, node: Any, keys: Sequence[str], needed: Sequence[str] = ()) -> dict[str, Any]:

@@ -7,8 +7,8 @@ claim's yaml says of it and then, from the settings of its checks, every criteri
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from mqlearn.analysis.claims.checks import FAILS, HOLDS, LEVEL, OPEN, level_of_each
-from mqlearn.analysis.claims.claim import Claim, n_pairs, n_pairs_at_most
+from mqlearn.analysis.claims.checks import FAILS, HOLDS, OPEN, level_of_each
+from mqlearn.analysis.claims.claim import Claim, n_pairs, n_pairs_at_most, narrowed
 
 FALLEN = 0.5  # of the initial value: there a transient begins,
 ABOVE_FLOOR = 10.0  # times the size of the neighbourhood: there it ends,
@@ -30,8 +30,9 @@ def reading(claim: Claim, places: Sequence[Mapping[str, str]]) -> str:
         paired = [check for check in checks if check["test"] in _PAIRED]
         most = "at most " * any(check["test"] == "order" for check in paired)
         told.append(
-            f"Significant: by the sign-flip test of the means on common seeds, else by the permutation test, at level "
-            f"{LEVEL:g}, corrected by Holm over all pairs of the claim ({most}{n_pairs_at_most(checks, places)})."
+            "Significant: by the sign-flip test of the means on common seeds, else by the permutation test, at level "
+            f"{checks[0]['level']:g}, corrected by Holm over all pairs of the claim "
+            f"({most}{n_pairs_at_most(checks, places)})."
         )
     return " ".join(told)
 
@@ -40,7 +41,13 @@ def words(check: Mapping[str, Any], places: Sequence[Mapping[str, str]]) -> str:
     """What decides a check, in a sentence or two."""
     name = f'"{check["quantity"]}"' if check["quantity"] is not None else f"The {check['test']} check"
     aside = ", beside the verdict," * bool(check["aside"])
-    return f"{name}{aside} holds if {_WORDS[check['test']](check, places)}."
+    some = narrowed(check, places)
+    where = "; ".join(f"{name} {_levels(levels)}" for name, levels in check["in"].items())
+    return f"{name}{aside} holds{f' (for {where} alone)' * bool(where)} if {_WORDS[check['test']](check, some)}."
+
+
+def _levels(levels: Any) -> str:
+    return ", ".join(map(str, levels)) if isinstance(levels, list) else str(levels)
 
 
 # --- pairs --------------------------------------------------------------------------------------------------------
@@ -182,6 +189,41 @@ def interval_within(evidence: Mapping[str, Any]) -> bool:
     return max(abs(evidence["low"] - 1), abs(evidence["high"] - 1)) <= evidence["tolerance"]
 
 
+# --- exact values, and where runs end -----------------------------------------------------------------------------
+
+
+def _exact(_: Mapping[str, Any], evidence: Mapping[str, Any]) -> str:
+    return HOLDS if abs(evidence["exact"] - evidence["equals"]) <= evidence["tolerance"] else FAILS
+
+
+def _exact_words(check: Mapping[str, Any], places: Sequence[Mapping[str, str]]) -> str:
+    return (
+        f"{str(check['value']).replace('_', ' ')}, computed from the model without a run, differs from the reported "
+        f"{_reported(check['equals'])} by at most {float(check['tolerance']):g}; else fails "
+        f"({len(places) * len(check['of'])} values)"
+    )
+
+
+def _reported(equals: Any) -> str:
+    if not isinstance(equals, Mapping):
+        return f"{equals:g}"
+    ((factor, levels),) = equals.items()
+    return ", ".join(f"{value:g} ({factor} {level})" for level, value in levels.items())
+
+
+def _ends(_: Mapping[str, Any], evidence: Mapping[str, Any]) -> str:
+    share = evidence["share_of_seeds"]
+    return HOLDS if share == 1 else FAILS if share == 0 else OPEN
+
+
+def _ends_words(check: Mapping[str, Any], places: Sequence[Mapping[str, str]]) -> str:
+    sides = [f"{side} {float(check[side]):g}" for side in ("below", "above") if check[side] is not None]
+    return (
+        f"of every seed the {check['metric'] or 'error'} at T is {' and '.join(sides)} times the initial one (above "
+        f"any, if it is not finite); fails if of none; else open ({len(places) * len(check['of'])} runs)"
+    )
+
+
 def _power(check: Mapping[str, Any]) -> str:
     return f"{check['metric'] or 'error'}^{check['power']:g}"
 
@@ -199,7 +241,7 @@ def _window(check: Mapping[str, Any]) -> str:
 
 def _together(check: Mapping[str, Any], places: Sequence[Mapping[str, str]]) -> str:
     n, each = len(places) * len(check["of"]), percent(level_of_each(check, places))
-    return f"each interval at {each}, all {n} together at {percent(1 - LEVEL)}, Bonferroni"
+    return f"each interval at {each}, all {n} together at {percent(1 - check['level'])}, Bonferroni"
 
 
 def percent(share: float) -> str:
@@ -216,10 +258,13 @@ _DECIDE: dict[str, Callable[[Mapping[str, Any], Mapping[str, Any]], str]] = {
     "bound": _bound,
     "floor": _floor,
     "predicted": _predicted,
+    "exact": _exact,
+    "ends": _ends,
 }
 _WORDS = {
     "pairs": _pair_words, "order": _order_words, "rate": _rate_words, "shape": _shape_words, "bound": _bound_words,
     "floor": _floor_words, "predicted": _predicted_words,
+    "exact": _exact_words, "ends": _ends_words,
 }  # fmt: skip
 NUMBERS = {  # of the evidence, which tell the tests apart
     "pairs": ("verdict", "expected"),
@@ -229,4 +274,6 @@ NUMBERS = {  # of the evidence, which tell the tests apart
     "bound": ("share_of_seeds_above",),
     "floor": ("ratio_to_floor", "low", "high"),
     "predicted": ("measured_over_predicted", "low", "high"),
+    "exact": ("exact", "equals"),
+    "ends": ("share_of_seeds",),
 }

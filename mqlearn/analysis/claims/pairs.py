@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from mqlearn.analysis.claims.checks import LEVEL, ClaimCheck, Look, Seen, quantity
+from mqlearn.analysis.claims.checks import ClaimCheck, Look, Seen, quantity
 from mqlearn.analysis.claims.claim import places_of
 from mqlearn.analysis.claims.criteria import pair_outcome
 from mqlearn.analysis.comparison import comparison
@@ -54,7 +54,7 @@ def _wanted(
     a = look(here | a_in, a_label)
     at = round(share * a.cell.settings["iterations"])
     metric = metric_of(Question(summary=summary, metric=spec["metric"]), a.run)
-    question = Question(summary=summary, metric=metric, at=at, level=LEVEL)
+    question = Question(summary=summary, metric=metric, at=at, level=spec["level"])
     first = a.run
     if isinstance(rival, Mapping) and "best_of" in rival:
         candidates = [look(here | b_in, label) for label in rival["best_of"]]
@@ -88,7 +88,9 @@ def _words(place: Mapping[str, str]) -> str:
 
 def decide(wanted: Sequence[Wanted]) -> list[ClaimCheck]:
     """All pairs of a claim tested, corrected together by Holm's method. Raises SettingError for too few seeds."""
-    resamples = comparison.resamples_for(len(wanted), LEVEL)
+    if not wanted:
+        return []
+    resamples = comparison.resamples_for(len(wanted), wanted[0].question.level)  # one level a claim
     asked = [comparison.ask(one.a, one.b, one.question, resamples=resamples) for one in wanted]
     checks = []
     for one, decided in zip(wanted, comparison.decide(asked, resamples=resamples), strict=True):

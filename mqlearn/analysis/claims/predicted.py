@@ -58,6 +58,7 @@ def wanted_orders(spec: Mapping[str, Any], places: Sequence[Mapping[str, str]], 
     """
     wanted, norm = [], str(spec["norm"])
     shared = {"test": "pairs", "metric": METRICS[norm], "quantity": spec["quantity"], "aside": spec["aside"]}
+    level = spec["level"]
     for place in places:
         theory = {str(label): _exact(look(place, str(label)), norm) for label in spec["of"]}
         for pair in itertools.combinations([label for label, value in theory.items() if value is not None], 2):
@@ -65,7 +66,7 @@ def wanted_orders(spec: Mapping[str, Any], places: Sequence[Mapping[str, str]], 
             ratio = (theory[better] or 0.0) / (theory[worse] or 1.0)
             if ratio * (1 + float(spec["apart"])) < 1:
                 told = {"predicted_ratio": ratio}
-                (one,) = wanted_pairs(filled({**shared, "a": [better], "b": [worse]}), [place], look)
+                (one,) = wanted_pairs(filled({**shared, "a": [better], "b": [worse]}, level), [place], look)
                 wanted.append(replace(one, extra=lambda found, told=told: medians(found) | told))
     return wanted
 

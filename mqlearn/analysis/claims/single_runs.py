@@ -168,6 +168,30 @@ def bounds(spec: Mapping[str, Any], places: Sequence[Mapping[str, str]], look: L
     return checks
 
 
+def ends(spec: Mapping[str, Any], places: Sequence[Mapping[str, str]], look: Look) -> list[ClaimCheck]:
+    """Where runs end: the share of seeds whose error at T, over the initial one, is `below` and `above` what is said.
+
+    An error that is not finite is above all.
+    """
+    checks = []
+    for said, seen in looked_at(spec, places, look):
+        metric = metric_of(Question(metric=spec["metric"]), seen.run)
+        curve = seen.run.curves[metric]
+        ratio = np.where(np.isfinite(curve[:, -1]), curve[:, -1] / curve[:, 0], np.inf)
+        low = -math.inf if spec["above"] is None else float(spec["above"])
+        meets = ratio > low
+        if spec["below"] is not None:
+            meets &= ratio < float(spec["below"])
+        evidence = {
+            "share_of_seeds": float(meets.mean()), "median_ratio": float(np.median(ratio)),
+            "smallest_ratio": float(ratio.min()), "largest_ratio": float(ratio.max()), "below": spec["below"],
+            "above": spec["above"], "n_finite": int(np.isfinite(curve[:, -1]).sum()), "metric": metric,
+            "digests": [seen.run.digest],
+        }  # fmt: skip
+        checks.append(ClaimCheck(said, decide(spec, evidence), evidence))
+    return checks
+
+
 def floors(spec: Mapping[str, Any], places: Sequence[Mapping[str, str]], look: Look) -> list[ClaimCheck]:
     """The root mean square error at T, over seeds and pairs, over that of the least covariance in the limit.
 

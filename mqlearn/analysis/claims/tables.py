@@ -84,9 +84,9 @@ def brief(checks: Sequence[ClaimCheck]) -> list[str]:
         word = {HOLDS: "hold", OPEN: "not shown", FAILS: "the other way"}[first.outcome]
         for kind, members in itertools.groupby(sorted(group, key=_kind), key=_kind):
             own = [check.evidence for check in members]
-            seeds = _range([e["n_finite"] for e in own])
+            seeds = "" if kind == "exact" else f", {_range([e['n_finite'] for e in own])} seeds"
             aside = " (beside the verdict)" if first.aside else ""
-            lines.append(f"{about}{len(own)} {word}{aside}: {_numbers(kind, own)}, {seeds} seeds")
+            lines.append(f"{about}{len(own)} {word}{aside}: {_numbers(kind, own)}{seeds}")
     return lines
 
 
@@ -103,7 +103,7 @@ def place(one: ClaimAnswer) -> str:
 
 _KINDS = {
     "slope": "rate", "log_residual_ratio": "shape", "bound_at_T": "bound", "ratio_to_floor": "floor", "reason": "none",
-    "measured_over_predicted": "predicted",
+    "measured_over_predicted": "predicted", "exact": "exact", "share_of_seeds": "ends",
 }  # fmt: skip
 
 
@@ -138,6 +138,13 @@ def _numbers(kind: str, own: Sequence[dict[str, Any]]) -> str:
         return (
             f"rms error {_range([e['ratio_to_floor'] for e in own])} times that of the floor (intervals within {ends})"
         )
+    if kind == "exact":
+        pairs = [f"{e['exact']:.8g} (reported {e['equals']:g})" for e in own]
+        return f"{own[0]['value'].replace('_', ' ')} {', '.join(dict.fromkeys(pairs))}"
+    if kind == "ends":
+        sides = " and ".join(f"{side} {own[0][side]:g}" for side in ("below", "above") if own[0][side] is not None)
+        share, median = (_range([e[name] for e in own]) for name in ("share_of_seeds", "median_ratio"))
+        return f"error at T over the initial one {sides} in a share {share} of the seeds (median {median})"
     if kind == "none":
         return own[0]["reason"]
     p = f"Holm's p {_range([e['p_corrected'] for e in own])}"

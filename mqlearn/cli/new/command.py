@@ -42,6 +42,7 @@ KINDS = {
     "metric": Kind("experiment", "mqlearn run --config-dir my_conf experiment={name}"),
     "figure": Kind("experiment", "mqlearn figure --config-dir my_conf {name}"),
     "claim": Kind("claim", "mqlearn claims --config-dir my_conf {name}"),
+    "paper": Kind("paper", "mqlearn papers --config-dir my_conf {name} --store"),
     "suite": Kind("suite", "mqlearn bench --config-dir my_conf {name}"),
 }
 

@@ -1,0 +1,83 @@
+"""Values that follow from the model alone, held against those that a paper reports: no run, and no chance in them."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from mqlearn.analysis.claims.checks import ClaimCheck, Look, looked_at
+from mqlearn.analysis.claims.criteria import decide
+from mqlearn.errors import SettingError, nearest
+
+
+def values(spec: Mapping[str, Any], places: Sequence[Mapping[str, str]], look: Look) -> list[ClaimCheck]:
+    """The value of each cell against what is reported.
+
+    value: one of VALUES.   equals: the number, or by a condition's level: {discount: {0.8: 45, 0.99: 900}}.
+    tolerance: the largest difference. Raises SettingError.
+    """
+    name = str(spec["value"])
+    if name not in VALUES:
+        raise SettingError("checks.value", name, f"must be one of {', '.join(VALUES)}{nearest(name, VALUES)}")
+    checks = []
+    for said, seen in looked_at(spec, places, look):
+        evidence = {
+            "exact": VALUES[name](seen.cell), "equals": _reported(spec["equals"], said), "value": name,
+            "tolerance": float(spec["tolerance"]), "digests": [],
+        }  # fmt: skip
+        checks.append(ClaimCheck(said, decide(spec, evidence), evidence))
+    return checks
+
+
+def _reported(equals: Any, said: Mapping[str, str]) -> float:
+    if not isinstance(equals, Mapping):
+        return float(equals)
+    try:
+        ((factor, by_level),) = equals.items()
+        return float({str(level): value for level, value in by_level.items()}[said[factor]])
+    except (ValueError, KeyError, AttributeError):
+        expected = "must be a number, or one by each level of a condition, as in {discount: {0.9: 1.5, 0.99: 2}}"
+        raise SettingError("checks.equals", equals, expected) from None
+
+
+def _largest_q(cell: Any) -> float:
+    """The largest Q* over all pairs."""
+    from mqlearn.problems.solvers import optimal
+
+    return float(optimal(cell.mdp).q[cell.mdp.counted].max())
+
+
+def _first_q(cell: Any) -> float:
+    """Q* of the first counted pair."""
+    from mqlearn.problems.solvers import optimal
+
+    return float(optimal(cell.mdp).q[cell.mdp.counted][0])
+
+
+def _critical_gain(cell: Any) -> float:
+    """The c up to which sqrt(k) times the error of Q-learning with steps c/k is unbounded."""
+    from mqlearn.learning.sampling import stationary
+    from mqlearn.theory.asymptotic import critical_gain
+
+    sampling = cell.run_arguments["sampling"]
+    if sampling.all_pairs:
+        return critical_gain(cell.mdp)
+    visits = stationary(sampling, cell.mdp)
+    if visits is None:
+        raise SettingError("sampling", sampling.name, "depends on what is learned: a critical gain needs fixed visits")
+    return critical_gain(cell.mdp, visits)
+
+
+def _largest_variance(cell: Any) -> float:
+    """The largest variance over the pairs of the least covariance of sqrt(k) (Q_k - Q*), under the cell's reward."""
+    from mqlearn.theory.asymptotic import floor
+
+    return float(np.diag(floor(cell.mdp, cell.settings["reward"]).floor).max())
+
+
+VALUES: dict[str, Callable[[Any], float]] = {
+    "largest_optimal_value": _largest_q,
+    "first_optimal_value": _first_q,
+    "critical_gain": _critical_gain,
+    "largest_variance_of_the_floor": _largest_variance,
+}

@@ -1,0 +1,1 @@
+"""Papers of the field: what each reports, what is measured here under its settings, and whether the two agree."""
