@@ -189,11 +189,13 @@ def _enough_seeds(claim: Claim, need: Needs, n_seeds: int) -> None:
     specs = [spec for spec in claim.spec["checks"] if spec["test"] == "pairs"]
     family = n_pairs_at_most(claim.spec["checks"], need.places)
     halved = any(isinstance(rival, dict) and "best_of" in rival for spec in specs for rival in spec["b"])
+    if pooled := [spec["pooled"] for spec in specs if spec["pooled"] is not None]:
+        n_seeds = min(len({place[factor] for place in need.places}) for factor in pooled)
     used, level = n_seeds // 2 if halved else n_seeds, claim.spec["checks"][0]["level"]
     if family and family * smallest_p(used, paired=True) > level:
         fewest = next(n for n in itertools.count(1) if family * smallest_p(n, paired=True) <= level)
         expected = f"must be at least {fewest * (1 + halved)} for claim {claim.name}: it tests {family} pairs together"
-        raise SettingError("n_seeds", n_seeds, expected)
+        raise SettingError(f"levels of {pooled[0]}" if pooled else "n_seeds", n_seeds, expected)
 
 
 def _test(
@@ -202,8 +204,8 @@ def _test(
     import numpy as np
 
     from mqlearn.analysis.claims import checks as claim_checks
-    from mqlearn.analysis.claims import exact, predicted, single_runs
     from mqlearn.analysis.claims import pairs as claim_pairs
+    from mqlearn.analysis.claims import predicted, reported, single_runs
     from mqlearn.analysis.claims.answers import answered
     from mqlearn.analysis.figures.reference import digest
 
@@ -220,7 +222,8 @@ def _test(
         "bound": single_runs.bounds,
         "floor": single_runs.floors,
         "predicted": predicted.predictions,
-        "exact": exact.values,
+        "exact": reported.values,
+        "reported": reported.means,
         "ends": single_runs.ends,
     }
     checks: list[Any] = []

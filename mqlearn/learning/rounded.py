@@ -15,6 +15,7 @@ from mqlearn.learning.learners import with_state
 from mqlearn.learning.metric_kinds import KINDS
 from mqlearn.learning.metrics import recorded
 from mqlearn.learning.record import ERROR_TABLES, LEARNED_TABLES
+from mqlearn.learning.sampling_protocol import LOGARITHMIC
 from mqlearn.learning.setup import AnyRule, Environment, Setup, validated
 from mqlearn.learning.stateful.source import inexact, inexact_value
 from mqlearn.problems import solvers
@@ -48,7 +49,8 @@ def of_learning(setup: Setup, rule: AnyRule) -> Rounding | None:
         powers = any(has_powers(partial(_weight, own, unit), _PROBED) for unit in np.eye(4))
     else:
         powers = has_powers(own.numbers, _PROBED) or inexact(own)
-    if powers or inexact_value(setup.operator.operator):
+    explored = setup.sampling.adaptive and getattr(setup.sampling, "exploration", None) == LOGARITHMIC
+    if powers or explored or inexact_value(setup.operator.operator):
         through.append(POWERS)
     through += filter(None, [getattr(setup.features, "through", "")])
     if not isinstance(setup.mdp, FiniteMDP):

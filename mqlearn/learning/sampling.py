@@ -9,7 +9,7 @@ import numpy as np
 
 from mqlearn.checks import are_distributions, check_int, choice, finite_number
 from mqlearn.errors import SettingError, user_code
-from mqlearn.learning.sampling_protocol import CLOCKS, Sampling, Walk, of_walk, stationary
+from mqlearn.learning.sampling_protocol import CLOCKS, LOGARITHMIC, Sampling, Walk, of_walk, stationary
 from mqlearn.problems.mdp import FiniteMDP
 
 __all__ = ["IID", "Markovian", "Replay", "Sampling", "Synchronous", "stationary"]
@@ -41,8 +41,8 @@ class Synchronous(Sampling):
 _PARAMETERS = """
     behaviour: "uniform" over admissible actions, "epsilon_greedy" in the current estimate (ties uniformly at random),
         or a stochastic policy (S, A), as an array or as a function of the MDP.
-    epsilon: exploration rate of epsilon_greedy, a number or (first, last, iterations), linear in the iteration k and
-        constant afterwards.
+    epsilon: exploration rate of epsilon_greedy, a number; (first, last, iterations), linear in the iteration k and
+        constant afterwards; or "log", 1/log(k + 2), at most 1.
     start: of an episode, "start" (the MDP's distribution) or "uniform" over non-terminal states.
     restart_probability: of ending an episode after any step, in [0, 1).
     time_limit: moves of an episode, None for no limit. Neither it nor a restart is a terminal state: the target
@@ -73,7 +73,7 @@ class _Chain(Sampling):
     one_seed: ClassVar[bool] = False
     needs_model: ClassVar[bool] = False
     behaviour: str | Policy = "uniform"
-    epsilon: float | tuple[float, float, float] = 0.1
+    epsilon: float | tuple[float, float, float] | str = 0.1
     start: str = "start"
     restart_probability: float = 0.0
     time_limit: int | None = None
@@ -92,13 +92,15 @@ class _Chain(Sampling):
             raise SettingError("sampling.restart_probability", self.restart_probability, "must lie in [0, 1)")
         check_int("sampling.time_limit", self.time_limit, 1, of="moves", null="none")
         first, last, span = self.exploration
-        if not (0 <= last <= first <= 1 and span > 0):
-            expected = "must be a number in [0, 1], or [first, last, iterations] with 1 >= first >= last >= 0"
+        if not (0 <= last <= first <= 1 and (span > 0 or (first, last, span) == LOGARITHMIC)):
+            expected = "must be a number in [0, 1], [first, last, iterations] with 1 >= first >= last >= 0, or log"
             raise SettingError("sampling.epsilon", self.epsilon, expected)
 
     @property
     def exploration(self) -> tuple[float, float, float]:
-        """(first, last, iterations) of the exploration rate."""
+        """(first, last, iterations) of the exploration rate; LOGARITHMIC stands for 1/log(k + 2)."""
+        if isinstance(self.epsilon, str) and self.epsilon == "log":
+            return LOGARITHMIC
         alone = finite_number(self.epsilon)
         if alone is not None:
             return alone, alone, 1.0

@@ -34,9 +34,14 @@ class Walk(NamedTuple):
     exploration: tuple[float, float, float] = (0.0, 0.0, 1.0)
 
 
+LOGARITHMIC = (1.0, 0.0, -1.0)  # in place of (first, last, iterations): at most 1, and 1/log(k + 2)
+
+
 def exploration_rate(exploration: tuple[float, float, float], k: Any) -> Any:
     """The exploration rate at iteration k, a number or an array: from first to last in so many iterations."""
     first, last, iterations = exploration
+    if exploration == LOGARITHMIC:
+        return np.minimum(1.0, 1 / np.log(np.asarray(k) + 2.0))
     return first + (last - first) * np.minimum(1.0, k / iterations)
 
 

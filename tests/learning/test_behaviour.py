@@ -1,5 +1,7 @@
 """Greedy and epsilon-greedy behaviour: ties, exploration, and a table that never saw a reward."""
 
+import math
+
 import numpy as np
 import pytest
 import twins
@@ -8,6 +10,7 @@ from scipy.stats import chisquare
 from twins import run
 
 from mqlearn.algorithms import QLearning
+from mqlearn.errors import SettingError
 from mqlearn.learning.metrics import greedy_policies
 from mqlearn.learning.sampling import Markovian
 from mqlearn.problems.environments import frozen_lake
@@ -50,6 +53,20 @@ def test_exploration_falls_linearly_and_then_stays():
         shares.append((learner.chain.visits[:, 2].sum() - before) / 30_000)
     epsilon = np.array([0.9, 0.7, 0.5, 0.3, 0.2, 0.2])
     assert shares == pytest.approx(1 - epsilon * 3 / 4, abs=0.015)
+
+
+def test_exploration_may_fall_like_one_over_the_logarithm():
+    sampling = Markovian(behaviour="epsilon_greedy", epsilon="log", time_limit=1)
+    learner = twins.learner(LAKE, sampling, range(200))
+    learner.q[:, 2] = 1.0
+    for first, n in ((0, 1), (1, 100), (101, 1000)):
+        before = learner.chain.visits[:, 2].sum()
+        learner.advance(first, n, np.tile([1.0, 0, 0, 0], (n, 1)))
+        explored = np.mean([min(1.0, 1 / math.log(k + 2)) for k in range(first, first + n)])
+        share = (learner.chain.visits[:, 2].sum() - before) / (200 * n)
+        assert share == pytest.approx(1 - explored * 3 / 4, abs=4 * math.sqrt(0.25 / (200 * n)))
+    with pytest.raises(SettingError, match="or log"):
+        Markovian(behaviour="epsilon_greedy", epsilon="ln")
 
 
 def test_an_all_zero_table_is_not_evaluated_as_always_left():

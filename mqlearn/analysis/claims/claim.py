@@ -31,7 +31,7 @@ _CURVE = {**_OF, "metric": None, "power": 1, "window": _NEEDED}
 _CHECKS: dict[str, dict[str, Any]] = {
     "pairs": {
         "a": _NEEDED, "b": _NEEDED, "a_in": {}, "b_in": {}, "expect": "a_better", "summary": ["error"], "metric": None,
-        "at": [1], "measure": "error", "margin": 1,
+        "at": [1], "measure": "error", "margin": 1, "pooled": None,
     },
     "rate": {**_CURVE, "exponent": _NEEDED, "resolution": 0.5},
     "shape": _CURVE,
@@ -40,6 +40,7 @@ _CHECKS: dict[str, dict[str, Any]] = {
     "order": {**_OF, "norm": _NEEDED, "apart": _NEEDED},
     "floor": {**_OF, "within": _NEEDED},
     "exact": {**_OF, "value": _NEEDED, "equals": _NEEDED, "tolerance": _NEEDED},
+    "reported": {**_OF, "metric": None, "equals": _NEEDED, "tolerance": _NEEDED},
     "ends": {**_OF, "metric": None, "below": None, "above": None},
 }  # fmt: skip
 _ALL: dict[str, Any] = {"quantity": None, "aside": False, "in": {}}  # keys of every check
@@ -154,8 +155,8 @@ def narrowed(check: Mapping[str, Any], places: Sequence[Mapping[str, str]]) -> l
 
 
 def places_of(check: Mapping[str, Any], places: Sequence[Mapping[str, str]]) -> list[dict[str, str]]:
-    """The conditions of a `pairs` check: without the factors that a_in and b_in fix."""
-    fixed = {*check["a_in"], *check["b_in"]}
+    """The conditions of a `pairs` check: without the factors that a_in and b_in fix, and the one that is pooled."""
+    fixed = {*check["a_in"], *check["b_in"], check["pooled"]}
     left = {tuple((name, level) for name, level in place.items() if name not in fixed): None for place in places}
     return [dict(place) for place in left]
 

@@ -76,9 +76,13 @@ def _pair_words(check: Mapping[str, Any], places: Sequence[Mapping[str, str]]) -
     sides = [_side(check, side) for side in ("a_in", "b_in")]
     between = f", {sides[0]} against {sides[1]}" if any(sides) else ""
     shares = ", ".join(f"{share:g} T" for share in check["at"])
+    pooled = ""
+    if check["pooled"] is not None:
+        n = len({place[check["pooled"]] for place in places})
+        pooled = f", over the {n} levels of {check['pooled']}, each with the mean over its seeds, which are the units"
     return (
         f"the mean {_MEASURES[check['measure']].format(metric)} is significantly {better} than {margin}that of {rivals}"
-        f"{between}, at the last checkpoint up to {shares} "
+        f"{between}{pooled}, at the last checkpoint up to {shares} "
         f"({n_pairs(check, places)} pairs); fails if significantly the other way; else open"
     )
 
@@ -204,6 +208,21 @@ def _exact_words(check: Mapping[str, Any], places: Sequence[Mapping[str, str]]) 
     )
 
 
+def _mean(_: Mapping[str, Any], evidence: Mapping[str, Any]) -> str:
+    low, high = 1 - evidence["tolerance"], 1 + evidence["tolerance"]
+    if low <= evidence["low"] and evidence["high"] <= high:
+        return HOLDS
+    return FAILS if evidence["high"] < low or evidence["low"] > high else OPEN
+
+
+def _mean_words(check: Mapping[str, Any], places: Sequence[Mapping[str, str]]) -> str:
+    return (
+        f"the interval of the mean {check['metric'] or 'error'} at T over the reported {_reported(check['equals'])} "
+        f"lies within {percent(float(check['tolerance']))} of 1; fails if it lies wholly outside; else open "
+        f"({_together(check, places)})"
+    )
+
+
 def _reported(equals: Any) -> str:
     if not isinstance(equals, Mapping):
         return f"{equals:g}"
@@ -260,11 +279,12 @@ _DECIDE: dict[str, Callable[[Mapping[str, Any], Mapping[str, Any]], str]] = {
     "predicted": _predicted,
     "exact": _exact,
     "ends": _ends,
+    "reported": _mean,
 }
 _WORDS = {
     "pairs": _pair_words, "order": _order_words, "rate": _rate_words, "shape": _shape_words, "bound": _bound_words,
     "floor": _floor_words, "predicted": _predicted_words,
-    "exact": _exact_words, "ends": _ends_words,
+    "exact": _exact_words, "ends": _ends_words, "reported": _mean_words,
 }  # fmt: skip
 NUMBERS = {  # of the evidence, which tell the tests apart
     "pairs": ("verdict", "expected"),
@@ -276,4 +296,5 @@ NUMBERS = {  # of the evidence, which tell the tests apart
     "predicted": ("measured_over_predicted", "low", "high"),
     "exact": ("exact", "equals"),
     "ends": ("share_of_seeds",),
+    "reported": ("measured_over_reported", "low", "high"),
 }

@@ -38,7 +38,13 @@ class Wanted:
 
 
 def wanted_pairs(spec: Mapping[str, Any], places: Sequence[Mapping[str, str]], look: Look) -> list[Wanted]:
-    """The pairs of a `pairs` check, at each of `places` (conditions), each a and b, summary and share of T."""
+    """The pairs of a `pairs` check, at each of `places` (conditions), each a and b, summary and share of T.
+
+    pooled: the condition whose levels are the units of the test, in place of seeds: a set of problems, each with the
+    mean over its seeds. What differs between problems is then part of the spread, and the verdict is on the set.
+    """
+    if spec["pooled"] is not None:
+        look = _pooling(look, spec["pooled"], list(dict.fromkeys(place[spec["pooled"]] for place in places)))
     made = []
     for here in places_of(spec, places):
         for a_label, rival in itertools.product(spec["a"], spec["b"]):
@@ -82,6 +88,28 @@ def _wanted(
     )
 
 
+def _pooling(look: Look, factor: str, levels: Sequence[str]) -> Look:
+    """Looks at a run whose seeds are problems."""
+
+    def pooled(place: Mapping[str, str], label: str) -> Seen:
+        every = [look({**place, factor: level}, label) for level in levels]
+        runs = [one.run for one in every]
+        curves = {
+            name: np.array([run.curves[name].mean(axis=0) for run in runs])
+            for name, values in runs[0].curves.items()
+            if values.ndim == 2 and all(name in run.curves and len(run.curves[name].T) == len(values.T) for run in runs)
+        }
+        curves["iteration"] = runs[0].curves["iteration"]
+        if any(not np.array_equal(run.curves["iteration"], curves["iteration"]) for run in runs):
+            raise SettingError("checks.pooled", factor, "must have the same checkpoints at all of its levels")
+        made = _view(runs[0], curves)
+        made.__dict__["settings"] = runs[0].settings | {"n_seeds": len(runs)}
+        made.__dict__["pooled_digests"] = [run.digest for run in runs]
+        return Seen(made, every[0].cell, label)
+
+    return pooled
+
+
 def _words(place: Mapping[str, str]) -> str:
     return ", ".join(f"{name} {level}" for name, level in place.items())
 
@@ -102,7 +130,8 @@ def decide(wanted: Sequence[Wanted]) -> list[ClaimCheck]:
         ratio = one.margin * found["value_a"] / found["value_b"] if found["value_b"] else math.nan
         evidence |= {"expected": one.expect, "ratio": ratio, "margin": one.margin}
         evidence |= {"notes": found["notes"]} if found["notes"] else {}
-        evidence |= {"digests": list(dict.fromkeys([found["digest_a"], found["digest_b"]]))}
+        pooled = [digest for side in (one.a, one.b) for digest in side.run.__dict__.get("pooled_digests", ())]
+        evidence |= {"digests": list(dict.fromkeys(pooled or [found["digest_a"], found["digest_b"]]))}
         checks.append(ClaimCheck(one.conditions, pair_outcome(evidence), evidence, one.aside))
     return checks
 
@@ -156,7 +185,7 @@ def half(run: Run, *, second: bool) -> Run:
 def _view(run: Run, curves: dict[str, np.ndarray]) -> Run:
     made = Run(run.folder, run.summary)
     # What the cached properties would read from disk.
-    made.__dict__.update(curves=curves, settings=run.settings)
+    made.__dict__.update(curves=curves, settings=run.settings, pooled_digests=run.__dict__.get("pooled_digests", ()))
     return made
 
 

@@ -104,6 +104,7 @@ def place(one: ClaimAnswer) -> str:
 _KINDS = {
     "slope": "rate", "log_residual_ratio": "shape", "bound_at_T": "bound", "ratio_to_floor": "floor", "reason": "none",
     "measured_over_predicted": "predicted", "exact": "exact", "share_of_seeds": "ends",
+    "measured_over_reported": "reported",
 }  # fmt: skip
 
 
@@ -141,6 +142,9 @@ def _numbers(kind: str, own: Sequence[dict[str, Any]]) -> str:
     if kind == "exact":
         pairs = [f"{e['exact']:.8g} (reported {e['equals']:g})" for e in own]
         return f"{own[0]['value'].replace('_', ' ')} {', '.join(dict.fromkeys(pairs))}"
+    if kind == "reported":
+        ends = _range([e[end] for e in own for end in ("low", "high")])
+        return f"measured/reported {_range([e['measured_over_reported'] for e in own])} (intervals within {ends})"
     if kind == "ends":
         sides = " and ".join(f"{side} {own[0][side]:g}" for side in ("below", "above") if own[0][side] is not None)
         share, median = (_range([e[name] for e in own]) for name in ("share_of_seeds", "median_ratio"))
@@ -206,6 +210,7 @@ METHOD = (
     "exact; bootstrap over seeds, likewise. shapes: log of the residual sum of squares of log error on log k, over "
     "that on k, interval likewise. A window named transient goes from half of the initial value to 10 times the mean "
     "over the second half of the run. "
+    "reported: percentile bootstrap of the mean over seeds, over the reported value, likewise. "
     "predicted: normal interval over seeds of the error at the last iteration over the asymptotic one. "
     "digests: the first 16 digits of those of the runs"
 )

@@ -63,6 +63,7 @@ ADDED: dict[str, Any] = {
     "algorithm.batch": 1,
     "env.estimate": None,
     "env.start_distribution": None,
+    "env.tied": True,
     "evaluation.draws": "fixed",
     "operator": {"_target_": "mqlearn.Bellman"},
     "sampling.passes": 1,

@@ -5,6 +5,7 @@ state plus whether there is a reward. Buffers hold samples: what is drawn from t
 next state would wait for memory once more.
 """
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -174,7 +175,12 @@ def leave(state, walk):
 
 @inlined
 def exploration(epsilon, k):
-    """Exploration rate at iteration k: epsilon[0] to epsilon[1], linearly in epsilon[2] iterations; then constant."""
+    """Exploration rate at iteration k: epsilon[0] to epsilon[1], linearly in epsilon[2] iterations; then constant.
+
+    Of a negative number of iterations: 1/log(k + 2), at most 1 (see `sampling_protocol.LOGARITHMIC`).
+    """
+    if epsilon[2] < 0:
+        return min(1.0, 1.0 / math.log(k + 2.0))
     return epsilon[0] + (epsilon[1] - epsilon[0]) * min(1.0, k / epsilon[2])
 
 

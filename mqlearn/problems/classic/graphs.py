@@ -5,6 +5,7 @@ V is V*, the value under the best actions, at the usual discount, which is the d
 
 import numpy as np
 
+from mqlearn.checks import check_bool
 from mqlearn.errors import SettingError
 from mqlearn.problems.classic.building import Outcomes, finite_mdp
 from mqlearn.problems.mdp import FiniteMDP, check_discount
@@ -35,17 +36,17 @@ def six_state(*, discount: float = 0.8) -> FiniteMDP:
     return finite_mdp("six_state", _NODES, _NODES, outcomes, discount=discount, start=np.full(_NODES, 1 / _NODES))
 
 
-def lower_bound(*, discount: float = 0.9) -> FiniteMDP:
+def lower_bound(*, tied: bool = True, discount: float = 0.9) -> FiniteMDP:
     """Four states on which Q-learning needs (1 - g)^-4 samples (Li et al. 2021; p as in Azar et al. 2013).
 
     State 0 is absorbing and pays 0. In state 1 two identical actions, in state 2 one action: stay with probability
     p = (4g - 1) / (3g), else to 0, paying 1 on every departure. State 3 is absorbing and pays 1. It starts in 1. The
     model depends on the discount, which must be above 1/4: `with_discount` does not change p.
     V = 0, 3 / (4 (1 - g)), 3 / (4 (1 - g)), 1 / (1 - g). The tie in state 1 is by construction: what is learned there
-    is an overestimate and nothing else.
+    is an overestimate and nothing else; with tied=False state 1 has one action, and there is none.
     Raises SettingError for a discount that is not in (1/4, 1).
     """
-    discount = check_discount(discount)
+    discount, tied = check_discount(discount), check_bool("env.tied", tied)
     if discount <= 0.25:
         raise SettingError("discount", discount, "must be above 1/4 for lower_bound: p = (4g - 1) / (3g) is positive")
     p = (4 * discount - 1) / (3 * discount)
@@ -55,4 +56,4 @@ def lower_bound(*, discount: float = 0.9) -> FiniteMDP:
             return []
         return [(p, x, 1.0), (1 - p, 0, 1.0)] if x in (1, 2) else [(1.0, x, float(x == 3))]
 
-    return finite_mdp("lower_bound", 4, 2, outcomes, discount=discount, start=1)
+    return finite_mdp("lower_bound", 4, 2 if tied else 1, outcomes, discount=discount, start=1)

@@ -1,12 +1,14 @@
-"""Values that follow from the model alone, held against those that a paper reports: no run, and no chance in them."""
+"""Values that are reported: those that follow from the model alone, without a run, and means at the end of runs."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from mqlearn.analysis.claims.checks import ClaimCheck, Look, looked_at
+from mqlearn.analysis.claims.checks import ClaimCheck, Look, level_of_each, looked_at
 from mqlearn.analysis.claims.criteria import decide
+from mqlearn.analysis.comparison.seed_values import Question, metric_of
+from mqlearn.analysis.statistics.intervals import bootstrap_interval
 from mqlearn.errors import SettingError, nearest
 
 
@@ -24,6 +26,25 @@ def values(spec: Mapping[str, Any], places: Sequence[Mapping[str, str]], look: L
         evidence = {
             "exact": VALUES[name](seen.cell), "equals": _reported(spec["equals"], said), "value": name,
             "tolerance": float(spec["tolerance"]), "digests": [],
+        }  # fmt: skip
+        checks.append(ClaimCheck(said, decide(spec, evidence), evidence))
+    return checks
+
+
+def means(spec: Mapping[str, Any], places: Sequence[Mapping[str, str]], look: Look) -> list[ClaimCheck]:
+    """The mean over seeds of `metric` at the last iteration, over the reported one.
+
+    equals: as for `values`.   tolerance: of the ratio, see `criteria`. The intervals of one check hold together
+    (Bonferroni). Raises SettingError.
+    """
+    checks, level = [], level_of_each(spec, places)
+    for said, seen in looked_at(spec, places, look):
+        metric, equals = metric_of(Question(metric=spec["metric"]), seen.run), _reported(spec["equals"], said)
+        found = bootstrap_interval(seen.run.curves[metric][:, -1], level=level)
+        evidence = {
+            "measured_over_reported": found.value / equals, "low": found.low / equals, "high": found.high / equals,
+            "level": level, "measured": found.value, "equals": equals, "tolerance": float(spec["tolerance"]),
+            "n_finite": found.n_finite, "metric": metric, "digests": [seen.run.digest],
         }  # fmt: skip
         checks.append(ClaimCheck(said, decide(spec, evidence), evidence))
     return checks
