@@ -59,7 +59,7 @@ if TYPE_CHECKING:
     from mqlearn.errors import SettingError
     from mqlearn.learning.learners import Linear
     from mqlearn.learning.loop import Result, run, run_together
-    from mqlearn.learning.metrics import Evaluation
+    from mqlearn.learning.metrics import Evaluation, v_error_l2
     from mqlearn.learning.recorded import Recorded
     from mqlearn.learning.sampling import IID, Markovian, Replay, Sampling, Synchronous
     from mqlearn.problems.arrays import from_arrays
@@ -198,6 +198,7 @@ __all__ = [
     "tile_coding",
     "times",
     "two_state",
+    "v_error_l2",
 ]
 
 # Public name -> the module of ours that has it; names of what ships as a choice of conf/: `targets`.
@@ -210,6 +211,7 @@ _PLACES = {
         "cli.library": "bench",
         "errors": "SettingError",
         "learning.loop": "Result run run_together",
+        "learning.metrics": "v_error_l2",
         "learning.sampling": "Sampling",
         "problems.arrays": "from_arrays",
         "problems.environments": "from_gymnasium simulator",

@@ -14,7 +14,7 @@ from mqlearn.learning.metric_kinds import BUILT_IN
 from mqlearn.learning.operators import BELLMAN, BoundOperator
 from mqlearn.learning.sampling_tables import alias_table, transition_model
 from mqlearn.problems.mdp import FiniteMDP
-from mqlearn.problems.solvers import Optimum, policy_values_at_start
+from mqlearn.problems.solvers import Optimum, optimal, policy_values_at_start
 
 if TYPE_CHECKING:
     from mqlearn.learning import kernels
@@ -94,6 +94,22 @@ def recorded(
         names += [f"return_{start}" for start in starts]
         names += ["success_probability", "success_uniform"] if mdp.goal.any() else []
     return [*names, *(more or {})]
+
+
+def v_error_l2(q: np.ndarray, mdp: FiniteMDP) -> np.ndarray:
+    """Euclidean norm of max_u Q(x, u) - V*(x) over the states that count: (n_seeds,), of tables q (n_seeds, S, A).
+
+    No run has it unless asked: `metrics={v_error_l2: mqlearn.v_error_l2}`. Kamanchi, Diddigi, Bhatnagar 2019 use it.
+
+    >>> mdp = mq.two_state()
+    >>> bool(mq.v_error_l2(mq.optimal(mdp).q[None], mdp)[0] < 1e-9)
+    True
+    """
+    states = np.unique(mdp.pairs[:, 0])
+    allowed = np.where(mdp.counted, 0.0, -np.inf)[states]
+    learned = (q[:, states] + allowed).max(axis=2)
+    optimum = (optimal(mdp).q[states] + allowed).max(axis=1)
+    return np.sqrt(((learned - optimum) ** 2).sum(axis=1))
 
 
 class Measure:

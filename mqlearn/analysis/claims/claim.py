@@ -13,6 +13,7 @@ check is said by `criteria`, from its keys, and by no yaml.
 import functools
 import itertools
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -113,6 +114,9 @@ def load(name: str, config_dir: str | None = None) -> Claim:
     spec = _keys(path, "", yamls.read("claim", path), _KEYS, needed=("statement", "place", "reading", "runs", "checks"))
     _keys(path, "runs", spec["runs"], _RUNS, needed=("conditions",))
     _keys(path, "smoke", spec.get("smoke", {}), _RUNS)
+    for runs in (spec["runs"], spec.get("smoke", {})):
+        if "conditions" in runs:
+            runs["conditions"] = {name: _levels(path, name, levels) for name, levels in runs["conditions"].items()}
     if not isinstance(spec["checks"], list) or not spec["checks"]:
         raise SettingError("checks", spec["checks"], f"must be a list of checks, in {path}")
     for check in spec["checks"]:
@@ -125,6 +129,21 @@ def load(name: str, config_dir: str | None = None) -> Claim:
         _keys(path, "checks", check, ("test", *_ALL, *_CHECKS[kind]), needed=needed)
     level = LEVEL / of_papers(config_dir).get(name, ("", 1))[1]
     return Claim(name, spec | {"checks": [filled(check, level) for check in spec["checks"]]})
+
+
+def _levels(path: Path, name: str, levels: Any) -> Any:
+    """The levels of a condition; {each: SETTING, of: a list, or range(...) in words} stands for a set of problems."""
+    if not isinstance(levels, dict) or levels.keys() != {"each", "of"}:
+        return levels
+    values, numbers = levels["of"], re.fullmatch(r"range\((\d+(?:, *\d+){0,2})\)", str(levels["of"]))
+    if numbers:
+        values = list(range(*map(int, numbers[1].split(","))))
+    if not isinstance(values, list) or len(values) < 2:
+        expected = (
+            f"must be a list of two values at least, or range(first, end, step), in {path}: one problem is no set"
+        )
+        raise SettingError(f"runs.conditions.{name}.of", levels["of"], expected)
+    return {value: [f"{levels['each']}={value}"] for value in values}
 
 
 def filled(check: Mapping[str, Any], level: float = LEVEL) -> dict[str, Any]:
