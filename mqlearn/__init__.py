@@ -211,7 +211,6 @@ _PLACES = {
         "cli.library": "bench",
         "errors": "SettingError",
         "learning.loop": "Result run run_together",
-        "learning.metrics": "v_error_l2",
         "learning.sampling": "Sampling",
         "problems.arrays": "from_arrays",
         "problems.environments": "from_gymnasium simulator",

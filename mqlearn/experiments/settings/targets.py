@@ -24,8 +24,9 @@ PACKAGES = {
     "features": "problems",
     "evaluation": "learning",
     "linear": "learning",
+    "metrics": "learning",
 }
-_WITHOUT_YAML = {"features": {"from_matrix"}, "linear": {"Linear"}}
+_WITHOUT_YAML = {"features": {"from_matrix"}, "linear": {"Linear"}, "metrics": {"v_error_l2"}}
 _TARGET = re.compile(r"^ *_target_: mqlearn\.([\w.]+)", re.MULTILINE)
 _DEFINED = re.compile(r"^(?:class|def) ([A-Za-z]\w*)", re.MULTILINE)
 
