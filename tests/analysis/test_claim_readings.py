@@ -69,7 +69,7 @@ def another(key: str, value: Any, where: Any) -> Any:
         "measure": "overshoot" if value == "peak" else "peak", "norm": "rms" if value == "sup" else "sup",
         "a_in": {"map": "4x4"}, "b_in": {"map": "8x8"}, "in": dict(list(where[0].items())[:1]), "below": 0.5,
         "above": 0.5, "value": "largest_optimal_value", "pooled": next(iter(where[0]), None),
-        "equals": {factor: {level: 7 for level in levels} for factor, levels in value.items()}
+        "equals": {factor: dict.fromkeys(levels, 7) for factor, levels in value.items()}
         if isinstance(value, dict) else None,
     }  # fmt: skip
     return [*value, value[0]] if key in SHAPES else known[key]
