@@ -16,7 +16,7 @@ from mqlearn.algorithms.rule import LARGEST, Rule, check_rule
 from mqlearn.algorithms.stateful import MODES, NEEDS, Stateful
 from mqlearn.errors import SettingError, nearest
 from mqlearn.learning.stateful.module import compiled_step
-from mqlearn.learning.stateful.pairs import Pairs
+from mqlearn.learning.stateful.pairs import ModelPairs
 from mqlearn.learning.stateful.reference import NoSecond, Sweep, Transition
 from mqlearn.learning.stateful.values import Layout
 from mqlearn.learning.stateful.verbs import no_verb
@@ -90,7 +90,7 @@ class _Trial:
     def __init__(self, rule: Stateful, mode: str, second: bool = True, operator: Operator = BELLMAN) -> None:
         self.rule, self.mode, self.name, self.second = rule, mode, type(rule).__name__, second
         self.operator = operator
-        self.pairs = Pairs(_OFFSETS, rule.discount, _PHI if mode == "linear" else None, operator)
+        self.pairs = ModelPairs(_OFFSETS, rule.discount, _PHI if mode == "linear" else None, operator)
         self.size = _PHI.shape[1] if mode == "linear" else len(_PHI)
 
     def run(self) -> None:
