@@ -47,6 +47,8 @@ def check(rule: Rule | Stateful, discount: float = 0.9) -> None:
         expected = f"needs={rule.needs!r} must be a tuple of some of {', '.join(NEEDS)}"
         raise SettingError("algorithm", name, expected + nearest(str(unknown[0]), NEEDS))
     rule = rule.at(discount)
+    if rule.plans:  # it has no step
+        return
     _check_numbers(rule)
     for mode in modes:
         _Trial(rule, mode).run()
