@@ -293,6 +293,29 @@ def linear_twin(
     return theta, total / max(chain.n, 1)
 
 
+def plan_twin(mdp: FiniteMDP, seen: list[tuple[int, int]], q0: np.ndarray, mean_reward: bool = False) -> np.ndarray:
+    """(n,): the fixed point of the model that transitions (pair, outcome) make, by value iteration; q0 where unseen."""
+    targets: dict[int, list[tuple[float, int]]] = {}
+    for transition in seen:
+        pair, y, reward = outcome_of(mdp, transition, mean_reward)
+        targets.setdefault(pair, []).append((reward, y))
+    q, change = q0.copy(), np.inf
+    while change > 1e-14 * max(1, np.abs(q).max()):
+        v = np.array([value(mdp, q, y) for y in range(mdp.n_states)])
+        new = q.copy()
+        for pair, own in targets.items():
+            new[pair] = np.mean([reward for reward, _ in own]) + mdp.discount * np.mean([v[y] for _, y in own])
+        change, q = np.abs(new - q).max(), new
+    return q
+
+
+class NumberedChain(ChainTwin):
+    """A chain whose buffer remembers which step each transition was."""
+
+    def push(self, transition: tuple[int, ...]) -> None:
+        super().push((*transition, self.steps))  # type: ignore[arg-type]  # longer ones
+
+
 # --- which pairs a mode draws ---------------------------------------------------------------------------------------
 
 

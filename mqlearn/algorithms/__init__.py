@@ -3,6 +3,7 @@
 from mqlearn.algorithms.adam import Adam
 from mqlearn.algorithms.amsgrad import AMSGrad
 from mqlearn.algorithms.averaging_q import AveragingQ
+from mqlearn.algorithms.certainty_equivalence import CertaintyEquivalence
 from mqlearn.algorithms.double_q import DoubleQ
 from mqlearn.algorithms.halpern import Halpern, HalpernDirect
 from mqlearn.algorithms.momentum_q import MomentumQ
@@ -30,6 +31,7 @@ __all__ = [
     "AMSGrad",
     "Adam",
     "AveragingQ",
+    "CertaintyEquivalence",
     "DoubleQ",
     "Halpern",
     "HalpernDirect",

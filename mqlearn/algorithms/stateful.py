@@ -64,7 +64,8 @@ class Stateful(PlainNumbers):
     needs: ("consecutive",) for a rule whose traces follow a chain, each sample from the state where the last one led.
     acts: whether an epsilon-greedy behaviour may follow `acting`.   discount: of the problem, as a run has set it, for
     `init` and `numbers`.   rounds_ties: whether the rounding of a step decides which of two tied actions is greedy; a
-    run from a Q_0 that ties says so.   batch, averaged: see `mqlearn.minibatch` and `mqlearn.averaged`.
+    run from a Q_0 that ties says so.   plans: of `CertaintyEquivalence` alone, which counts samples in place of a step,
+    and has no state of this kind.   batch, averaged: see `mqlearn.minibatch` and `mqlearn.averaged`.
 
     A run raises SettingError for a rule that does not keep to its contract.
 
@@ -86,6 +87,7 @@ class Stateful(PlainNumbers):
     modes: ClassVar[tuple[str, ...]] = MODES
     needs: ClassVar[tuple[str, ...]] = ()
     acts: ClassVar[bool] = True
+    plans: ClassVar[bool] = False
     rounds_ties: ClassVar[bool] = False
     batch: ClassVar[int] = 1
     averaged: ClassVar[bool] = False

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from mqlearn.algorithms.four_numbers import FourNumbers
-from mqlearn.algorithms.operators import Operator, is_bellman
+from mqlearn.algorithms.operators import Operator, is_bellman, name_of
 from mqlearn.algorithms.rule import Rule
 from mqlearn.algorithms.stateful import Stateful
 from mqlearn.errors import SettingError
@@ -27,6 +27,7 @@ from mqlearn.problems.feature_rows import Features
 from mqlearn.problems.mdp import FiniteMDP
 
 _SIZES = (5, 8)  # of the tables by which the growth of a state is seen
+_PLANNED = 5000  # pairs, of certainty equivalence: an exact plan a seed and checkpoint
 _MODES = {
     "synchronous": "synchronous sampling",
     "asynchronous": "tables that learn one pair at a time",
@@ -79,6 +80,9 @@ def check_rule(
     if not isinstance(rule, Stateful):
         return
     _check_sampling_of(rule, sampling, features)
+    if rule.plans:
+        _check_plans(mdp, rule, operator, n_seeds)
+        return
     if features is not None:
         _check_projection(rule, linear)
     if not isinstance(rule, FourNumbers) and linear.previous_gradient != "stored":
@@ -87,7 +91,7 @@ def check_rule(
     if isinstance(mdp, Simulator):
         try_out(rule, "linear", second=False)
     n = features.n_features if features is not None else len(mdp.pairs)  # type: ignore  # a simulator has features
-    _check_memory(rule, n, n_seeds)
+    _check_memory(rule, n, _state_numbers(rule, n), n_seeds)
     if not is_bellman(operator):
         try_out(rule, _mode(sampling, features), operator=operator)
 
@@ -176,18 +180,38 @@ def _check_projection(rule: Stateful, linear: Any) -> None:
         raise SettingError("linear.projection", linear.projection, expected)
 
 
-def _check_memory(rule: Stateful, n: int, n_seeds: int) -> None:
-    """Refuse a state that this machine cannot hold. n: entries of a table or a parameter.
+def _check_plans(mdp: FiniteMDP | Simulator, rule: Stateful, operator: Operator, n_seeds: int) -> None:
+    """Refuse what certainty equivalence has no counts or no plan for."""
+    assert isinstance(mdp, FiniteMDP)  # simulators have features, which it refuses
+    name = _name(rule)
+    if not is_bellman(operator):
+        raise SettingError("operator", name_of(operator), f"must be bellman with {name}, which plans for that alone")
+    for option, value, plain in (("batch", rule.batch, 1), ("averaged", rule.averaged, False)):
+        if value != plain:
+            expected = f"must be {str(plain).lower()} with {name}: its plan is already of all samples, and no iterate"
+            raise SettingError(f"algorithm.{option}", value, expected)
+    if len(mdp.pairs) > _PLANNED:
+        expected = f"plans exactly on at most {_PLANNED:,} pairs, and {mdp.name} has {len(mdp.pairs):,}"
+        raise SettingError("algorithm", name, expected)
+    _check_memory(rule, len(mdp.pairs), len(mdp.pairs) * mdp.n_successors, n_seeds)
 
-    How its arrays grow is seen from two small ones; a copy is kept to find the step at which a seed diverges.
-    """
+
+def _state_numbers(rule: Stateful, n: int) -> float:
+    """Of one seed; how the arrays of a state grow is seen from two small ones. n: entries of a table or a parameter."""
     small, larger = ({key: np.shape(one) for key, one in rule.init(np.zeros(size)).items()} for size in _SIZES)
     slope = (n - _SIZES[0]) / (_SIZES[1] - _SIZES[0])
-    grown = [math.prod(a + (b - a) * slope for a, b in zip(small[key], larger[key], strict=True)) for key in small]
-    wanted, has = 16.0 * sum(grown) * n_seeds, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return sum(math.prod(a + (b - a) * slope for a, b in zip(small[key], larger[key], strict=True)) for key in small)
+
+
+def _check_memory(rule: Stateful, n: int, numbers: float, n_seeds: int) -> None:
+    """Refuse a state of so many numbers a seed that this machine cannot hold. n: entries of a table or a parameter.
+
+    A copy is kept to find the step at which a seed diverges.
+    """
+    wanted, has = 16.0 * numbers * n_seeds, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     if wanted > has:
         expected = (
-            f"keeps a state of {sum(grown):.3g} numbers a seed for {n} entries: {n_seeds} seeds and their copies "
+            f"keeps a state of {numbers:.3g} numbers a seed for {n} entries: {n_seeds} seeds and their copies "
             f"need {wanted / 1e9:.3g} GB, and this machine has {has / 1e9:.3g} GB"
         )
         raise SettingError("algorithm", type(rule).__name__, expected)

@@ -12,6 +12,7 @@ from mqlearn.algorithms.stateful import Stateful
 from mqlearn.algorithms.step_sizes import total
 from mqlearn.finding import Finding
 from mqlearn.learning.initial import Initial
+from mqlearn.learning.learners.counting import SampledPlans, SynchronousPlans
 from mqlearn.learning.operators import BELLMAN, BoundOperator
 from mqlearn.learning.record import Ended, Recorder
 from mqlearn.learning.sampling import Sampling, stationary
@@ -39,9 +40,16 @@ def after_run(setup: Setup, rule: AnyRule, learners: list[Any], recorder: Record
         facts, findings = facts | known, findings + found
     if isinstance(rule, Stateful) and not uses_step_size(rule):
         facts["step_size_used"] = False
+        facts |= of_plans(learners)
     if "q_error" in recorder.curves:
         findings = findings + grown(recorder.curves["q_error"])
     return facts, findings
+
+
+def of_plans(learners: list[Any]) -> dict[str, Any]:
+    """The largest certified error of any plan of certainty equivalence; nothing of other rules."""
+    bounds = [learner.bounds.max() for learner in learners if isinstance(learner, SynchronousPlans | SampledPlans)]
+    return {"plan_certified_error": float(max(bounds))} if bounds else {}
 
 
 def fixed_point(

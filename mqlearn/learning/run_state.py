@@ -89,7 +89,8 @@ def _parts(setup: Setup, rules: Sequence[AnyRule], workers: int) -> list[SeedBat
             for some in _deal(setup, workers, _SAMPLED_SEEDS)
         ]
     # Of one table alone the kernel that draws as it learns is quicker.
-    shared = can_share(sampling, features, linear) and (features is not None or len(rules) > 1)
+    plans = any(isinstance(rule, Stateful) and rule.plans for rule in rules)  # which draw no samples themselves
+    shared = can_share(sampling, features, linear) and (features is not None or len(rules) > 1 or plans)
     mean = setup.reward == "mean"
     parts = []
     for some in _deal(setup, workers, _SAMPLED_SEEDS if shared or features is not None else _SEEDS):

@@ -11,7 +11,17 @@ All functions take the reward in the target, "mean" or "sampled", and raise Sett
 
 import numpy as np
 
-from mqlearn.algorithms import AveragingQ, DoubleQ, MoVI, PolSA, QLearning, Stateful, VarianceReduced, Zap
+from mqlearn.algorithms import (
+    AveragingQ,
+    CertaintyEquivalence,
+    DoubleQ,
+    MoVI,
+    PolSA,
+    QLearning,
+    Stateful,
+    VarianceReduced,
+    Zap,
+)
 from mqlearn.algorithms.rule import Rule
 from mqlearn.algorithms.step_sizes import Constant
 from mqlearn.errors import SettingError
@@ -57,6 +67,8 @@ def _of_state(mdp: FiniteMDP, rule: Stateful, reward: str) -> Asymptotic:
         raise unknown("nothing is predicted for the mean of the iterates of a rule with state")
     if isinstance(rule, VarianceReduced):
         raise unknown("at the ends of epochs 4/3 of the floor, a draw of the last batch; in between its table rests")
+    if isinstance(rule, CertaintyEquivalence):
+        return certainty_equivalence(mdp, reward)
     if isinstance(rule, MoVI):
         if not (isinstance(step, Constant) and step.alpha == 1 and rule.measured == "h"):
             raise unknown("a constant is known for step 1, measured on h")
@@ -113,6 +125,15 @@ def zap(mdp: FiniteMDP, reward: str = "mean", batch: int = 1) -> Asymptotic:
 def polsa(mdp: FiniteMDP, reward: str = "mean", batch: int = 1) -> Asymptotic:
     """PolSA, matrix momentum (Devraj, Busic, Meyn 2019), step 1/k: the floor. Known; not proven here."""
     return zap(mdp, reward, batch)
+
+
+def certainty_equivalence(mdp: FiniteMDP, reward: str = "mean") -> Asymptotic:
+    """The plan on the counts of k draws of each pair: the floor, where no two actions tie.
+
+    Near the model its plan moves by M times the mean of k targets at Q*, minus Q* (the delta method).
+    """
+    model = linearise(mdp, reward)
+    return answer(model, reward, floor_of(model))
 
 
 def variance_reduced(mdp: FiniteMDP, reward: str = "mean") -> Asymptotic:

@@ -11,6 +11,7 @@ import oracles
 import oracles_adaptive as adaptive
 import oracles_linear as linear
 import oracles_state as table
+import twins
 
 import mqlearn as mq
 
@@ -82,6 +83,8 @@ LINEAR: Table = {
     "amsgrad": (mq.AMSGrad(), linear.amsgrad_linear),
     "averaging": (mq.AveragingQ(), linear.averaging_linear),
 }
+# Rules that plan on counts have no step: they are compared as whole runs, in learning/test_certainty_equivalence.py.
+PLANNED: Table = {"certainty equivalence": (mq.CertaintyEquivalence(), twins.plan_twin)}
 MODES = {"synchronous": SYNCHRONOUS, "asynchronous": ASYNCHRONOUS, "linear": LINEAR}
 
 
@@ -89,6 +92,8 @@ def without_oracle(rule: Any) -> list[str]:
     """The modes of a rule in which no oracle is compared with it."""
     if isinstance(rule, mq.Rule):
         return [] if _compared(rule, FOUR_NUMBERS) else ["four numbers"]
+    if rule.plans:
+        return [] if _compared(rule, PLANNED) else list(rule.modes)
     return [mode for mode in rule.modes if not _compared(rule, MODES[mode])]
 
 

@@ -7,7 +7,7 @@ from oracle_tables import ASYNCHRONOUS, DISCOUNT, FOUR_NUMBERS, LINEAR, SYNCHRON
 from test_oracles import PAIRS, TERMINAL, N, chain_draws, table_draws
 
 import mqlearn as mq
-from mqlearn.learning.stateful.pairs import Pairs
+from mqlearn.learning.stateful.pairs import ModelPairs
 from mqlearn.learning.stateful.reference import Sweep, Transition, state_of
 
 ITERATIONS = 150
@@ -24,7 +24,7 @@ def problem(start=None) -> oracles.Problem:
 def states(rule, draws, iterations=ITERATIONS, start=None, phi=None):
     """The states that a rule makes of these draws, one after each iteration."""
     rule = rule.at(DISCOUNT)
-    pairs = Pairs(OFFSETS, DISCOUNT, phi)
+    pairs = ModelPairs(OFFSETS, DISCOUNT, phi)
     z = state_of(rule, problem().q0() if start is None else start)
     names = rule.number_names
     for k, row in enumerate(rule.weights(0, iterations).tolist()):

@@ -11,6 +11,7 @@ linear        loops over it on a model, and the dense twin with a projection
 simulated     the same from transitions of Gymnasium
 evaluation    returns and success probabilities of greedy policies
 exact         their values and expected returns, and Bellman errors
+counting      counts of what was sampled, and exact plans on them
 lanes         eight seeds as one value, for the loops over seeds
 
 A *lane* is one seed of a run. The numbers of a lane depend on no other lane. All files share one stamp (`mqlearn.jit`):
@@ -38,6 +39,7 @@ from mqlearn.learning.kernels.chain import (
     sample_greedily,
     samples,
 )
+from mqlearn.learning.kernels.counting import count_samples, count_sweeps, first_draws, plans
 from mqlearn.learning.kernels.evaluation import Episodes, greedy_returns, success_within
 from mqlearn.learning.kernels.exact import Expectations, bellman_errors, expected_returns, policy_values
 from mqlearn.learning.kernels.linear import linear_adaptive, linear_dense, linear_from_samples
@@ -74,7 +76,10 @@ __all__ = [
     "asynchronous_rounds",
     "asynchronous_table",
     "bellman_errors",
+    "count_samples",
+    "count_sweeps",
     "expected_returns",
+    "first_draws",
     "further_successors",
     "greedy_returns",
     "lane_words",
@@ -83,6 +88,7 @@ __all__ = [
     "linear_from_samples",
     "momentum_plan",
     "philox_counters",
+    "plans",
     "policy_values",
     "sample_greedily",
     "samples",

@@ -4,6 +4,7 @@ learner       the methods that all of them have
 synchronous   tables, all pairs in every iteration
 asynchronous  tables, one transition an iteration
 linear        linear features
+counting      counts, and plans on them
 starting      the learner that a run needs
 
 Where their samples come from, chains of their own or samples that rules share, is `mqlearn.learning.sources`. Rules

@@ -10,6 +10,7 @@ from mqlearn.algorithms.stateful import Stateful
 from mqlearn.learning.chains import Chain, Samples
 from mqlearn.learning.initial import Initial
 from mqlearn.learning.learners.asynchronous import AsynchronousTable, RoundsTable, SharedTable
+from mqlearn.learning.learners.counting import SampledPlans, SynchronousPlans
 from mqlearn.learning.learners.learner import Learner
 from mqlearn.learning.learners.linear import Linear, LinearLearner, OwnChainLinearLearner
 from mqlearn.learning.learners.synchronous import SynchronousTable
@@ -42,12 +43,18 @@ def start(
     sampling says its clock.   operator: of its targets.
     """
     sampling, rule = on_clock(sampling, rule, features), with_state(rule, features, linear)
+    plans = isinstance(rule, Stateful) and rule.plans
     if sampling.all_pairs:
+        if plans:
+            return SynchronousPlans(mdp, lanes, seed, initial, mean_reward)
         if isinstance(rule, Stateful):
             return SynchronousStateful(rule, mdp, lanes, seed, initial, mean_reward, operator)
         return SynchronousTable(mdp, lanes, seed, initial, mean_reward, operator)
-    if samples is None and (features is not None or sampling.recorded):
+    if samples is None and (features is not None or sampling.recorded or plans):
         samples = shared_samples(mdp, sampling, features, linear, seed, mean_reward, lanes)
+    if plans:
+        assert samples is not None  # its behaviour is non-adaptive, see `acts`
+        return SampledPlans(samples, sampling, initial)
     if isinstance(rule, Stateful):
         if samples is not None:
             return SharedStateful(rule, samples, features, initial, operator)

@@ -16,7 +16,7 @@ from mqlearn.algorithms.rule import LARGEST, Rule, check_rule
 from mqlearn.algorithms.stateful import MODES, NEEDS, Stateful
 from mqlearn.errors import SettingError, nearest
 from mqlearn.learning.stateful.module import compiled_step
-from mqlearn.learning.stateful.pairs import Pairs
+from mqlearn.learning.stateful.pairs import ModelPairs
 from mqlearn.learning.stateful.reference import NoSecond, Sweep, Transition
 from mqlearn.learning.stateful.values import Layout
 from mqlearn.learning.stateful.verbs import no_verb
@@ -47,6 +47,8 @@ def check(rule: Rule | Stateful, discount: float = 0.9) -> None:
         expected = f"needs={rule.needs!r} must be a tuple of some of {', '.join(NEEDS)}"
         raise SettingError("algorithm", name, expected + nearest(str(unknown[0]), NEEDS))
     rule = rule.at(discount)
+    if rule.plans:  # it has no step
+        return
     _check_numbers(rule)
     for mode in modes:
         _Trial(rule, mode).run()
@@ -90,7 +92,7 @@ class _Trial:
     def __init__(self, rule: Stateful, mode: str, second: bool = True, operator: Operator = BELLMAN) -> None:
         self.rule, self.mode, self.name, self.second = rule, mode, type(rule).__name__, second
         self.operator = operator
-        self.pairs = Pairs(_OFFSETS, rule.discount, _PHI if mode == "linear" else None, operator)
+        self.pairs = ModelPairs(_OFFSETS, rule.discount, _PHI if mode == "linear" else None, operator)
         self.size = _PHI.shape[1] if mode == "linear" else len(_PHI)
 
     def run(self) -> None:

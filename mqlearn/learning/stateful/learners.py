@@ -13,7 +13,7 @@ from mqlearn.learning.operators import BELLMAN, BoundOperator
 from mqlearn.learning.sample_numbers import unpack
 from mqlearn.learning.sources import FromSamples, OnChain
 from mqlearn.learning.stateful.module import Compiled, compiled_step
-from mqlearn.learning.stateful.pairs import Pairs
+from mqlearn.learning.stateful.pairs import ModelPairs
 from mqlearn.learning.stateful.reference import Transition, measured, project
 from mqlearn.learning.stateful.values import Layout
 from mqlearn.problems.mdp import FiniteMDP, table_of_pairs
@@ -53,7 +53,7 @@ class StatefulLearner:
         self.k = 0
         self.compiled: Compiled | None = None
         entries = None if features is None else (features.active, features.values)
-        self.pairs = Pairs(mdp.pair_offsets, mdp.discount, entries, operator.operator)
+        self.pairs = ModelPairs(mdp.pair_offsets, mdp.discount, entries, operator.operator)
 
     def _hold(self, z: np.ndarray, others: tuple[np.ndarray, ...]) -> None:
         """Take arrays as the state: z (L, tables, n), others (L, ...), and the sums of z if an average is kept."""

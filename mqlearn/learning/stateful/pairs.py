@@ -8,7 +8,7 @@ import numpy as np
 from mqlearn.algorithms.operators import BELLMAN, Numbers, Operator
 
 
-class Pairs:
+class ModelPairs:
     """What the verbs need of a model. offsets (S + 1,): the pairs of state x are offsets[x] .. offsets[x + 1] - 1.
 
     features: Phi (pairs, d) of linear features, or its active entries (columns (pairs, F), values (pairs, F)); None

@@ -13,7 +13,7 @@ import numpy as np
 from mqlearn.algorithms.operators import Operator, is_bellman, name_of
 from mqlearn.algorithms.stateful import Stateful
 from mqlearn.errors import SettingError
-from mqlearn.learning.stateful.pairs import Pairs
+from mqlearn.learning.stateful.pairs import ModelPairs
 
 ADD_BEST = "writes by s.add_best where Bellman's target has its greedy action; s.add_gradient is of any operator"
 
@@ -26,7 +26,9 @@ def not_for(operator: Operator, reason: str) -> SettingError:
 class Transition:
     """One transition (pair, r, y): verbs that give numbers. With a minibatch, reward and y are arrays (N,)."""
 
-    def __init__(self, pairs: Pairs, pair: int, reward: Any, y: Any, uniform: Any = None, again: Any = None) -> None:
+    def __init__(
+        self, pairs: ModelPairs, pair: int, reward: Any, y: Any, uniform: Any = None, again: Any = None
+    ) -> None:
         self._pairs, self._pair = pairs, pair
         self._reward, self._y = np.atleast_1d(reward).tolist(), np.atleast_1d(y).tolist()
         self.discount, self.uniform, self.again = pairs.discount, uniform, again
@@ -100,7 +102,7 @@ class Sweep:
     With a minibatch, rewards and y are arrays (N, n).
     """
 
-    def __init__(self, pairs: Pairs, rewards: Any, y: Any, uniform: Any = None, again: Any = None) -> None:
+    def __init__(self, pairs: ModelPairs, rewards: Any, y: Any, uniform: Any = None, again: Any = None) -> None:
         self._pairs = pairs
         self._rewards, self._y = np.atleast_2d(rewards), np.atleast_2d(y).astype(np.int64)
         self.discount, self.uniform, self.again = pairs.discount, uniform, again
@@ -176,7 +178,7 @@ class Sweep:
                 self._pairs.add_jacobian(matrix, pair, j, share * self.discount, share)
 
 
-def _only_bellman(pairs: Pairs) -> None:
+def _only_bellman(pairs: ModelPairs) -> None:
     if not is_bellman(pairs.operator):
         raise not_for(pairs.operator, ADD_BEST)
 

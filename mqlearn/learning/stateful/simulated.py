@@ -11,7 +11,7 @@ from mqlearn.algorithms.stateful import Stateful
 from mqlearn.errors import user_code
 from mqlearn.learning.simulation import NO_PLAN, SimulatedLearner
 from mqlearn.learning.stateful.learners import own_uniforms
-from mqlearn.learning.stateful.pairs import Pairs
+from mqlearn.learning.stateful.pairs import ModelPairs
 from mqlearn.learning.stateful.reference import NoSecond, Transition, measured, project, state_of
 
 _NEXT, _TERMINAL = 1, 2  # states of the model of one transition: see `_samples`
@@ -71,7 +71,7 @@ class SimulatedStateful(SimulatedLearner):
             here, after = index[2 * j] * n_actions + before[:, None], index[2 * j + 1] * n_actions + actions[:, None]
             columns = np.concatenate([here, after])
             values = np.concatenate([np.tile(value[2 * j], (len(here), 1)), np.tile(value[2 * j + 1], (n_actions, 1))])
-            pairs = Pairs(offsets, self.simulator.discount, (columns, values), self.operator.operator)
+            pairs = ModelPairs(offsets, self.simulator.discount, (columns, values), self.operator.operator)
             reward = reward if sound[j] else np.nan  # nothing can be learned from what is no number
             uniform = own_uniforms(self.rule, k + j, int(lane), np.uint32(self.seed))
             y = _TERMINAL if terminal else _NEXT

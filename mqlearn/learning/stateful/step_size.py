@@ -16,6 +16,8 @@ _OF_SELF = ("step_size", "alpha", "numbers", "weights")  # by which a method may
 
 def uses_step_size(rule: Stateful) -> bool:
     """Whether any number of a rule can depend on its step size; true where that cannot be seen."""
+    if rule.plans:
+        return False
     methods = [getattr(type(rule), name) for name in _METHODS if name == "step" or _own(rule, name)]
     try:
         read = _numbers_read(tuple(methods), tuple(one.__code__ for one in methods))
