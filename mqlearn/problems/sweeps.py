@@ -4,10 +4,10 @@ Sparse LU keeps few numbers where few states separate the others, as on a map; o
 fill grows with the square of the states. `fills_up` tells these models apart. What is computed here is worth what its
 residual says, which `solvers` certifies as it does the solutions of LU.
 
-Without terminal states each sweep is followed by a shift of all values to the middle of MacQueen's bounds (1966): an error that
-all states share goes at once, and the rest goes as fast as the chain mixes. With terminal states values are used as
-soon as they are new, in the order of the moves to a goal. Equal models give equal bits. scipy and numba cost start-up time, so they
-are imported inside the functions.
+Without terminal states each sweep is followed by a shift of all values to the middle of MacQueen's bounds (1966): an
+error that all states share goes at once, the rest as fast as the chain mixes. With terminal states values are used as
+soon as they are new, nearest to a goal first, and a move that stays is solved for. Equal models give equal bits. scipy
+and numba cost start-up time, so they are imported inside the functions.
 """
 
 import math
@@ -50,30 +50,28 @@ def fills_up(mdp: FiniteMDP) -> bool:
 def optimal_table(mdp: FiniteMDP) -> tuple[np.ndarray, int]:
     """A table q (S, A) near Q*, and the number of improvements: modified policy iteration (Puterman and Shin 1978).
 
-    It ends where changes are roundings, and, with terminal states and rewards of one sign, where each value rests in its own
-    digits; or after a number of sweeps that the discount decides. How near it is, a certificate must say.
+    It ends where changes are roundings, and, with terminal states and rewards of one sign, where each value rests in
+    its own digits; or after a number of sweeps that the discount decides. How near it is, a certificate must say.
     """
     from mqlearn.problems import compiled_sweeps
 
-    places = _places(mdp)
-    order = _shape(mdp).order
-    policy = np.zeros(mdp.n_states, np.int32)
-    values = _Values(mdp)
-    own_digits = mdp.terminal.any() and _one_sign(mdp.mean_rewards)
+    model, values = _in_order(mdp), _Values(mdp, _one_sign(mdp.mean_rewards))
+    n, b = len(model[0]), mdp.n_successors
+    chosen = np.empty(n * b, np.uint32), np.empty(n * b), np.empty(n)
+    first = np.arange(n + 1, dtype=np.uint32) * np.uint32(b)
     improvements, left = 0, _most_sweeps(mdp)
     while left > 0:
         improvements += 1
-        *change, relative = compiled_sweeps.improve(values.v, values.made, policy, order, mdp.learned, *places)
-        size = values.take(*change)
-        if size <= values.rounding and not (own_digits and relative > _RESTS):
-            break
         left -= 1
+        change = values.take(compiled_sweeps.improve(values.v, values.made, chosen, *model, mdp.discount))
+        if change.rest:
+            break
         for _ in range(_SWEEPS):
             left -= 1
-            of_policy = compiled_sweeps.evaluate(values.v, values.made, policy, order, *places)
-            if values.take(*of_policy) <= max(_SHARE * size, values.rounding):
+            of_policy = values.take(compiled_sweeps.evaluate(values.v, values.made, first, chosen, mdp.discount))
+            if of_policy.rest or of_policy.size <= _SHARE * change.size:
                 break
-    return backup(mdp, values.v), improvements
+    return backup(mdp, values.of_states(mdp)), improvements
 
 
 def chain_values(mdp: FiniteMDP, p: Any, r: np.ndarray) -> np.ndarray:
@@ -84,43 +82,91 @@ def chain_values(mdp: FiniteMDP, p: Any, r: np.ndarray) -> np.ndarray:
     """
     from mqlearn.problems import compiled_sweeps
 
-    p.eliminate_zeros()
-    rows = p.indptr.astype(np.uint32), p.indices.astype(np.uint32), p.data, r, mdp.discount
-    order, values, own_digits = _shape(mdp).order, _Values(mdp), mdp.terminal.any() and _one_sign(r)
+    order, values = _shape(mdp).order, _Values(mdp, _one_sign(r))
+    chain, paid = p[order][:, order], r[order]
+    chain.eliminate_zeros()
+    system = chain.copy()
+    if not values.shifted:
+        stay = chain.diagonal()
+        scale = 1 / (1 - mdp.discount * stay)
+        chain.data[chain.indices == np.repeat(np.arange(len(paid)), np.diff(chain.indptr))] = 0.0
+        chain.eliminate_zeros()
+        chain.data *= np.repeat(scale, np.diff(chain.indptr))
+        paid = paid * scale
+    chosen = chain.indices.astype(np.uint32), chain.data, paid
+    first = chain.indptr.astype(np.uint32)
     sizes: list[float] = []
     for sweep in range(_most_sweeps(mdp)):
-        *change, relative = compiled_sweeps.evaluate_rows(values.v, values.made, order, *rows)
-        sizes.append(values.take(*change))
-        if sizes[-1] <= values.rounding and not (own_digits and relative > _RESTS):
+        change = values.take(compiled_sweeps.evaluate(values.v, values.made, first, chosen, mdp.discount))
+        if change.rest:
             break
+        sizes.append(change.size)
         if sweep == _SLOW and _is_slow(sizes, values.rounding):
-            values.v[:] = _krylov(p, r, mdp.discount, values.v)
-    return values.v
+            values.v[: len(paid)] = _krylov(system, r[order], mdp.discount, values.v[: len(paid)])
+    return values.of_states(mdp)
+
+
+@dataclass(frozen=True)
+class _Change:
+    """size: of what a sweep changed, in units of the rewards or, where values rest in their own digits, relative to
+    them.   rest: whether no sweep would do more."""
+
+    size: float
+    rest: bool
 
 
 class _Values:
-    """Values v (S,) that are swept, and those that a sweep makes, which are v itself where there are terminal states."""
+    """Values v of the states in the order of the sweeps, then a 0 for those that are terminal; and those that a sweep
+    makes, which are v itself where there are terminal states."""
 
-    def __init__(self, mdp: FiniteMDP) -> None:
-        self.v = np.zeros(mdp.n_states)
-        self.shifted = not mdp.terminal.any()
-        self.made = np.zeros(mdp.n_states) if self.shifted else self.v
+    def __init__(self, mdp: FiniteMDP, one_sign: bool) -> None:
+        n = len(_shape(mdp).order)
+        self.v = np.zeros(n + 1)
+        self.shifted = n == mdp.n_states
+        self.own_digits = one_sign and not self.shifted
+        self.made = np.zeros(n + 1) if self.shifted else self.v
         self.ahead = mdp.discount / (1 - mdp.discount)
         self.digits = (mdp.n_successors + 3) * _EPS
         self.rounding = 0.0
 
-    def take(self, low: float, high: float) -> float:
-        """Go on from what a sweep has made, whose changes lie between two numbers; returns how large they still are."""
+    def take(self, change: tuple[float, float, float]) -> _Change:
+        """Go on from what a sweep has made, whose changes lie between two numbers and are relatively at most a third.
+
+        Returns how large they still are.
+        """
+        low, high, relative = change
         if self.shifted:
-            self.made += self.ahead * (low + high) / 2
+            self.made[:-1] += self.ahead * (low + high) / 2
             self.v, self.made = self.made, self.v
         self.rounding = self.digits * float(np.abs(self.v).max())
-        return (high - low) / 2 if self.shifted else max(-low, high)
+        size = (high - low) / 2 if self.shifted else max(-low, high)
+        if self.own_digits:
+            return _Change(relative, size <= self.rounding and relative <= _RESTS)
+        return _Change(size, size <= self.rounding)
+
+    def of_states(self, mdp: FiniteMDP) -> np.ndarray:
+        """(S,): the values, in the numbers of the states."""
+        v = np.zeros(mdp.n_states)
+        v[_shape(mdp).order] = self.v[:-1]
+        return v
 
 
-def _places(mdp: FiniteMDP) -> tuple[Any, ...]:
-    """The model as the kernels take it."""
-    return mdp.successors.view(np.uint32), mdp.probabilities, mdp.mean_rewards, mdp.discount
+def _in_order(mdp: FiniteMDP) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """successors, probabilities (n, A, B) and rewards (n, A) of the states in the order of the sweeps, as the kernels
+    take them: with terminal states, a move that stays is left out, and its share divided among the others."""
+    order = _shape(mdp).order
+    if len(order) == mdp.n_states:
+        rewards = mdp.mean_rewards if mdp.admissible.all() else np.where(mdp.admissible, mdp.mean_rewards, -np.inf)
+        return mdp.successors.view(np.uint32), mdp.probabilities, rewards
+    number = np.full(mdp.n_states, len(order), np.uint32)
+    number[order] = np.arange(len(order), dtype=np.uint32)
+    successors, probabilities = number[mdp.successors[order]], mdp.probabilities[order]
+    stays = successors == np.arange(len(order), dtype=np.uint32)[:, None, None]
+    scale = 1 / (1 - mdp.discount * np.where(stays, probabilities, 0.0).sum(2))
+    probabilities[stays] = 0.0
+    probabilities *= scale[:, :, None]
+    rewards = np.where(mdp.admissible[order], mdp.mean_rewards[order] * scale, -np.inf)
+    return successors, probabilities, rewards
 
 
 def _one_sign(rewards: np.ndarray) -> bool:
