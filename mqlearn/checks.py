@@ -20,6 +20,7 @@ from mqlearn.errors import SettingError, nearest
 
 # YAML files read on and off as truth values, Hydra's command line as texts.
 _WHOLE = (int, int | None, "int", "int | None")  # annotations of whole numbers
+OUTCOME_BYTES = 100  # of an outcome of a model while it is made and solved
 TRUTH = {"on": True, "off": False, "yes": True, "no": False, "true": True, "false": False}
 
 

@@ -30,7 +30,9 @@ def from_arrays(
 
     axes: "xuy", the order (state, action, successor), or "uxy", (action, state, successor), of P, R and `admissible`
     alike. None is xuy; it must be given where there are as many actions as states and both readings are models.
-    P and R may be lists of SciPy's sparse matrices.   s_indices, a_indices (L,): state and action of L pairs, with R
+    P and R may be lists of SciPy's sparse matrices, with axes="uxy" one (S, S) an action; or P one sparse matrix (S A, S)
+    with a row for each pair, x A + u (with axes="uxy" u S + x), and R (S, A) or as P. No (S, S) is made of them.
+    s_indices, a_indices (L,): state and action of L pairs, with R
     (L,) and P (L, S), as of QuantEcon's DiscreteDP; None: R and P are tables.
     terminal (S,) bool: states where an episode ends; their rows are 0 or stay, and they have no reward. None: no state.
     admissible (S, A) bool; None: the pairs whose row of P is not all zeros. A reward of -inf says that a pair is not
@@ -61,7 +63,7 @@ def from_arrays(
         )
 
     if axes is None and s_indices is None and a_indices is None:
-        return _in_no_doubt(read)
+        return _in_no_doubt(read, P)
     mdp = read(axes)
     if axes == "uxy" and mdp.n_states == mdp.n_actions and np.ndim(R) == 2:
         note = "R was read as (action, state), as axes says; where it is (state, action), as in pymdptoolbox, give R.T"
@@ -69,7 +71,7 @@ def from_arrays(
     return mdp
 
 
-def _in_no_doubt(read: Callable[[str | None], FiniteMDP]) -> FiniteMDP:
+def _in_no_doubt(read: Callable[[str | None], FiniteMDP], P: Any) -> FiniteMDP:
     """The model in the order xuy. Raises SettingError if it is one in the order uxy too, and another one."""
     mdp, wrong = None, None
     try:
@@ -87,8 +89,9 @@ def _in_no_doubt(read: Callable[[str | None], FiniteMDP]) -> FiniteMDP:
         raise SettingError(wrong.setting, wrong.value, wrong.admissible + hint)
     assert mdp is not None  # or it was wrong
     if other is not None and other.digest() != mdp.digest():
+        why = "" if hasattr(P, "tocoo") else "there are as many actions as states and "
         expected = (
-            "must be given, as there are as many actions as states and P and R are a model in either order: "
+            f"must be given, as {why}P and R are a model in either order: "
             'axes="xuy" for (state, action, successor), axes="uxy" for (action, state, successor)'
         )
         raise SettingError("axes", None, expected)

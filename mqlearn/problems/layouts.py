@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mqlearn.checks import choice
+from mqlearn.checks import OUTCOME_BYTES, choice, fits_memory
 from mqlearn.errors import SettingError
 
 AXES = {"xuy": "(state, action, successor)", "uxy": "(action, state, successor)"}
@@ -40,6 +40,8 @@ def arrays(P: Any, R: Any, axes: str | None, admissible: Any, s_indices: Any, a_
         return _of_pairs(P, R, s_indices, a_indices)
     if sparse_list(P):
         return _of_sparse(P, R, axes, admissible)
+    if hasattr(P, "tocoo"):
+        return _of_rows(P, R, axes, admissible)
     p, r = floats("P", P), _dense("R", R)
     check_shapes(p.shape, r.shape, axes)
     p, r, admissible = ordered(p, axes), ordered(r, axes), ordered(admissible, axes)
@@ -122,8 +124,8 @@ def _of_pairs(Q: Any, R: Any, s_indices: Any, a_indices: Any) -> Arrays:
 def _of_sparse(P: Any, R: Any, axes: str | None, admissible: Any) -> Arrays:
     """Of a list of sparse matrices, of each action (S, S) or of each state (A, S)."""
     shape = (len(P), *P[0].shape)
-    if len({matrix.shape for matrix in P}) > 1:
-        raise SettingError("P", "a list of sparse matrices", "must be matrices of one shape")
+    if len({matrix.shape for matrix in P}) > 1 or P[0].ndim != 2:
+        raise SettingError("P", "a list of sparse matrices", "must be matrices of one shape, (n, S)")
     listed = sparse_list(R)
     r = None if listed else _dense("R", R)
     r_shape = (len(R), *R[0].shape) if r is None else r.shape
@@ -146,6 +148,32 @@ def _of_sparse(P: Any, R: Any, axes: str | None, admissible: Any) -> Arrays:
     return Arrays(p, y, rewards, admissible)
 
 
+def _of_rows(P: Any, R: Any, axes: str | None, admissible: Any) -> Arrays:
+    """Of one sparse matrix with a row for each pair (S A, S), by states, or with axes="uxy" by actions; R (S, A), or of
+    the shape of P and sparse too."""
+    n_rows, n_states = P.shape if len(P.shape) == 2 else (0, 0)
+    if 0 in (n_rows, n_states) or n_rows % n_states:
+        expected = (
+            "must have the shape (S A, S): row x A + u for state x and action u, with axes='uxy' row u S + x; or be "
+            "a list of matrices (S, S), one an action, with axes='uxy'"
+        )
+        raise SettingError("P", f"sparse matrix of shape {P.shape}", expected)
+    n_actions = n_rows // n_states
+    row, y, p = _entries(P)
+    u, x = np.divmod(row, n_states) if axes == "uxy" else np.divmod(row, n_actions)[::-1]
+    of_each = hasattr(R, "tocoo") and R.shape == P.shape
+    r = None if of_each else _dense("R", R)
+    shape = (n_actions, n_states) if axes == "uxy" else (n_states, n_actions)
+    if r is not None and r.shape != shape:
+        pair = AXES[axes or "xuy"].replace(", successor", "")
+        expected = f"must have the shape {shape}, its axes {pair}, or be sparse and of the shape {P.shape}"
+        raise SettingError("R", f"array of shape {r.shape}", expected)
+    at_outcome = np.asarray(R.tocsr()[row, y], float).ravel() if of_each else None
+    y, p, rewards = _rows(x, u, y, p, at_outcome, (n_states, n_actions))
+    rewards, admissible = feasible("R", ordered(r, axes) if rewards is None else rewards, p, ordered(admissible, axes))
+    return Arrays(p, y, rewards, admissible)
+
+
 def _rows(
     x: np.ndarray, u: np.ndarray, y: np.ndarray, p: np.ndarray, r: np.ndarray | None, sizes: tuple[int, int]
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
@@ -153,6 +181,8 @@ def _rows(
     n_states, n_actions = sizes
     pair = x.astype(np.int64) * n_actions + u
     b = max(1, int(np.bincount(pair, minlength=1).max(initial=0)))
+    what = "the model's arrays (S, A, B), with B the successors that the fullest row of P has,"
+    fits_memory("B", b, lambda n: OUTCOME_BYTES * n_states * n_actions * n, what)
     pairs = np.arange(n_states * n_actions)
     low = np.arange(min(b, n_states))
     code = np.concatenate([pair * n_states + y, (pairs[:, None] * n_states + low).ravel()])

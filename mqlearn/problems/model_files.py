@@ -3,7 +3,8 @@
 P (S, A, S) and R (S, A) or (S, A, S), or else successors (S, A, B), probabilities (S, A, B) and rewards (S, A) or
 (S, A, B), of which .json takes lists of unequal lengths; optional are axes, admissible (S, A), terminal (S,), start (a
 state, or a distribution), s_indices, a_indices (L,) and discount. What they mean: `mqlearn.problems.arrays`. Usual
-names of other libraries stand for these (`_USUAL`).
+names of other libraries stand for these (`_USUAL`). P_data, P_indices, P_indptr and P_shape, the arrays of a sparse
+matrix in rows (SciPy's csr_array), stand for P, and R_data beside them, at the same places, for R.
 """
 
 import hashlib
@@ -25,7 +26,8 @@ from mqlearn.problems.mdp import FiniteMDP
 _DENSE, _LISTED = ("P", "R"), ("successors", "probabilities", "rewards")
 _OPTIONAL = ("admissible", "terminal", "start", "discount", "axes")
 _PAIRS = ("s_indices", "a_indices")
-_KNOWN = (*_DENSE, *_LISTED, *_OPTIONAL, *_PAIRS)
+_SPARSE = ("P_data", "P_indices", "P_indptr", "P_shape")
+_KNOWN = (*_DENSE, *_LISTED, *_OPTIONAL, *_PAIRS, *_SPARSE, "R_data")
 # What other libraries call these, where our own name is not there. `rewards` is R beside P alone.
 _USUAL = {
     "P": ("transitions", "transition_probabilities", "T", "Q"),
@@ -65,7 +67,7 @@ def from_file(
         raise SettingError(
             "env.path", path, f"{changed}; put the old file back, or start a new run with env.content=null"
         )
-    fields = _named(path, _read(path))
+    fields = _named(path, _matrices(path, _read(path)))
     discount = _agreed(path, fields.pop("discount", None), discount)
     axes = _order(path, fields.pop("axes", None), axes)
     make, names = (from_arrays, _DENSE) if "P" in fields else (from_outcomes, _LISTED)
@@ -98,6 +100,30 @@ def _named(path: str, fields: dict[str, Any]) -> dict[str, Any]:
         if there:
             fields[name] = fields.pop(there[0])
     return fields
+
+
+def _matrices(path: str, fields: dict[str, Any]) -> dict[str, Any]:
+    """The fields, arrays of sparse matrices as matrices. Raises SettingError."""
+    given = [name for name in _SPARSE if name in fields]
+    if not given:
+        return fields
+    from scipy import sparse
+
+    data, indices, indptr, shape = (np.asarray(fields.pop(name, ())) for name in _SPARSE)
+    more = [fields.pop("R_data")] if "R_data" in fields else []
+    try:
+        if len(given) < len(_SPARSE):
+            raise ValueError(f"it has {', '.join(given)} of {', '.join(_SPARSE)}")
+        rows, columns = map(int, shape)
+        made = []
+        for values in (data, *map(np.asarray, more)):
+            matrix = sparse.csr_array((values, indices, indptr), shape=(rows, columns))
+            matrix.check_format()
+            made.append(matrix)
+    except (TypeError, ValueError) as error:
+        expected = f"must have the arrays of one sparse matrix in rows, as {', '.join(_SPARSE)}: {error}"
+        raise SettingError("env.path", path, expected) from None
+    return {**fields, **dict(zip(_DENSE, made, strict=False))}
 
 
 def _order(path: str, own: Any, axes: Any) -> Any:

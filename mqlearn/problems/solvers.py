@@ -12,6 +12,7 @@ import numpy as np
 
 from mqlearn.checks import are_distributions
 from mqlearn.errors import SettingError
+from mqlearn.problems import sweeps
 from mqlearn.problems.mdp import FiniteMDP, backup, bellman, greedy, state_values
 from mqlearn.rounding import SOLVES, Rounding, of_discount
 
@@ -54,7 +55,8 @@ def optimal(mdp: FiniteMDP) -> Optimum:
 
     The two tables must agree within their certified errors; the second is returned. Where the rewards have
     one sign nothing cancels, and even values of 1e-60 are right to many digits although the bound is
-    absolute. Computed once for each object: an `Optimum`, with q (S, A) and v (S,) in units of the
+    absolute. Where LU would fill up, as on large random graphs, it is modified policy iteration alone, with the same
+    certificate. Computed once for each object: an `Optimum`, with q (S, A) and v (S,) in units of the
     reward. Raises ConvergenceError, and SettingError for a discount so near
     1 that the bound says nothing.
 
@@ -70,19 +72,29 @@ def optimal(mdp: FiniteMDP) -> Optimum:
 def _solve_optimum(mdp: FiniteMDP) -> Optimum:
     if 0 < (largest := float(np.abs(mdp.rewards).max())) < _SMALLEST:
         raise SettingError("rewards", largest, f"the largest must be 0 or at least {_SMALLEST:g}: smaller ones vanish")
+    if sweeps.fills_up(mdp):
+        q, iterations = sweeps.optimal_table(mdp)
+        bound = certified_error(mdp, q)
+    else:
+        q, bound, iterations = _by_two_methods(mdp)
+    if not bound <= 1e-6 * max(np.abs(q).max(), np.abs(mdp.rewards).max()):
+        reason = f"is too near 1 for double precision: Q* would only be known to within {bound:.3g}"
+        raise SettingError("discount", mdp.discount, reason)
+    v = state_values(mdp, q)
+    for array in (q, v):
+        array.flags.writeable = False
+    return Optimum(q, v, bound, iterations, float(mdp.start @ v))
+
+
+def _by_two_methods(mdp: FiniteMDP) -> tuple[np.ndarray, float, int]:
+    """A table (S, A), its certified error, and the iterations of both methods, which must agree."""
     first, improvements = _modified_policy_iteration(mdp)
     second, solves = _policy_iteration(mdp, first)
     first_bound, bound = certified_error(mdp, first), certified_error(mdp, second)
     distance = float(np.abs(first - second).max())
     if not distance <= first_bound + bound:
         raise ConvergenceError(f"two solutions of {mdp.name} differ by {distance:.3g}, beyond their certified errors")
-    if not bound <= 1e-6 * max(np.abs(second).max(), np.abs(mdp.rewards).max()):
-        reason = f"is too near 1 for double precision: Q* would only be known to within {bound:.3g}"
-        raise SettingError("discount", mdp.discount, reason)
-    v = state_values(mdp, second)
-    for array in (second, v):
-        array.flags.writeable = False
-    return Optimum(second, v, bound, improvements + solves, float(mdp.start @ v))
+    return second, bound, improvements + solves
 
 
 def certified_error(mdp: FiniteMDP, q: np.ndarray) -> float:
@@ -117,9 +129,12 @@ def optimal_actions(mdp: FiniteMDP, tolerance: float | None = None) -> int:
 
 
 def policy_value(mdp: FiniteMDP, policy: np.ndarray) -> np.ndarray:
-    """v (S,) of a policy: the solution of (I - discount * P) v = r by sparse LU, its residual checked."""
+    """v (S,) of a policy: the solution of (I - discount * P) v = r by sparse LU, its residual checked.
+
+    By sweeps where LU would fill up. Raises ConvergenceError.
+    """
     p, r = _chain(mdp, policy)
-    v = _factor(p, mdp.discount).solve(r)
+    v = sweeps.chain_values(mdp, p, r) if sweeps.fills_up(mdp) else _factor(p, mdp.discount).solve(r)
     ahead = mdp.discount * (p @ v)
     if not np.all(np.abs(r + ahead - v) <= 1e-10 * (np.abs(r).max() + np.abs(v).max())):
         raise ConvergenceError(f"the linear system of a policy on {mdp.name} was not solved")

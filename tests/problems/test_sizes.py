@@ -17,9 +17,9 @@ BILLION = 10**9
 @pytest.mark.parametrize(
     ("name", "sizes", "setting"),
     [
-        ("garnet", {"n_states": 10**7}, "env.n_states"),
+        ("garnet", {"n_states": 10**9}, "env.n_states"),
         ("garnet", {"n_states": 10**7, "n_successors": 1, "n_actions": 10**6}, "env.n_states"),
-        ("garnet_fixed", {"n_states": 10**7}, "env.n_states"),
+        ("garnet_fixed", {"n_states": 10**9}, "env.n_states"),
         ("forest", {"n": 10**12}, "env.n"),
         ("river_swim", {"n": 10**12}, "env.n"),
         ("chain_walk", {"n": 10**12}, "env.n"),
@@ -41,8 +41,8 @@ def test_every_problem_with_a_size_refuses_one_that_does_not_fit(name, sizes, se
 def test_the_message_names_the_need_and_the_largest_size_that_fits(monkeypatch):
     memory = {"SC_PAGE_SIZE": 4096, "SC_PHYS_PAGES": 2**21}  # 8 GiB
     monkeypatch.setattr(os, "sysconf", memory.__getitem__)
-    with pytest.raises(SettingError, match=r"env.n_states=100000: must be at most 32768 here: .* 74.5 GiB, .* 8 GiB"):
-        mq.garnet(100_000)
+    with pytest.raises(SettingError, match=r"=100000000: must be at most 9544371 here: .* 83.8 GiB, .* has 8 GiB"):
+        mq.garnet(10**8)
     assert fits_memory("env.n", 32_768, lambda n: 8 * n * n, "it") is None
     with pytest.raises(SettingError, match="at most 32768 here: it would take 8 GiB"):
         fits_memory("env.n", 32_769, lambda n: 8 * n * n, "it")
@@ -72,5 +72,5 @@ def test_an_estimate_of_too_many_observations_is_refused():
 
 def test_the_command_line_refuses_in_one_line(mqlearn):
     for words in (["run", "preview=true", "tracking=none"], ["truth"], ["theory"]):
-        done = mqlearn(*words, "env=garnet", "env.n_states=10000000")
-        assert done.code == 2 and done.err.count("\n") == 1 and "env.n_states=10000000: must be at most" in done.err
+        done = mqlearn(*words, "env=garnet", "env.n_states=1000000000")
+        assert done.code == 2 and done.err.count("\n") == 1 and "env.n_states=1000000000: must be at most" in done.err

@@ -4,17 +4,15 @@ from collections.abc import Callable, Collection, Sequence
 
 import numpy as np
 
-from mqlearn.checks import fits_memory
+from mqlearn.checks import OUTCOME_BYTES, fits_memory
 from mqlearn.problems.mdp import FiniteMDP
 
 Outcomes = Sequence[tuple[float, int, float]] | np.ndarray  # (probability, successor, reward) each; none: inadmissible
 
-_BYTES = 100  # of an outcome while a model is made
-
 
 def checked_size(setting: str, value: int, outcomes: Callable[[int], int]) -> int:
     """The size of a problem, if the arrays of as many outcomes fit into memory. Raises SettingError."""
-    fits_memory(setting, value, lambda n: _BYTES * outcomes(n), "the model's arrays")
+    fits_memory(setting, value, lambda n: OUTCOME_BYTES * outcomes(n), "the model's arrays")
     return value
 
 

@@ -5,10 +5,10 @@ The seed of a map has nothing to do with the seeds of learning.
 
 import numpy as np
 
-from mqlearn.checks import check_int, choice, fits_memory
+from mqlearn.checks import check_int, choice
 from mqlearn.errors import SettingError
 from mqlearn.finding import no_effect
-from mqlearn.problems.classic.building import Outcomes, checked_size, finite_mdp
+from mqlearn.problems.classic.building import Outcomes, checked_size, finite_mdp, uniform_over
 from mqlearn.problems.mdp import FiniteMDP
 
 _DIALECTS = ("uniform", "normalised", "stick")
@@ -50,24 +50,34 @@ def garnet(
     if dialect == "uniform":
         paid = generator.choice(n_states, n_rewarding, replace=False)
         arrival[paid] = generator.random(n_rewarding)
-
-    def outcomes(x: int, u: int) -> Outcomes:
-        y = generator.choice(n_states, b, replace=False)
-        if dialect == "uniform":
-            p, rewards = np.full(b, 1 / b), arrival[y]
-        elif dialect == "normalised":
-            p, rewards = 1 - generator.random(b), generator.random(b)  # above 0
-            p = p / p.sum()
-        else:
-            p = np.diff(np.sort(generator.random(b - 1)), prepend=0.0, append=1.0)
-            rewards = np.full(b, generator.standard_normal())
-        return np.column_stack([p, y, rewards])
-
+    shape = (n_states, n_actions, b)
+    successors, probabilities, rewards = np.empty(shape, np.int32), np.full(shape, 1 / b), np.empty(shape)
+    for x, u in np.ndindex(shape[:2]):
+        successors[x, u] = generator.choice(n_states, b, replace=False)
+        if dialect == "normalised":
+            p = 1 - generator.random(b)  # above 0
+            probabilities[x, u], rewards[x, u] = p / p.sum(), generator.random(b)
+        elif dialect == "stick":
+            probabilities[x, u] = np.diff(np.sort(generator.random(b - 1)), prepend=0.0, append=1.0)
+            rewards[x, u] = generator.standard_normal()
+    if dialect == "uniform":
+        rewards = arrival[successors]
     name = f"garnet {dialect} {n_states},{n_actions},{b} map_seed={map_seed}"
     name += f" n_rewarding={n_rewarding}" if dialect == "uniform" else ""
     vain = dialect != "uniform" and n_rewarding != 5
     notes = (no_effect("env.n_rewarding", n_rewarding, f"dialect is {dialect}").text,) if vain else ()
-    return finite_mdp(name, n_states, n_actions, outcomes, discount=discount, notes=notes)
+    return FiniteMDP(
+        successors=successors,
+        probabilities=probabilities,
+        rewards=rewards,
+        terminal=np.zeros(n_states, bool),
+        admissible=np.ones(shape[:2], bool),
+        start=uniform_over([0], n_states),
+        discount=discount,
+        goal=np.zeros(n_states, bool),
+        name=name,
+        notes=notes,
+    )
 
 
 def garnet_fixed(n_states: int = 20, n_actions: int = 3, n_successors: int = 3, *, discount: float = 0.9) -> FiniteMDP:
@@ -101,9 +111,5 @@ def _sizes(n_states: int, n_actions: int, n_successors: int) -> tuple[int, int, 
     b = check_int("env.n_successors", n_successors, 1)
     if b > n_states:
         raise SettingError("env.n_successors", b, f"must be at most the number of states, {n_states}")
-    if b > 1:  # without structure, elimination fills the system up
-        fits_memory(
-            "env.n_states", n_states, lambda n: 8 * n * n, "the S x S system that Q* is solved from, once full,"
-        )
     checked_size("env.n_states", n_states, lambda n: n * n_actions * b)
     return n_states, n_actions, b
