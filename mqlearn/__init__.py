@@ -54,7 +54,15 @@ if TYPE_CHECKING:
         Soft,
         Truncated,
     )
-    from mqlearn.algorithms.step_sizes import Constant, Harmonic, InverseSqrt, Matched, Polynomial, RescaledLinear
+    from mqlearn.algorithms.step_sizes import (
+        Constant,
+        Harmonic,
+        InverseSqrt,
+        Matched,
+        Polynomial,
+        RescaledLinear,
+        ToZero,
+    )
     from mqlearn.analysis.library import compare, load
     from mqlearn.cli.library import bench
     from mqlearn.errors import SettingError
@@ -152,6 +160,7 @@ __all__ = [
     "SpeedyQPrinted",
     "Stateful",
     "Synchronous",
+    "ToZero",
     "Truncated",
     "VarianceReduced",
     "Zap",

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mqlearn.checks import PlainNumbers, within
+from mqlearn.checks import PlainNumbers, check_int, within
 from mqlearn.errors import SettingError, user_code
 
 _SUMMED = 100_000  # terms
@@ -134,6 +134,34 @@ class InverseSqrt(PlainNumbers):
 
     def __call__(self, k: np.ndarray) -> np.ndarray:
         return self.alpha * np.sqrt(self.h / (k + self.h))
+
+
+@dataclass(frozen=True)
+class ToZero(PlainNumbers):
+    """alpha_k = initial (1 - k/T)^power for k < T, then 0 (Bonnerjee, Lou, Wu; from their abstract; power 1 is linear).
+
+    It knows the horizon: runs of other lengths have other steps from the first iteration on, and the last step of a
+    run of T iterations is initial T^-power. On a local clock k is the visits of a pair, which stay far below T.
+
+    iterations: T >= 1, on the command line that of the run.   initial > 0.   power >= 0. Takes k and returns alpha_k,
+    of one shape. Raises SettingError for values that are not admissible.
+
+    >>> mq.ToZero(iterations=4, initial=0.5)(np.array([0.0, 2.0, 3.0, 4.0])).tolist()
+    [0.5, 0.25, 0.125, 0.0]
+    """
+
+    iterations: int
+    initial: float = 1.0
+    power: float = 1.0
+
+    def __post_init__(self) -> None:
+        check_int("step_size.iterations", self.iterations, 1)
+        within("step_size.initial", self.initial, 0.0)
+        within("step_size.power", self.power, 0.0, ends="[)")
+
+    def __call__(self, k: np.ndarray) -> np.ndarray:
+        left = np.maximum(0.0, 1.0 - k / self.iterations)
+        return np.where(k < self.iterations, self.initial * left**self.power, 0.0)
 
 
 @dataclass(frozen=True)

@@ -127,7 +127,7 @@ def needs(claim: Claim, overrides: Sequence[str] = (), *, smoke: bool = False, c
 
     wanted, run = {}, set()
     for check in claim.spec["checks"]:
-        labels = list(check.get("of", ()))
+        labels = [*check.get("of", ()), *([check["minus"]] if check.get("minus") else [])]
         for rival in (*check.get("a", ()), *check.get("b", ())):
             labels += rival.get("best_of", []) if isinstance(rival, dict) else [] if rival == "itself" else [rival]
         for side in ("a_in", "b_in"):
@@ -204,8 +204,8 @@ def _test(
     import numpy as np
 
     from mqlearn.analysis.claims import checks as claim_checks
+    from mqlearn.analysis.claims import exponents, predicted, reported, single_runs
     from mqlearn.analysis.claims import pairs as claim_pairs
-    from mqlearn.analysis.claims import predicted, reported, single_runs
     from mqlearn.analysis.claims.answers import answered
     from mqlearn.analysis.figures.reference import digest
 
@@ -225,6 +225,7 @@ def _test(
         "exact": reported.values,
         "reported": reported.means,
         "ends": single_runs.ends,
+        "exponent": exponents.exponent_checks,
     }
     checks: list[Any] = []
     pairs: list[Any] = []

@@ -6,7 +6,16 @@ import pickle
 import numpy as np
 import pytest
 
-from mqlearn.algorithms.step_sizes import Constant, Harmonic, InverseSqrt, Matched, Polynomial, RescaledLinear, total
+from mqlearn.algorithms.step_sizes import (
+    Constant,
+    Harmonic,
+    InverseSqrt,
+    Matched,
+    Polynomial,
+    RescaledLinear,
+    ToZero,
+    total,
+)
 from mqlearn.errors import SettingError
 from mqlearn.experiments.settings import targets
 
@@ -32,6 +41,10 @@ FORMULAS = [
     (InverseSqrt(0.5), lambda k: 0.5 / math.sqrt(k + 1)),
     (InverseSqrt(0.12, 50.0), lambda k: 0.12 * math.sqrt(50 / (k + 50))),
     (Matched(Constant(0.1), 0.8, 0.99), lambda k: 0.1 / (1 - 0.8 * math.pow(0.99, k))),
+    (ToZero(1000), lambda k: max(0, (1000 - k) / 1000)),
+    (ToZero(50_000_000, 0.3, 0.5), lambda k: 0.3 * math.sqrt((50_000_000 - k) / 50_000_000)),
+    (ToZero(9, 0.3, 2), lambda k: 0.3 * ((9 - k) / 9) ** 2 if k < 9 else 0),
+    (ToZero(9, 0.3, 0), lambda k: 0.3 if k < 9 else 0),
 ]
 
 
@@ -61,6 +74,14 @@ def test_pickles_and_compares_by_value(step_size):
 def test_never_increases_with_k(step_size):
     alpha = step_size(np.arange(5000.0))
     assert (np.diff(alpha) <= 0).all() and alpha[-1] < alpha[0]
+
+
+@pytest.mark.parametrize(
+    ("settings", "named"), [((0,), "iterations"), ((2.5,), "iterations"), ((9, 0), "initial"), ((9, 1, -1), "power")]
+)
+def test_a_step_to_zero_refuses_what_is_no_schedule(settings, named):
+    with pytest.raises(SettingError, match=rf"step_size\.{named}"):
+        ToZero(*settings)
 
 
 def test_inverse_sqrt_does_not_start_at_infinity():

@@ -9,7 +9,8 @@ import pytest
 from leaderboard_cases import RULES, errors, results_of, suite
 from scipy import stats
 
-from mqlearn.suites.leaderboard import aggregate, growth, over_problems
+from mqlearn.analysis.statistics import exponents
+from mqlearn.suites.leaderboard import aggregate, over_problems
 from mqlearn.suites.leaderboard.aggregate import Resampled
 from mqlearn.suites.leaderboard.board import board
 from mqlearn.suites.scores import scores
@@ -63,7 +64,7 @@ def test_the_winner_is_that_of_the_rank_sum():
 
 def test_medians_of_drawn_seeds_are_numpys():
     counts, values = Resampled.of(3, 6, 5).counts, np.random.default_rng(0).normal(size=(3, 6))
-    found = growth.medians(values, counts)
+    found = exponents.medians(values, counts)
     for b, p in itertools.product(range(5), range(3)):
         assert found[b, p] == pytest.approx(np.median(np.repeat(values[p], counts[b, p].astype(int))))
 

@@ -5,9 +5,9 @@ paper that mqlearn implements, or a user's own.
 
 A yaml says the claim (`statement`, `place` in the paper, `ours: true` where it is a question of this project about that
 place, `reading`: what the paper leaves open and what was taken), the runs that it needs (`runs`: overrides, conditions,
-labelled curves), its `checks` (see `pairs`, `single_runs`, `predicted`; `aside: true`: told beside the verdict), and by
-which conditions the answer is told (`by`). `in: {condition: level}` narrows a check to some conditions. What decides a
-check is said by `criteria`, from its keys, and by no yaml.
+labelled curves), its `checks` (see `pairs`, `single_runs`, `reported`, `exponents`, `predicted`; `aside: true`: told
+beside the verdict), and by which conditions the answer is told (`by`). `in: {condition: level}` narrows a check to some
+conditions. What decides a check is said by `criteria`, from its keys, and by no yaml.
 """
 
 import functools
@@ -19,7 +19,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from mqlearn.analysis.claims.checks import LEVEL
+from mqlearn.analysis.statistics.exponents import LEAST
+from mqlearn.checks import choice, finite_number
 from mqlearn.errors import SettingError, nearest
 from mqlearn.experiments.settings import yamls
 from mqlearn.paths import CONF, expanded
@@ -43,6 +47,10 @@ _CHECKS: dict[str, dict[str, Any]] = {
     "exact": {**_OF, "value": _NEEDED, "equals": _NEEDED, "tolerance": _NEEDED},
     "reported": {**_OF, "metric": None, "equals": _NEEDED, "tolerance": _NEEDED},
     "ends": {**_OF, "metric": None, "below": None, "above": None},
+    "exponent": {
+        **_OF, "over": _NEEDED, "between": _NEEDED, "minus": None, "x": "horizon", "measure": "error", "at": 1,
+        "epsilon": None, "relative": False, "metric": None,
+    },
 }  # fmt: skip
 _ALL: dict[str, Any] = {"quantity": None, "aside": False, "in": {}}  # keys of every check
 
@@ -127,6 +135,9 @@ def load(name: str, config_dir: str | None = None) -> Claim:
             )
         needed = [key for key, default in _CHECKS[kind].items() if default is _NEEDED]
         _keys(path, "checks", check, ("test", *_ALL, *_CHECKS[kind]), needed=needed)
+        if kind == "exponent":
+            for runs in (spec["runs"], {**spec["runs"], **spec.get("smoke", {})}):
+                _check_exponent(path, filled(check), runs["conditions"])
     level = LEVEL / of_papers(config_dir).get(name, ("", 1))[1]
     return Claim(name, spec | {"checks": [filled(check, level) for check in spec["checks"]]})
 
@@ -180,6 +191,14 @@ def places_of(check: Mapping[str, Any], places: Sequence[Mapping[str, str]]) -> 
     return [dict(place) for place in left]
 
 
+def along(check: Mapping[str, Any], places: Sequence[Mapping[str, str]]) -> tuple[list[dict[str, str]], np.ndarray]:
+    """The conditions of an `exponent` check, without the one that it goes along, and (P,) where the levels of that
+    one lie, from the least to the largest: log 1/(1 - level), or log level."""
+    left = {tuple((name, level) for name, level in place.items() if name != check["over"]): None for place in places}
+    levels = np.array(sorted({float(place[check["over"]]) for place in places}))
+    return [dict(place) for place in left], np.log(levels) if check["x"] == "value" else -np.log1p(-levels)
+
+
 def n_pairs(check: Mapping[str, Any], places: Sequence[Mapping[str, str]]) -> int:
     """How many pairs a `pairs` check tests."""
     rest = len(check["a"]) * len(check["b"]) * len(check["summary"]) * len(check["at"])
@@ -191,6 +210,43 @@ def n_pairs_at_most(checks: Sequence[Mapping[str, Any]], places: Sequence[Mappin
     pairs = sum(n_pairs(check, narrowed(check, places)) for check in checks if check["test"] == "pairs")
     orders = [check for check in checks if check["test"] == "order"]
     return pairs + sum(math.comb(len(check["of"]), 2) * len(narrowed(check, places)) for check in orders)
+
+
+def _check_exponent(path: Path, check: Mapping[str, Any], factors: Mapping[str, Any]) -> None:
+    """Refuse an `exponent` check that has no numbers to go along, or no limits. Raises SettingError.
+
+    factors: the conditions of its runs.
+    """
+
+    def refuse(key: str, expected: str) -> None:
+        raise SettingError(f"checks.{key}", check[key], f"{expected}, in {path}")
+
+    choice("checks.x", check["x"], ("horizon", "value"))
+    choice("checks.measure", check["measure"], ("error", "samples", "mean_curve"))
+    if check["over"] not in factors:
+        refuse("over", f"must be one of the conditions, {', '.join(map(str, factors))}")
+    levels = [_number_named(level) for level in factors[check["over"]]]
+    top = 1.0 if check["x"] == "horizon" else math.inf
+    if len({*levels}) < LEAST or not all(level is not None and 0 < level < top for level in levels):
+        refuse("over", f"must be a condition with at least {LEAST} levels that are numbers between 0 and {top:g}")
+    ends = check["between"] if isinstance(check["between"], list) else []
+    numbers = [finite_number(end) for end in ends]
+    given = [number for number in numbers if number is not None]
+    if len(ends) != 2 or not given or len(given) != 2 - ends.count(None) or given != sorted(given):
+        refuse("between", "must be [low, high], or null for one of them: where the exponent is claimed to lie")
+    epsilon, at = finite_number(check["epsilon"]), finite_number(check["at"])
+    if (check["measure"] == "error") != (check["epsilon"] is None) or (epsilon is not None and epsilon <= 0):
+        refuse("epsilon", "must be a positive number with measure=samples or mean_curve, and null with error")
+    if at is None or not 0 < at <= 1:
+        refuse("at", "must be a share of T in (0, 1]")
+
+
+def _number_named(text: Any) -> float | None:
+    """The number that a level is named by; None for other names."""
+    try:
+        return finite_number(float(text))
+    except (TypeError, ValueError):
+        return None
 
 
 def _keys(path: Path, where: str, node: Any, keys: Sequence[str], needed: Sequence[str] = ()) -> dict[str, Any]:

@@ -4,11 +4,12 @@
 claim's yaml says of it and then, from the settings of its checks, every criterion.
 """
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from mqlearn.analysis.claims.checks import FAILS, HOLDS, OPEN, level_of_each
-from mqlearn.analysis.claims.claim import Claim, n_pairs, n_pairs_at_most, narrowed
+from mqlearn.analysis.claims.claim import Claim, along, n_pairs, n_pairs_at_most, narrowed
 
 FALLEN = 0.5  # of the initial value: there a transient begins,
 ABOVE_FLOOR = 10.0  # times the size of the neighbourhood: there it ends,
@@ -172,6 +173,37 @@ def _floor_words(check: Mapping[str, Any], places: Sequence[Mapping[str, str]]) 
     )
 
 
+def _exponent(check: Mapping[str, Any], evidence: Mapping[str, Any]) -> str:
+    low, high = check["between"]
+    low, high = -math.inf if low is None else low, math.inf if high is None else high
+    if low <= evidence["low"] and evidence["high"] <= high:
+        return HOLDS
+    return FAILS if evidence["high"] < low or evidence["low"] > high else OPEN
+
+
+def _exponent_words(check: Mapping[str, Any], places: Sequence[Mapping[str, str]]) -> str:
+    rest, x = along(check, places)
+    name = check["metric"] or "error"
+    epsilon = f"{check['epsilon'] or 0:g}" + " times its initial mean" * bool(check["relative"])
+    of = {
+        "error": f"log mean {name}, at the last checkpoint up to {check['at']:g} T,",
+        "samples": f"log of the median over seeds of the samples to an {name} of {epsilon}",
+        "mean_curve": f"log of the samples to a mean {name} of {epsilon}",
+    }[check["measure"]]
+    on = f"log 1/(1 - {check['over']})" if check["x"] == "horizon" else f"log {check['over']}"
+    low, high = check["between"]
+    within = f"lies in [{low:g}, {high:g}]" if None not in (low, high) else (
+        f"is at most {high:g}" if low is None else f"is at least {low:g}"
+    )  # fmt: skip
+    less = f", less that of {check['minus']}," * bool(check["minus"])
+    censored = "" if check["measure"] == "error" else ", a seed that never arrives counting as beyond all others"
+    return (
+        f"the whole interval of the slope of {of} on {on}{less} {within}; fails if it lies wholly outside; else open, "
+        f"and open without that number at the last of the {len(x)} places ({_together(check, rest)}; seeds are "
+        f"resampled{censored})"
+    )
+
+
 def _predicted(check: Mapping[str, Any], evidence: Mapping[str, Any]) -> str:
     tolerance = float(check["tolerance"])
     if abs(evidence["measured_over_predicted"] - 1) <= tolerance:
@@ -280,11 +312,12 @@ _DECIDE: dict[str, Callable[[Mapping[str, Any], Mapping[str, Any]], str]] = {
     "exact": _exact,
     "ends": _ends,
     "reported": _mean,
+    "exponent": _exponent,
 }
 _WORDS = {
     "pairs": _pair_words, "order": _order_words, "rate": _rate_words, "shape": _shape_words, "bound": _bound_words,
-    "floor": _floor_words, "predicted": _predicted_words,
-    "exact": _exact_words, "ends": _ends_words, "reported": _mean_words,
+    "floor": _floor_words, "predicted": _predicted_words, "exact": _exact_words, "ends": _ends_words,
+    "reported": _mean_words, "exponent": _exponent_words,
 }  # fmt: skip
 NUMBERS = {  # of the evidence, which tell the tests apart
     "pairs": ("verdict", "expected"),
@@ -297,4 +330,5 @@ NUMBERS = {  # of the evidence, which tell the tests apart
     "exact": ("exact", "equals"),
     "ends": ("share_of_seeds",),
     "reported": ("measured_over_reported", "low", "high"),
+    "exponent": ("measured_exponent", "low", "high"),
 }

@@ -104,7 +104,7 @@ def place(one: ClaimAnswer) -> str:
 _KINDS = {
     "slope": "rate", "log_residual_ratio": "shape", "bound_at_T": "bound", "ratio_to_floor": "floor", "reason": "none",
     "measured_over_predicted": "predicted", "exact": "exact", "share_of_seeds": "ends",
-    "measured_over_reported": "reported",
+    "measured_over_reported": "reported", "measured_exponent": "exponent",
 }  # fmt: skip
 
 
@@ -134,6 +134,11 @@ def _numbers(kind: str, own: Sequence[dict[str, Any]]) -> str:
         ratio = _range([e["measured_over_predicted"] for e in own])
         inside = f"{sum(map(interval_within, own))} of {len(own)} wholly within {percent(own[0]['tolerance'])}"
         return f"measured/predicted {ratio} (intervals within {ends}; {inside}); times the floor: {times}"
+    if kind == "exponent":
+        ends = _range([e[end] for e in own for end in ("low", "high")])
+        short = [f"{e['levels_used']} of {len(e['levels'])}" for e in own if e["levels_used"] < len(e["levels"])]
+        lost = f"; through {', '.join(dict.fromkeys(short))} places, the others censored" if short else ""
+        return f"exponent {_range([e['measured_exponent'] for e in own])} (intervals within {ends}){lost}"
     if kind == "floor":
         ends = _range([e[end] for e in own for end in ("low", "high")])
         return (
@@ -211,6 +216,8 @@ METHOD = (
     "that on k, interval likewise. A window named transient goes from half of the initial value to 10 times the mean "
     "over the second half of the run. "
     "reported: percentile bootstrap of the mean over seeds, over the reported value, likewise. "
+    "exponents: least-squares slope of log mean error, or of log samples, over problems; percentile bootstrap over "
+    "seeds, for all problems at once where they have the same seeds, likewise. "
     "predicted: normal interval over seeds of the error at the last iteration over the asymptotic one. "
     "digests: the first 16 digits of those of the runs"
 )

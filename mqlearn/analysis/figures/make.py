@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from mqlearn.experiments.plan import Plan
     from mqlearn.storage.runs import Run
 
-_KINDS = ("error_curves", "learning_curves")
+_KINDS = ("error_curves", "exponents", "learning_curves")
 REFERENCE = PACKAGE.parent / "outputs" / "paper"
 
 
@@ -128,6 +128,9 @@ def check_metric(planned: "Plan") -> None:
     """Raise SettingError if the metric of a figure is not what all its runs will record: before they are run."""
     metric = planned.spec.get("metric")
     theory_lines.wanted(planned.spec)
+    module = module_of(planned.spec)
+    if hasattr(module, "check"):
+        module.check(planned.cells, planned.spec)
     if metric is None and not str(planned.spec["module"]).endswith(".error_curves"):
         return
     own = planned.spec.get("metric_of") or {}

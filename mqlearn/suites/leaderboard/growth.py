@@ -6,12 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from mqlearn.analysis.statistics.exponents import LEAST, medians, slopes
 from mqlearn.suites.leaderboard import aggregate
 from mqlearn.suites.leaderboard.aggregate import Resampled
 from mqlearn.suites.results import Results
 from mqlearn.suites.scores import LEVELS
-
-_LEAST = 3  # discounts that an exponent needs
 
 
 def growth(every: Sequence[Results], names: Sequence[str], scores: np.ndarray) -> list[dict[str, Any]]:
@@ -25,7 +24,7 @@ def growth(every: Sequence[Results], names: Sequence[str], scores: np.ndarray) -
     found = []
     for model, places in _models(every).items():
         horizon = np.log([1 / (1 - every[p].facts["discount"]) for p in places])
-        if len(set(horizon.tolist())) < _LEAST:
+        if len(set(horizon.tolist())) < LEAST:
             continue
         seeds = Resampled.of(len(places), scores.shape[-1])
         for r, name in enumerate(names):
@@ -49,36 +48,14 @@ def _models(every: Sequence[Results]) -> dict[str, list[int]]:
 def _exponent(horizon: np.ndarray, samples: np.ndarray, seeds: Resampled) -> dict[str, Any]:
     """The exponent of samples (P, S) with its interval over seeds; None where the largest discount has no median."""
     logs = np.log(np.where(np.isnan(samples), np.inf, samples))
-    slope = float(_slope(horizon, medians(logs, np.ones((1, *logs.shape))))[0])
+    slope = float(slopes(horizon, medians(logs, np.ones((1, *logs.shape))))[0])
     told: dict[str, Any] = {"discounts": int(np.isfinite(np.median(logs, axis=1)).sum())}
     if not math.isfinite(slope):
         return told | {"exponent": None, "low": None, "high": None}
     with np.errstate(invalid="ignore"):  # between two resamples without an exponent
-        low, high = aggregate.interval(_slope(horizon, medians(logs, seeds.counts)))
+        low, high = aggregate.interval(slopes(horizon, medians(logs, seeds.counts)))
     return told | {
         "exponent": slope,
         "low": low if math.isfinite(low) else None,
         "high": high if math.isfinite(high) else None,
     }
-
-
-def medians(values: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """(B, P): medians over the seeds of values (P, S), each counted `counts` (B, P, S) times; inf if beyond."""
-    order = np.argsort(values, axis=1)
-    ordered = np.take_along_axis(values, order, 1)
-    after = np.cumsum(np.take_along_axis(counts, order[None], 2), 2)
-    n = values.shape[1]
-    middle = [(after >= place).argmax(2) for place in ((n + 1) // 2, n // 2 + 1)]  # the same one if n is odd
-    rows = np.arange(len(values))
-    return (ordered[rows, middle[0]] + ordered[rows, middle[1]]) / 2
-
-
-def _slope(horizon: np.ndarray, logs: np.ndarray) -> np.ndarray:
-    """(B,): least-squares slopes of logs (B, P) that are finite; infinite without the largest one or below three."""
-    there = np.isfinite(logs)
-    n = np.maximum(there.sum(1, keepdims=True), 1)
-    away = np.where(there, horizon - np.where(there, horizon, 0).sum(1, keepdims=True) / n, 0)
-    distinct = np.array([len(set(horizon[row].tolist())) for row in there])
-    told = there[:, horizon.argmax()] & (distinct >= _LEAST)
-    square = np.where(told, (away**2).sum(1), 1)
-    return np.where(told, (away * np.where(there, logs, 0)).sum(1) / square, np.inf)
