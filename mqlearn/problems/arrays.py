@@ -30,10 +30,10 @@ def from_arrays(
 
     axes: "xuy", the order (state, action, successor), or "uxy", (action, state, successor), of P, R and `admissible`
     alike. None is xuy; it must be given where there are as many actions as states and both readings are models.
-    P and R may be lists of SciPy's sparse matrices, with axes="uxy" one (S, S) an action; or P one sparse matrix (S A, S)
-    with a row for each pair, x A + u (with axes="uxy" u S + x), and R (S, A) or as P. No (S, S) is made of them.
-    s_indices, a_indices (L,): state and action of L pairs, with R
-    (L,) and P (L, S), as of QuantEcon's DiscreteDP; None: R and P are tables.
+    P and R may be lists of SciPy's sparse matrices, with axes="uxy" one (S, S) an action; or P one sparse matrix
+    (S A, S) with a row x A + u for each pair, with axes="uxy" u S + x, and R a table (S, A) or sparse as P. Nothing
+    dense of (S, S) is made of them.   s_indices, a_indices (L,): state and action of L pairs, with R (L,) and P (L, S),
+    as of QuantEcon's DiscreteDP; None: R and P are tables.
     terminal (S,) bool: states where an episode ends; their rows are 0 or stay, and they have no reward. None: no state.
     admissible (S, A) bool; None: the pairs whose row of P is not all zeros. A reward of -inf says that a pair is not
     admissible.   start: a state, or a distribution (S,); None: uniform over the states that are not terminal.

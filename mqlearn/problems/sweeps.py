@@ -19,7 +19,9 @@ import numpy as np
 
 from mqlearn.problems.mdp import FiniteMDP, backup
 
-_SEPARATOR = 1000  # states: elimination beyond takes about their cube, a second
+_SEPARATOR = 400  # states: elimination beyond takes about a second for each policy, and grows with their cube
+_FEW = 1000  # states: up to here LU is quick on any model
+_HUB = 10.0  # times the root of all states: into so many moves leads a state that is left out, such as a common restart
 _EPS = float(np.finfo(float).eps)
 _SHARE = 0.1  # of the change of an improvement, to which the evaluation of its policy goes down,
 _SWEEPS = 200  # in at most so many sweeps
@@ -31,8 +33,8 @@ _KRYLOV, _RESTARTS = 40, 25  # of GMRES
 
 @dataclass(frozen=True, eq=False)
 class _Shape:
-    """separator: states of the widest level of a breadth-first search.   order (n,) uint32: states that are not
-    terminal, nearest to a goal first."""
+    """separator: states of the widest level of a breadth-first search, and those that a great many moves enter.
+    order (n,) uint32: states that are not terminal, nearest to a goal first."""
 
     separator: int
     order: np.ndarray
@@ -44,7 +46,7 @@ _shapes: WeakKeyDictionary[FiniteMDP, _Shape] = WeakKeyDictionary()
 def fills_up(mdp: FiniteMDP) -> bool:
     """Whether sparse LU on this model fills up: no level of a breadth-first search that separates the states that come
     before it from those behind it is small (elimination along separators of w states costs about w^3: George 1973)."""
-    return mdp.n_states > _SEPARATOR and _shape(mdp).separator > _SEPARATOR
+    return mdp.n_states > _FEW and _shape(mdp).separator > _SEPARATOR
 
 
 def optimal_table(mdp: FiniteMDP) -> tuple[np.ndarray, int]:
@@ -53,6 +55,8 @@ def optimal_table(mdp: FiniteMDP) -> tuple[np.ndarray, int]:
     It ends where changes are roundings, and, with terminal states and rewards of one sign, where each value rests in
     its own digits; or after a number of sweeps that the discount decides. How near it is, a certificate must say.
     """
+    from scipy import sparse
+
     from mqlearn.problems import compiled_sweeps
 
     model, values = _in_order(mdp), _Values(mdp, _one_sign(mdp.mean_rewards))
@@ -71,6 +75,10 @@ def optimal_table(mdp: FiniteMDP) -> tuple[np.ndarray, int]:
             of_policy = values.take(compiled_sweeps.evaluate(values.v, values.made, first, chosen, mdp.discount))
             if of_policy.rest or of_policy.size <= _SHARE * change.size:
                 break
+        else:
+            if not values.own_digits:
+                chain = sparse.csr_array((chosen[1], chosen[0].astype(np.int32), first), shape=(n, n + 1))[:, :n]
+                values.v[:n] = _krylov(chain, chosen[2], mdp.discount, values.v[:n])
     return backup(mdp, values.of_states(mdp)), improvements
 
 
@@ -101,7 +109,7 @@ def chain_values(mdp: FiniteMDP, p: Any, r: np.ndarray) -> np.ndarray:
         if change.rest:
             break
         sizes.append(change.size)
-        if sweep == _SLOW and _is_slow(sizes, values.rounding):
+        if sweep == _SLOW and not values.own_digits and _is_slow(sizes, values.rounding):
             values.v[: len(paid)] = _krylov(system, r[order], mdp.discount, values.v[: len(paid)])
     return values.of_states(mdp)
 
@@ -184,16 +192,23 @@ def _is_slow(sizes: list[float], rounding: float) -> bool:
 
 
 def _krylov(p: Any, r: np.ndarray, discount: float, v: np.ndarray) -> np.ndarray:
-    """v by GMRES from v, if that is nearer."""
+    """v by GMRES from v, which solves for what is left of the residual as long as that at least halves."""
     from scipy.sparse.linalg import LinearOperator, gmres
 
-    def residual(some: np.ndarray) -> np.ndarray:
+    def applied(some: np.ndarray) -> np.ndarray:
         return some - discount * (p @ some)
 
-    system = LinearOperator(p.shape, matvec=residual, dtype=float)  # type: ignore  # of scipy
-    found, _ = gmres(system, r, x0=v, rtol=1e-15, atol=0.0, restart=_KRYLOV, maxiter=_RESTARTS)
-    better = np.abs(r - residual(found)).max() < np.abs(r - residual(v)).max()
-    return found if better else v
+    system = LinearOperator(p.shape, matvec=applied, dtype=float)  # type: ignore  # of scipy
+    left = r - applied(v)
+    for _ in range(_RESTARTS):
+        step, _ = gmres(system, left, rtol=1e-6, atol=0.0, restart=_KRYLOV, maxiter=1)
+        remains = r - applied(v + step)
+        if not np.abs(remains).max() < np.abs(left).max():
+            break
+        v, halved, left = v + step, np.abs(remains).max() < np.abs(left).max() / 2, remains
+        if not halved:
+            break
+    return v
 
 
 def _shape(mdp: FiniteMDP) -> _Shape:
@@ -216,10 +231,12 @@ def _shaped(mdp: FiniteMDP) -> _Shape:
     if mdp.goal.any():
         away = dijkstra(graph.T.tocsr(), indices=np.flatnonzero(mdp.goal), unweighted=True, min_only=True)
         order = order[np.argsort(away[order], kind="stable")]
-    graph.data[closed[graph.indices]] = 0.0
+    hubs = np.bincount(graph.indices, minlength=n) > _HUB * math.sqrt(n)  # each is in every separator
+    graph.data[(closed | hubs)[graph.indices]] = 0.0
     graph.eliminate_zeros()
     _, part = connected_components(graph, directed=True, connection="weak")
     first = np.unique(part, return_index=True)[1]
     level = dijkstra(graph, directed=False, indices=first, unweighted=True, min_only=True)
     together = part.astype(np.int64) * n + level.astype(np.int64)
-    return _Shape(int(np.unique(together, return_counts=True)[1].max()), order.astype(np.uint32))
+    separator = int(np.unique(together, return_counts=True)[1].max() + np.count_nonzero(hubs & ~closed))
+    return _Shape(separator, order.astype(np.uint32))
