@@ -169,7 +169,7 @@ def test_the_stored_claims_are_those_that_their_numbers_give_by_the_present_crit
     from mqlearn.analysis.claims.tables import json_text, row, table
 
     found = stored(PAPER / "claims.json")
-    assert [one.answer.claim.name for one in found] == NAMES
+    assert [one.answer.claim.name for one in found] == claims.known()
     assert json_text([row(one) for one in found]) == (PAPER / "claims.json").read_text(encoding="utf-8")
     assert table(found) == (PAPER / "claims.md").read_text(encoding="utf-8")
 
