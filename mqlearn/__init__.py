@@ -70,7 +70,7 @@ if TYPE_CHECKING:
     from mqlearn.learning.loop import Result, run, run_together
     from mqlearn.learning.metrics import Evaluation, v_error_l2
     from mqlearn.learning.recorded import Recorded
-    from mqlearn.learning.sampling import IID, Markovian, Replay, Sampling, Synchronous
+    from mqlearn.learning.sampling import IID, Markovian, Pairs, Replay, Sampling, Synchronous
     from mqlearn.problems.arrays import from_arrays
     from mqlearn.problems.classic import (
         azar_linear,
@@ -138,6 +138,7 @@ __all__ = [
     "Nesterov",
     "Numbers",
     "Operator",
+    "Pairs",
     "Periodic",
     "Phased",
     "PolSA",

@@ -331,6 +331,15 @@ def recorded_draws(mdp: FiniteMDP, sampling: Any, n: int, lane: int, seed: int) 
     return np.array([number[x, u] for x, u in zip(sampling.path["x"][:n], sampling.path["u"][:n], strict=True)])
 
 
+def uniform_draws(mdp: FiniteMDP, sampling: Any, n: int, lane: int, seed: int) -> np.ndarray:
+    """(n,) pairs of a lane, each of those that count as likely as any other."""
+    x, u = mdp.pairs.T
+    keep, alias = alias_table(mdp.counted[x, u] / mdp.counted.sum())
+    main = words("chain", seed, lane, np.arange(n)).T.tolist()
+    drawn = [(below(word, len(x)), coin) for word, _, _, coin in main]
+    return np.array([j if coin < int(keep[j]) else int(alias[j]) for j, coin in drawn])
+
+
 def synchronous_draws(mdp: FiniteMDP, sampling: Any, n: int, lane: int, seed: int) -> np.ndarray:
     """(n, pairs): all of them; their outcomes: `synchronous_outcomes`."""
     return np.tile(np.arange(len(mdp.pairs)), (n, 1))
@@ -342,6 +351,7 @@ TWINS = {
     "markovian": chain_draws,
     "replay": chain_draws,
     "iid": chain_draws,
+    "pairs": uniform_draws,
     "recorded": recorded_draws,
 }
 

@@ -12,7 +12,7 @@ from mqlearn.errors import SettingError, user_code
 from mqlearn.learning.sampling_protocol import CLOCKS, LOGARITHMIC, Sampling, Walk, of_walk, stationary
 from mqlearn.problems.mdp import FiniteMDP
 
-__all__ = ["IID", "Markovian", "Replay", "Sampling", "Synchronous", "stationary"]
+__all__ = ["IID", "Markovian", "Pairs", "Replay", "Sampling", "Synchronous", "stationary"]
 
 Policy = np.ndarray | Callable[[FiniteMDP], np.ndarray]
 _Kind = TypeVar("_Kind")
@@ -236,3 +236,33 @@ class IID(_Chain):
         if self.adaptive:
             expected = "has no stationary chain to draw from; use uniform or a fixed policy, or sampling=replay"
             raise SettingError("sampling.behaviour", self.behaviour, expected)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pairs(Sampling):
+    """Each iteration draws one pair uniformly among those that count, and its successor from the model: independent.
+
+    What generative-model papers call asynchronous or random sampling: no chain, one pair an iteration. Pairs that
+    cannot be reached from the start are never drawn.
+
+    clock: the k of a table's step size, "local" visits of the pair or "global" iterations; "auto" is local where the
+        rule can.
+
+    Raises SettingError for another clock.
+
+    >>> result = mq.run(mq.two_state(), mq.QLearning(), iterations=300, n_seeds=2, sampling=mq.Pairs())
+    >>> result.samples[-1].item(), int(result.visits.sum())
+    (300, 600)
+    """
+
+    name: ClassVar[str] = "pairs"
+    all_pairs: ClassVar[bool] = False
+    independent: ClassVar[bool] = True
+    clock: str = "auto"
+
+    def __post_init__(self) -> None:
+        choice("sampling.clock", self.clock, CLOCKS)
+
+    def distribution(self, mdp: FiniteMDP) -> np.ndarray:
+        """(S, A): of each counted pair the same."""
+        return mdp.counted / mdp.counted.sum()

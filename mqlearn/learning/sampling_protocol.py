@@ -74,12 +74,13 @@ class _OfDependent(_Question):
 class Sampling(PlainNumbers):
     """Base of the sampling modes. One of your own draws independent pairs, with probabilities `distribution(mdp)`.
 
-    >>> class EachPair(mq.Sampling):
+    >>> class EachState(mq.Sampling):
     ...     all_pairs = False  # an iteration draws one pair
     ...     independent = True
     ...     def distribution(self, mdp):
-    ...         return mdp.learned / mdp.learned.sum()
-    >>> mq.run(mq.two_state(), mq.QLearning(), iterations=10, n_seeds=2, sampling=EachPair()).status
+    ...         actions = mdp.learned.sum(axis=1, keepdims=True)  # 0 at a terminal state
+    ...         return mdp.learned / np.maximum(actions, 1) / (actions > 0).sum()
+    >>> mq.run(mq.two_state(), mq.QLearning(), iterations=10, n_seeds=2, sampling=EachState()).status
     'finished'
 
     A mode says whether an iteration draws a successor of `all_pairs`, whether its samples are `independent`, and their

@@ -54,10 +54,22 @@ CHAINS: dict[str, Any] = {
     "markovian": mq.Markovian(start="uniform", restart_probability=0.1),
     "own policy": mq.Markovian(behaviour=np.full((16, 4), [0.1, 0.4, 0.4, 0.1])),
     "iid": mq.IID(start="uniform", restart_probability=0.1),
+    "pairs": mq.Pairs(),
     "replay": mq.Replay(start="uniform", restart_probability=0.1),
     "replay, small buffer": mq.Replay(capacity=20, warm_up=7, start="uniform", restart_probability=0.1),
     "replay, several draws": mq.Replay(capacity=30, draws=3, warm_up=50, start="uniform", restart_probability=0.1),
 }
+
+
+def drawn_by(sampling: Any, n: int, lane: int) -> list[tuple[int, ...]]:
+    """The transitions of n iterations, (pair, outcome), and of a buffer the step of the chain that each was."""
+    if isinstance(sampling, mq.Pairs):
+        pairs = twins.uniform_draws(LAKE, sampling, n, lane, 0)
+        words = twins.words("chain", 0, lane, np.arange(n))[1].tolist()
+        outcomes = LAKE.probabilities[LAKE.learned].tolist()
+        return [(int(pair), twins.chosen(outcomes[pair], word)) for pair, word in zip(pairs, words, strict=True)]
+    chain = twins.NumberedChain(LAKE, sampling, lane, 0, n)
+    return [chain.next(k, np.zeros(len(LAKE.pairs))) for k in range(n)]
 
 
 @pytest.mark.parametrize("q0", [0.0, (-1.0, 1.0)])
@@ -67,8 +79,7 @@ def test_plans_on_chains_are_the_fixed_points_of_the_distinct_transitions(mode, 
     sampling = CHAINS[mode]
     found = of_pairs(LAKE, planned(LAKE, n, sampling=sampling, q0=q0))
     for lane in range(3):
-        chain = twins.NumberedChain(LAKE, sampling, lane, 0, n)
-        drawn = [chain.next(k, np.zeros(len(LAKE.pairs))) for k in range(n)]
+        drawn = drawn_by(sampling, n, lane)
         if sampling.capacity:
             assert n < 40 or len({*drawn}) < n  # some transition is drawn twice
             drawn = [transition[:2] for transition in {*drawn}]
@@ -78,18 +89,18 @@ def test_plans_on_chains_are_the_fixed_points_of_the_distinct_transitions(mode, 
         assert np.array_equal(found[lane][unseen], starts(LAKE, q0, lane)[unseen])
 
 
-class EachPair(Sampling):
+class EachState(Sampling):
     """A mode of the user's."""
 
     all_pairs = False
     independent = True
 
     def distribution(self, mdp):
-        return mdp.learned / mdp.learned.sum()
+        return mdp.learned / mdp.learned.sum(axis=1, keepdims=True) / mdp.n_states
 
 
 def test_a_mode_of_the_users_own_works():
-    result = planned(UNEQUAL, 5000, sampling=EachPair())
+    result = planned(UNEQUAL, 5000, sampling=EachState())
     assert result.curves["q_error"][:, -1].max() < 0.1 * result.curves["q_error"][:, 0].min()
 
 

@@ -57,6 +57,7 @@ def test_the_answers_are_those_of_the_modes():
         "markovian": "---x----",
         "replay": "-------x",
         "iid": "-x----x-",
+        "pairs": "-x----x-",
         "recorded": "---xxxx-",
     }
     answers = {
