@@ -3,9 +3,9 @@
 import json
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from mqlearn.analysis.comparison.columns import aligned, terminal_width, wrapped
 from mqlearn.cli.arguments import deliver, only, parse, take_plugins
@@ -13,9 +13,9 @@ from mqlearn.errors import SettingError, nearest
 from mqlearn.experiments import execute
 from mqlearn.experiments.presentation.names import plain_label
 from mqlearn.experiments.settings import compose, identity
-from mqlearn.experiments.sweep import journal, states
+from mqlearn.experiments.sweep import index, journal, states, told
 from mqlearn.paths import outputs_folder
-from mqlearn.storage import runs
+from mqlearn.storage import looked, runs
 from mqlearn.storage.connection import TrackingError
 from mqlearn.storage.store import experiments, recorded
 
@@ -56,16 +56,15 @@ def experiment(uri: str | None, name: str, plans: Sequence[dict[str, Any]]) -> d
 
     uri: of the store; None reads the plans and run folders alone, and then no run counts as not uploaded.
     """
-    planned: dict[str, dict[str, Any]] = {}
+    planned: dict[str, _Planned] = {}
     present: dict[str, str] = {}  # digests of today, by those of plans of earlier versions
     for plan in plans:  # oldest first: the newest plan of a cell is the one that counts
-        said = None
+        sweep = None
         for one in plan["cells"]:
             if one["experiment"] == name:
-                said = journal.states(plan["folder"]) if said is None else said
-                earlier = planned.pop(one["digest"], {}).get("state")
-                state = said.get(one["number"]) or (earlier if one["done_before"] else None)
-                planned[one["digest"]] = {**one, "plan": plan, "state": state}
+                sweep = _Sweep(plan) if sweep is None else sweep
+                earlier = planned.pop(one["digest"], None)
+                planned[one["digest"]] = _Planned(one, sweep, earlier if one["done_before"] else None)
                 present[one.get("recorded_digest", one["digest"])] = one["digest"]
     try:
         stored = recorded(uri, name) if uri else []
@@ -74,10 +73,12 @@ def experiment(uri: str | None, name: str, plans: Sequence[dict[str, Any]]) -> d
         stored = []
     in_store: dict[str, Any] = {}
     for run in sorted(stored, key=lambda run: (run.status == "FINISHED", run.ended)):
-        in_store[present.get(run.digest) or identity.digest_in(run.folder, run.digest)] = run
-    rows = [_row(digest, one, in_store.get(digest)) for digest, one in planned.items()]
-    unplanned = [run for digest, run in in_store.items() if digest not in planned]
-    rows += [_row(run.digest, None, run) for run in unplanned]
+        in_store[present.get(run.digest) or _present(run)] = run
+    known = looked.Looked(outputs_folder())
+    disk = states.Disk(outputs_folder(), known)
+    rows = [_row(disk, digest, one, in_store.get(digest)) for digest, one in planned.items()]
+    known.write()
+    rows += [_row(disk, run.digest, None, run) for digest, run in in_store.items() if digest not in planned]
     count = Counter(row["status"] for row in rows)
     report: dict[str, Any] = {"experiment": name, "planned": len(planned)}
     report["done"] = count["finished"] + count["diverged"]
@@ -88,24 +89,79 @@ def experiment(uri: str | None, name: str, plans: Sequence[dict[str, Any]]) -> d
     return report
 
 
-def _row(digest: str, planned: dict[str, Any] | None, run: Any) -> dict[str, Any]:
-    one = planned or {}
+def _present(run: Any) -> str:
+    """The digest of today of a run that no plan has."""
+    if run.digest_version == str(identity.DIGEST_VERSION):
+        return run.digest
+    return identity.digest_in(run.folder, run.digest)
+
+
+class _Sweep:
+    """A plan, and what was said of its cells, which is read where it is asked for."""
+
+    def __init__(self, plan: dict[str, Any]) -> None:
+        self.plan, self.ended = plan, "ended" in plan
+        self.under_way = not self.ended and journal.alive({"state": "running", "pid": 0, "host": None, **plan})
+        self._done = told.kept(plan["folder"]) if self.under_way else {}
+        self._begun = told.begun(plan["folder"])
+        self._states: dict[int, dict[str, Any]] = {}
+
+    def said(self, number: int) -> dict[str, Any]:
+        """What was said last of a cell; nothing of one that has not begun."""
+        if number not in self._states:
+            found = journal.states(self.plan["folder"], [number]) if number in self._begun else {}
+            self._states[number] = found.get(number, {})
+        return self._states[number]
+
+    def done(self, one: Mapping[str, Any]) -> dict[Any, int] | None:
+        """The diverged seeds of a cell that is done, by the word of a sweep that goes on: it looks itself at its end.
+
+        None of other cells, whose files are looked at.
+        """
+        number = one["number"]
+        if not self.under_way:
+            return None
+        if one["done_before"]:
+            return one.get("diverged") or {}
+        if number in self._done:
+            return self._done[number]
+        said = self.said(number)
+        return (said.get("diverged") or {}) if said.get("state") == "done" else None
+
+
+class _Planned(NamedTuple):
+    """A cell of a plan; `earlier`: the same one in a plan before, by which it was done."""
+
+    cell: dict[str, Any]
+    sweep: _Sweep
+    earlier: Any = None
+
+    def said(self) -> dict[str, Any]:
+        return self.sweep.said(self.cell["number"]) or (self.earlier.said() if self.earlier is not None else {})
+
+
+def _row(disk: states.Disk, digest: str, planned: _Planned | None, run: Any) -> dict[str, Any]:
+    one = planned.cell if planned else {}
     row = {"digest": digest, "name": one.get("name") or run.name, "status": "missing", "run_id": None}
-    row |= {"folder": one.get("folder") or run.folder, "sweep": one["plan"]["id"] if one else run.sweep or None}
+    row |= {"folder": one.get("folder") or run.folder}
+    row |= {"sweep": planned.sweep.plan["id"] if planned else run.sweep or None}
     row |= {"cell": one.get("cell"), "group": one.get("group"), "command": one.get("command"), "error": None}
     row |= {"diverged": None, "tracked": one.get("tracked", True)}
     if planned is None:
         words = {"FINISHED": run.outcome or "finished", "FAILED": "failed", "KILLED": "killed"}
         row |= {"status": words.get(run.status, "missing"), "error": run.error or None, "run_id": run.run_id}
         return row | {"diverged": run.diverged or None}
-    now = states.state(outputs_folder(), one, one["state"], run, ended="ended" in one["plan"])
+    seeds = planned.sweep.done(one)
+    if seeds is not None and disk.has(one["folder"]):
+        now = states.State("diverged" if seeds else "finished", diverged=seeds)
+    else:
+        now = states.state(disk, one, planned.said, run, ended=planned.sweep.ended)
     row |= {"status": now.word, "error": now.error}
     if run is not None and run.status in ("FINISHED", now.word.upper()):
         row["run_id"] = run.run_id
-    if now.run is not None:
-        seeds = now.run.diverged.items()
-        row["diverged"] = "; ".join(f"seed {seed} at iteration {step}" for seed, step in seeds) or None
-    elif run is not None and now.word in runs.DONE:
+    if now.diverged:
+        row["diverged"] = "; ".join(f"seed {seed} at iteration {step}" for seed, step in now.diverged.items())
+    elif run is not None and now.run is None and now.word in runs.DONE:
         row["diverged"] = run.diverged or None
     return row
 
@@ -115,7 +171,7 @@ def _plans(outputs: Path) -> list[dict[str, Any]]:
     plans = []
     for path in sorted(journal.sweeps(outputs).glob(f"*/{journal.PLAN}")):
         try:
-            plans.append(journal.read_plan(path.parent) | {"folder": path.parent})
+            plans.append((index.read(path) or journal.read_plan(path.parent)) | {"folder": path.parent})
         except SettingError as error:
             sys.stderr.write(f"mqlearn: {error}\n")
     return sorted(plans, key=lambda plan: plan["started"])

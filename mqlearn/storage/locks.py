@@ -32,32 +32,32 @@ def claimed(place: Path, *words: str) -> Iterator[bool]:
 
     Whoever holds several takes them in the order of `many`, and claims on cells before claims on records.
     """
-    descriptor, waited = _take(place, _name(words))
+    descriptor, waited = _take(place, name(words))
     try:
         yield waited
     finally:
-        _release(place / _name(words), descriptor)
+        _release(place / name(words), descriptor)
 
 
 @contextlib.contextmanager
 def at_once(place: Path, *words: str) -> Iterator[bool]:
     """Hold a claim if no other process does; yields whether it is held."""
     try:
-        descriptor, _ = _take(place, _name(words), wait=False)
+        descriptor, _ = _take(place, name(words), wait=False)
     except BlockingIOError:
         yield False
         return
     try:
         yield True
     finally:
-        _release(place / _name(words), descriptor)
+        _release(place / name(words), descriptor)
 
 
 @contextlib.contextmanager
 def many(place: Path, every: Sequence[tuple[str, ...]]) -> Iterator[bool]:
     """Hold several claims, in an order that all processes share, so that none waits for another in a circle."""
     with contextlib.ExitStack() as held:
-        waited = [held.enter_context(claimed(place, *words)) for words in sorted(every, key=_name)]
+        waited = [held.enter_context(claimed(place, *words)) for words in sorted(every, key=name)]
         yield any(waited)
 
 
@@ -79,7 +79,7 @@ def is_claimed(place: Path, *words: str) -> bool:
     import fcntl
 
     try:
-        descriptor = os.open(place / _name(words), os.O_RDWR)
+        descriptor = os.open(place / name(words), os.O_RDWR)
     except OSError:
         return False
     try:
@@ -93,7 +93,8 @@ def is_claimed(place: Path, *words: str) -> bool:
     return False
 
 
-def _name(words: Sequence[str]) -> str:
+def name(words: Sequence[str]) -> str:
+    """The file of the claim that some words name, in the folder of the claims."""
     return sha256("\0".join(words).encode("utf-8", "surrogateescape")).hexdigest()[:32]
 
 
@@ -104,7 +105,7 @@ def _release(path: Path, descriptor: int | None) -> None:
         os.close(descriptor)
 
 
-def _take(place: Path, name: str, *, wait: bool = True) -> tuple[int | None, bool]:
+def _take(place: Path, file: str, *, wait: bool = True) -> tuple[int | None, bool]:
     """Descriptor of the locked file, None where there are no locks, and whether it was waited for.
 
     The holder removes the file before it lets go. Who locked a file that is no longer the one of that name has
@@ -117,7 +118,7 @@ def _take(place: Path, name: str, *, wait: bool = True) -> tuple[int | None, boo
         descriptor = None
         try:
             place.mkdir(parents=True, exist_ok=True)
-            descriptor = os.open(place / name, os.O_RDWR | os.O_CREAT, 0o666)
+            descriptor = os.open(place / file, os.O_RDWR | os.O_CREAT, 0o666)
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
@@ -126,7 +127,7 @@ def _take(place: Path, name: str, *, wait: bool = True) -> tuple[int | None, boo
                 waited = True
                 fcntl.flock(descriptor, fcntl.LOCK_EX)
             with contextlib.suppress(FileNotFoundError):
-                if os.path.samestat(os.fstat(descriptor), (place / name).stat()):
+                if os.path.samestat(os.fstat(descriptor), (place / file).stat()):
                     return descriptor, waited
         except BaseException as error:
             if descriptor is not None:

@@ -35,12 +35,14 @@ EXPERIMENTS = """
     JOIN tags ON tags.run_uuid = runs.run_uuid AND tags.key = 'digest'
     WHERE runs.lifecycle_stage = 'active' AND experiments.lifecycle_stage = 'active' ORDER BY experiments.name"""
 
+_TAGS = ("status", "diverged", "error", "sweep", "folder", "digest_version")
 RECORDED = f"""
-    SELECT runs.run_uuid, runs.status, runs.name, COALESCE(end_time, 0), tags.key, tags.value
+    SELECT MAX(CASE tags.key WHEN 'digest' THEN tags.value END) AS digest, runs.run_uuid, runs.status,
+        COALESCE(runs.name, ''), COALESCE(end_time, 0),
+        {", ".join(f"COALESCE(MAX(CASE tags.key WHEN '{key}' THEN tags.value END), '')" for key in _TAGS)}
     FROM experiments JOIN runs ON runs.experiment_id = experiments.experiment_id
-    JOIN tags ON tags.run_uuid = runs.run_uuid
-        AND tags.key IN ('digest', 'status', 'diverged', 'error', 'sweep', 'folder')
-    WHERE {ACTIVE} AND runs.lifecycle_stage = 'active'"""
+    JOIN tags ON tags.run_uuid = runs.run_uuid AND tags.key IN ('digest', {", ".join(f"'{key}'" for key in _TAGS)})
+    WHERE {ACTIVE} AND runs.lifecycle_stage = 'active' GROUP BY runs.run_uuid HAVING digest IS NOT NULL"""
 
 METRIC = "INSERT INTO metrics (run_uuid, timestamp, key, value, step, is_nan) VALUES (?, ?, ?, ?, ?, 0)"
 LATEST = "INSERT INTO latest_metrics (run_uuid, timestamp, key, value, step, is_nan) VALUES (?, ?, ?, ?, ?, 0)"

@@ -89,17 +89,14 @@ class Recorded(NamedTuple):
     error: str
     sweep: str
     folder: str
+    digest_version: str = ""
 
 
 def recorded(uri: str, experiment: str) -> list[Recorded]:
     """All runs of an experiment that carry a digest. Raises TrackingError if the store cannot be read."""
     rows = sql.query(uri, sql.RECORDED, experiment)
     if rows is not None:
-        tags: dict[str, dict[str, str]] = {}
-        for run_id, _, _, _, key, value in rows:
-            tags.setdefault(run_id, {})[key] = value
-        told = {row[0]: (row[1], row[2], row[3]) for row in rows}
-        return [_recorded(run_id, *told[run_id], found) for run_id, found in tags.items() if "digest" in found]
+        return [Recorded._make(row) for row in rows]
     return [
         _recorded(run.info.run_id, run.info.status, run.info.run_name or "", run.info.end_time or 0, run.data.tags)
         for run in _search(uri, experiment, "")
@@ -108,7 +105,7 @@ def recorded(uri: str, experiment: str) -> list[Recorded]:
 
 
 def _recorded(run_id: str, status: str, name: str, ended: int, tags: Mapping[str, str]) -> Recorded:
-    kept = [tags.get(key, "") for key in ("status", "diverged", "error", "sweep", "folder")]
+    kept = [tags.get(key, "") for key in ("status", "diverged", "error", "sweep", "folder", "digest_version")]
     return Recorded._make([tags["digest"], run_id, status, name or "", ended or 0, *kept])
 
 

@@ -22,6 +22,7 @@ from mqlearn.storage.store import experiment_id, finished
 from mqlearn.storage.ui import page
 
 _LIVE, _PLAIN, _FIRST = 0.5, 15.0, 3.0  # seconds between lines, on a terminal and in a log; before the first
+_SHARE = 20  # times what a look has taken, before the next one
 _LOOKS = 0.0, 1.0, 3.0  # seconds before each look at a server's runs
 _ROWS = 40  # longer tables show what needs attention alone
 
@@ -36,13 +37,16 @@ def watching(sweep: Sweep) -> Iterator[None]:
     def watch() -> None:
         wait = _LIVE if live else _FIRST
         while not ended.wait(wait):
-            text = _progress(sweep, time.monotonic() - started)
+            looked = time.monotonic()
+            text = _progress(sweep, looked - started)
+            sweep.said.keep()
             if live:
                 sys.stderr.write(f"\r\033[K{text[: shutil.get_terminal_size().columns - 1]}")
             else:
                 sys.stderr.write(text + "\n")
                 wait = _PLAIN
             sys.stderr.flush()
+            wait = max(wait, _SHARE * (time.monotonic() - looked))
 
     thread = threading.Thread(target=watch, daemon=True)
     thread.start()

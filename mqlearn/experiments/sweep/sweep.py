@@ -1,5 +1,6 @@
 """A sweep: its cells, which of them are done, and what is recorded of it."""
 
+import contextlib
 import os
 import socket
 from collections.abc import Sequence
@@ -13,7 +14,8 @@ from mqlearn.experiments.presentation.names import plain_label
 from mqlearn.experiments.provenance import versions
 from mqlearn.experiments.settings import identity
 from mqlearn.experiments.settings.override_commands import command
-from mqlearn.experiments.sweep import journal
+from mqlearn.experiments.sweep import index, journal
+from mqlearn.experiments.sweep.told import Told
 from mqlearn.paths import outputs_folder
 from mqlearn.storage import formats, runs
 
@@ -53,7 +55,12 @@ class Sweep:
 
     def told(self) -> dict[int, dict[str, Any]]:
         """What was said last of each cell that was begun, by number."""
-        return journal.states(self.folder) | self.unwritten
+        return self.said.states() | self.unwritten
+
+    @cached_property
+    def said(self) -> Told:
+        """What is known of its states."""
+        return Told(self.folder)
 
     @cached_property
     def labels(self) -> dict[int, str]:
@@ -74,23 +81,30 @@ class Sweep:
     def record(self, one: PlannedCell) -> dict[str, Any]:
         """What plan.json holds of a cell."""
         kept = one.record() | {"folder": str(self.place(one)), "command": self.rerun(one)}
-        return kept | {"done_before": one.number in self.done, "tracked": one.uri is not None}
+        kept |= {"done_before": one.number in self.done, "tracked": one.uri is not None}
+        done = self.done.get(one.number)
+        return kept | ({"diverged": done.diverged} if done is not None and done.diverged else {})
 
     def write_plan(self, **more: Any) -> None:
-        """plan.json: all cells."""
-        self._write(journal.PLAN, self.cells, **more)
+        """plan.json: all cells; and its index."""
+        records = list(map(self.record, self.cells))
+        path = self._write(journal.PLAN, records, **more)
+        with contextlib.suppress(OSError):
+            index.write(path, self._head() | more, records)
 
     def write_job(self, members: Sequence[PlannedCell]) -> Path:
         """A plan of some cells alone, for the job that carries them out."""
         (self.folder / journal.JOBS).mkdir(exist_ok=True)
-        return self._write(f"{journal.JOBS}/{members[0].number}.json", members)
+        return self._write(f"{journal.JOBS}/{members[0].number}.json", list(map(self.record, members)))
 
-    def _write(self, name: str, cells: Sequence[PlannedCell], **more: Any) -> Path:
+    def _write(self, name: str, records: Sequence[dict[str, Any]], **more: Any) -> Path:
+        journal.write_plan(self.folder / name, self._head() | more, records)
+        return self.folder / name
+
+    def _head(self) -> dict[str, Any]:
         head = {"id": self.id, "started": journal.now(), "command": self.command, "launcher": self.launcher}
         head |= {"existing": self.existing, "pid": os.getpid(), "host": socket.gethostname()}
-        head |= {"digest_version": identity.DIGEST_VERSION, formats.KEY: formats.FORMAT, "versions": versions()}
-        journal.write_json(self.folder / name, head | more | {"cells": list(map(self.record, cells))})
-        return self.folder / name
+        return head | {"digest_version": identity.DIGEST_VERSION, formats.KEY: formats.FORMAT, "versions": versions()}
 
 
 def _is_hydra(text: str) -> bool:
