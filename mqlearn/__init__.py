@@ -74,10 +74,15 @@ if TYPE_CHECKING:
     from mqlearn.problems.arrays import from_arrays
     from mqlearn.problems.classic import (
         azar_linear,
+        bias,
         chain_walk,
         chain_walk_walls,
         combination_lock,
+        cone,
         deep_sea,
+        dense_random,
+        double_chain,
+        estimation_bias,
         forest,
         gambler,
         garnet,
@@ -86,12 +91,17 @@ if TYPE_CHECKING:
         lower_bound,
         machine,
         noisy_grid,
+        one_state,
         queue,
         recurring_cliff,
         river_swim,
+        roulette,
         six_state,
+        slip_grid,
         strens_chain,
+        truncation_example,
         two_state,
+        windy_grid,
     )
     from mqlearn.problems.encodings import fourier, rbf, tile_coding
     from mqlearn.problems.environments import (
@@ -104,7 +114,7 @@ if TYPE_CHECKING:
         taxi,
     )
     from mqlearn.problems.feature_rows import Features
-    from mqlearn.problems.features import aggregation, from_function, from_matrix, one_hot
+    from mqlearn.problems.features import aggregation, from_function, from_matrix, mean_reward, one_hot
     from mqlearn.problems.mdp import FiniteMDP
     from mqlearn.problems.model_files import from_file
     from mqlearn.problems.solvers import optimal
@@ -169,12 +179,17 @@ __all__ = [
     "averaged",
     "azar_linear",
     "bench",
+    "bias",
     "chain_walk",
     "chain_walk_walls",
     "cliff_walking",
     "combination_lock",
     "compare",
+    "cone",
     "deep_sea",
+    "dense_random",
+    "double_chain",
+    "estimation_bias",
     "forest",
     "fourier",
     "from_arrays",
@@ -192,25 +207,31 @@ __all__ = [
     "load",
     "lower_bound",
     "machine",
+    "mean_reward",
     "minibatch",
     "noisy_grid",
     "one_hot",
+    "one_state",
     "optimal",
     "queue",
     "rbf",
     "recurring_cliff",
     "river_swim",
+    "roulette",
     "run",
     "run_together",
     "simulator",
     "six_state",
+    "slip_grid",
     "solve",
     "strens_chain",
     "taxi",
     "tile_coding",
     "times",
+    "truncation_example",
     "two_state",
     "v_error_l2",
+    "windy_grid",
 ]
 
 # Public name -> the module of ours that has it; names of what ships as a choice of conf/: `targets`.

@@ -50,6 +50,21 @@ def one_hot(mdp: FiniteMDP | Simulator) -> Features | BoxMap:
     return Features("one_hot", np.arange(n)[:, None], np.ones((n, 1)), n, "unit")
 
 
+def mean_reward(mdp: FiniteMDP) -> Features:
+    """One column, the mean reward R(x, u): the feature of `truncation_example` (Chen, Clarke, Maguluri 2023).
+
+    mdp: a model. Raises SettingError for an environment without one, and for rewards that are all 0.
+
+    >>> mq.mean_reward(mq.truncation_example()).matrix().toarray().ravel().tolist()
+    [1.0, 2.0, 2.0, 4.0]
+    """
+    x, u = model_of(mdp, "mean_reward").pairs.T
+    values = mdp.mean_rewards[x, u][:, None]
+    if not values.any():
+        raise SettingError("features", "mean_reward", f"needs a reward, and all of {mdp.name} are 0")
+    return Features("mean_reward", np.zeros((len(x), 1), np.int64), values, 1, "none")
+
+
 def aggregation(mdp: FiniteMDP, *, tile: int = 4) -> Features:
     """A column for each block of `tile` x `tile` tiles of the map and each action; rows have norm 1.
 

@@ -13,10 +13,15 @@ from mqlearn.problems.structure import kind
 
 SOURCES = {
     "azar_linear": "Azar, Munos, Ghavamzadeh, Kappen 2011, Speedy Q-learning; Azar, Gómez, Kappen 2012",
+    "bias": "Sutton, Barto 2018, Reinforcement Learning, example 6.7; Lan, Pan, Fyshe, White 2020, Maxmin Q-learning",
     "chain_walk": "Farahmand, Ghavamzadeh 2021, PID accelerated value iteration",
     "chain_walk_walls": "Koller, Parr 2000; Lagoudakis, Parr 2003, Least-squares policy iteration",
     "combination_lock": "Azar, Munos, Ghavamzadeh, Kappen 2011, Speedy Q-learning; Azar, Gómez, Kappen 2012",
+    "cone": "Wainwright 2019, cone-contractive operators; Li, Yang, Liang, Zhang, Jordan 2023, Averaged Q-learning",
     "deep_sea": "Osband et al. 2019, Behaviour suite for reinforcement learning",
+    "dense_random": "Li, Yang, Liang, Zhang, Jordan 2023, Averaged Q-learning; Kamanchi, Diddigi, Bhatnagar 2019",
+    "double_chain": "D'Eramo, Restelli, Nuara 2016, Weighted Q-learning",
+    "estimation_bias": "Ren et al. 2021, On the estimation bias in double Q-learning",
     "forest": "pymdptoolbox, example.forest",
     "gambler": "Sutton, Barto, Reinforcement Learning, example 4.3",
     "garnet": "Bhatnagar, Sutton, Ghavamzadeh, Lee 2009, Natural actor-critic algorithms",
@@ -25,12 +30,17 @@ SOURCES = {
     "lower_bound": "Li, Cai, Chen, Wei, Chi 2021, Is Q-learning minimax optimal?; Azar, Munos, Kappen 2013",
     "machine": "a definition of this package",
     "noisy_grid": "van Hasselt 2010, Double Q-learning",
+    "one_state": "Even-Dar, Mansour 2003, Learning rates for Q-learning",
     "queue": "a definition of this package",
     "recurring_cliff": "Rakhsha, Wang, Ghavamzadeh, Farahmand 2022, Operator splitting value iteration",
     "river_swim": "Strehl, Littman 2008; Osband, Russo, Van Roy 2013",
+    "roulette": "Shreyas et al. 2024, Two-step Q-learning; after van Hasselt 2010, Double Q-learning",
     "six_state": "Devraj, Meyn 2017, Zap Q-learning",
+    "slip_grid": "Weng, Gupta, He, Ying, Srikant 2020, The mean-squared error of double Q-learning",
     "strens_chain": "Strens 2000, A Bayesian framework for reinforcement learning",
+    "truncation_example": "Chen, Clarke, Maguluri 2023, Target network and truncation overcome the deadly triad",
     "two_state": "Puterman, Markov Decision Processes, section 3.1",
+    "windy_grid": "Sutton, Barto 2018, Reinforcement Learning, example 6.5",
 }
 
 # V* by the name of a model and its discount: state -> value.
@@ -58,6 +68,16 @@ VALUES: dict[tuple[str, float], dict[int, float]] = {
     ("combination_lock n=50", 0.995): {0: 0.3584633431, 48: 1.0},
     ("deep_sea n=10", 0.99): {0: 0.9039554549845},
     ("garnet_fixed 20,3,3", 0.9): {0: 8.4672913367},
+    ("one_state", 0.9): {0: 0.0},
+    ("cone", 0.9): {0: 6.75, 1: 7.5, 2: 7.5, 3: 0.0},
+    ("truncation_example", 0.8): {0: 18.0, 1: 20.0},
+    ("estimation_bias law=uniform deviation=1 nodes=9", 0.99): {0: 110.0, 1: 100.0},
+    ("bias n_actions=10 mean=-0.1 law=normal deviation=1 nodes=5", 0.999): {0: 0.0, 1: -0.1},
+    ("roulette n_bets=38 mean=-0.0526 law=normal deviation=1 nodes=5", 0.99): {0: 0.0},
+    ("dense_random averaged 4,3 map_seed=3154", 0.9): {0: 6.945999258317, 3: 6.934686469918},
+    ("double_chain", 0.9): {0: 60.9254073504, 4: 100.0, 5: 55.446699137},
+    ("slip_grid n=3", 0.9): {0: 0.5708811458, 4: 0.7395200998, 8: 1.0},
+    ("windy_grid", 0.999): {30: -14.895453638},
     ("gambler n=100 p=0.4", 0.999999): {25: 0.16, 50: 0.4, 75: 0.64},
 }
 

@@ -10,22 +10,29 @@ from mqlearn.problems.classic.chains import (
     chain_walk,
     chain_walk_walls,
     combination_lock,
+    double_chain,
     forest,
     river_swim,
     strens_chain,
     two_state,
 )
 from mqlearn.problems.classic.graphs import lower_bound, six_state
-from mqlearn.problems.classic.grids import deep_sea, noisy_grid, recurring_cliff
+from mqlearn.problems.classic.grids import deep_sea, noisy_grid, recurring_cliff, slip_grid, windy_grid
 from mqlearn.problems.classic.operations import gambler, inventory, machine, queue
-from mqlearn.problems.classic.random_mdps import garnet, garnet_fixed
+from mqlearn.problems.classic.random_mdps import dense_random, garnet, garnet_fixed
+from mqlearn.problems.classic.small import bias, cone, estimation_bias, one_state, roulette, truncation_example
 
 __all__ = [
     "azar_linear",
+    "bias",
     "chain_walk",
     "chain_walk_walls",
     "combination_lock",
+    "cone",
     "deep_sea",
+    "dense_random",
+    "double_chain",
+    "estimation_bias",
     "forest",
     "gambler",
     "garnet",
@@ -34,10 +41,15 @@ __all__ = [
     "lower_bound",
     "machine",
     "noisy_grid",
+    "one_state",
     "queue",
     "recurring_cliff",
     "river_swim",
+    "roulette",
     "six_state",
+    "slip_grid",
     "strens_chain",
+    "truncation_example",
     "two_state",
+    "windy_grid",
 ]

@@ -81,6 +81,47 @@ def deep_sea(n: int = 10, *, randomise_actions: bool = False, map_seed: int = 0,
     return finite_mdp(name, n * n + 1, 2, outcomes, discount=discount, terminal=(n * n,), notes=notes)
 
 
+def slip_grid(n: int = 3, *, discount: float = 0.9) -> FiniteMDP:
+    """An n x n grid on which moves slip (Weng, Gupta, He, Ying, Srikant 2020, The mean-squared error of double Q).
+
+    Actions up, right, down, left: the intended move with probability .7 + .3/4, each other one with .3/4, paying -.001.
+    In the last state, bottom right, every action pays 1 and ends in a terminal state, n * n. It starts in 0 (top left).
+    n=3: V(0) = .5708811458, V(8) = 1.
+    discount: in (0, 1). Raises SettingError for a value that is not admissible.
+    """
+    n = checked_size("env.n", check_int("env.n", n, 2), lambda n: 16 * n * n)
+    last = n * n - 1
+
+    def outcomes(x: int, u: int) -> Outcomes:
+        if x == last:
+            return [(1.0, n * n, 1.0)]
+        return [(0.7 + 0.075 if move == u else 0.075, _neighbour(x, move, n), -1e-3) for move in range(4)]
+
+    name = f"slip_grid n={n}"
+    return finite_mdp(name, n * n + 1, 4, outcomes, discount=discount, terminal=(n * n,), goal=(n * n,))
+
+
+def windy_grid(*, discount: float = 0.999) -> FiniteMDP:
+    """A 7x10 grid with an upward wind (Sutton, Barto 2018, example 6.5; its discount is 1).
+
+    Actions up, right, down, left, which never slip; the wind of the column that is left, 0 0 0 1 1 1 2 2 1 0, moves up
+    as many rows besides. Each step pays -1. It starts in 30 (row 3, column 0); the goal, 37, is terminal, 15 steps
+    away. V(30) = -(1 - g^15) / (1 - g) = -14.8954536380.
+    discount: in (0, 1). Raises SettingError for a value that is not admissible.
+    """
+    rows, columns, wind = 7, 10, (0, 0, 0, 1, 1, 1, 2, 2, 1, 0)
+
+    def outcomes(x: int, u: int) -> Outcomes:
+        row, column = divmod(x, columns)
+        down, right = _MOVES[u]
+        below = min(max(row + down - wind[column], 0), rows - 1)
+        return [(1.0, columns * below + min(max(column + right, 0), columns - 1), -1.0)]
+
+    return finite_mdp(
+        "windy_grid", rows * columns, 4, outcomes, discount=discount, start=30, terminal=(37,), goal=(37,)
+    )
+
+
 def _neighbour(x: int, move: int, side: int) -> int:
     row, column = np.clip(np.add(divmod(x, side), _MOVES[move]), 0, side - 1).tolist()
     return side * row + column

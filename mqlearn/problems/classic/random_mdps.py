@@ -105,6 +105,59 @@ def garnet_fixed(n_states: int = 20, n_actions: int = 3, n_successors: int = 3, 
     return finite_mdp(f"garnet_fixed {n_states},{n_actions},{b}", n_states, n_actions, outcomes, discount=discount)
 
 
+def dense_random(
+    n_states: int = 4, n_actions: int = 3, *, map_seed: int = 3154, dialect: str = "averaged", discount: float = 0.9
+) -> FiniteMDP:
+    """A random model in which every state can follow every pair, as the code of a paper draws it with NumPy's old
+    generator (`RandomState`): the very models of these papers. It starts in 0.
+
+    averaged (Li, Yang, Liang, Zhang, Jordan 2023, Averaged Q-learning): rows of P are normalised uniform numbers,
+    R(x, u) is uniform on (0, 1). The defaults are theirs: Q*(0, 0) = 1.726979 at discount .6, 6.913550 at .9.
+    sor (Kamanchi, Diddigi, Bhatnagar 2019, SOR Q-learning): the same rows with 5 on the diagonal, normalised, and R(x,
+    u, y) uniform on (-1, 1). Theirs are n_states=10, n_actions=5, map_seed=100, 200, ..., 10000, discount .6.
+    n_states, n_actions: S and A.   map_seed: of the generator.   dialect: averaged or sor.   discount: in (0, 1).
+    Raises SettingError for a value that is not admissible.
+
+    >>> mq.optimal(mq.dense_random(discount=0.6)).q[0, 0].round(6).item()
+    1.726979
+    """
+    dialect = choice("env.dialect", dialect, ("averaged", "sor"))
+    n_states, n_actions, _ = _sizes(n_states, n_actions, 1)
+    checked_size("env.n_states", n_states, lambda n: n * n * n_actions)
+    generator = np.random.RandomState(check_int("env.map_seed", map_seed, 0, 2**32 - 1))
+    if dialect == "averaged":
+        p, r = _averaged_draws(generator, n_states, n_actions)
+    else:
+        p, r = _sor_draws(generator, n_states, n_actions)
+
+    def outcomes(x: int, u: int) -> Outcomes:
+        return np.column_stack([p[x, u] / p[x, u].sum(), np.arange(n_states), np.broadcast_to(r[x, u], n_states)])
+
+    name = f"dense_random {dialect} {n_states},{n_actions} map_seed={map_seed}"
+    return finite_mdp(name, n_states, n_actions, outcomes, discount=discount)
+
+
+def _averaged_draws(generator: np.random.RandomState, n_states: int, n_actions: int) -> tuple[np.ndarray, np.ndarray]:
+    """P (S, A, S), not normalised, and R (S, A, 1). A mask that leaves out nothing is drawn first."""
+    generator.binomial(1, 1.0, size=(n_states * n_actions, n_states))
+    p = generator.uniform(0, 5, size=(n_states, n_actions, n_states))
+    return p, generator.uniform(0, 1, size=(n_states, n_actions, 1))
+
+
+def _sor_draws(generator: np.random.RandomState, n_states: int, n_actions: int) -> tuple[np.ndarray, np.ndarray]:
+    """P, not normalised, and R, both (S, A, S). A mask is drawn for each pair, which is not used."""
+    p, r = np.empty((2, n_states, n_actions, n_states))
+    for u in range(n_actions):
+        for x in range(n_states):
+            mask, edge = generator.random_sample(n_states), generator.random_sample()
+            if not (mask > edge).any():
+                generator.randint(0, n_states)
+            p[x, u] = generator.random_sample(n_states)
+            p[x, u, x] = 5.0
+            r[x, u] = 2 * generator.random_sample(n_states) - 1
+    return p, r
+
+
 def _sizes(n_states: int, n_actions: int, n_successors: int) -> tuple[int, int, int]:
     """S, A and b, if they can be, and fit into memory. Raises SettingError."""
     n_states, n_actions = check_int("env.n_states", n_states, 1), check_int("env.n_actions", n_actions, 1)
