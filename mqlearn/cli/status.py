@@ -1,5 +1,6 @@
 """`mqlearn status`: what was planned, and what has become of it, read from the plans on disk and from the store."""
 
+import gc
 import json
 import sys
 from collections import Counter
@@ -22,11 +23,20 @@ from mqlearn.storage.store import experiments, recorded
 _ORDER = ("planned", "done", "running", "failed", "killed", "missing", "damaged", "diverged", "not_uploaded")
 # What a narrow terminal leaves out, first to last.
 _DROP = ("not uploaded", "diverged", "damaged", "killed", "running")
-_MOST = 60  # lines on the cells of one experiment
+_TROUBLES = ("running", "missing", "failed", "killed", "damaged")
+_MOST = 60  # lines on the cells of one experiment, or a few more
 
 
 def status(arguments: Sequence[str]) -> int:
     """`mqlearn status`: print the cells of one experiment, or of all; 1 if a cell has failed. `--json -`: to stdout."""
+    gc.disable()  # 100,000 cells are a million objects, of which none is rubbish: looking for some takes long
+    try:
+        return _status(arguments)
+    finally:
+        gc.enable()
+
+
+def _status(arguments: Sequence[str]) -> int:
     options = parse(arguments, written=("--json",))
     take_plugins(options)
     overrides = options.overrides
@@ -141,22 +151,31 @@ class _Planned(NamedTuple):
 
 
 def _row(disk: states.Disk, digest: str, planned: _Planned | None, run: Any) -> dict[str, Any]:
-    one = planned.cell if planned else {}
-    row = {"digest": digest, "name": one.get("name") or run.name, "status": "missing", "run_id": None}
-    row |= {"folder": one.get("folder") or run.folder}
-    row |= {"sweep": planned.sweep.plan["id"] if planned else run.sweep or None}
-    row |= {"cell": one.get("cell"), "group": one.get("group"), "command": one.get("command"), "error": None}
-    row |= {"diverged": None, "tracked": one.get("tracked", True)}
     if planned is None:
         words = {"FINISHED": run.outcome or "finished", "FAILED": "failed", "KILLED": "killed"}
-        row |= {"status": words.get(run.status, "missing"), "error": run.error or None, "run_id": run.run_id}
-        return row | {"diverged": run.diverged or None}
-    seeds = planned.sweep.done(one)
+        row = {"digest": digest, "name": run.name, "status": words.get(run.status, "missing"), "run_id": run.run_id}
+        row |= {"folder": run.folder, "sweep": run.sweep or None, "cell": None, "group": None, "command": None}
+        return row | {"error": run.error or None, "diverged": run.diverged or None, "tracked": True}
+    one, sweep = planned.cell, planned.sweep
+    seeds = sweep.done(one)
     if seeds is not None and disk.has(one["folder"]):
         now = states.State("diverged" if seeds else "finished", diverged=seeds)
     else:
-        now = states.state(disk, one, planned.said, run, ended=planned.sweep.ended)
-    row |= {"status": now.word, "error": now.error}
+        now = states.state(disk, one, planned.said, run, ended=sweep.ended)
+    row = {
+        "digest": digest,
+        "name": one["name"],
+        "status": now.word,
+        "run_id": None,
+        "folder": one["folder"],
+        "sweep": sweep.plan["id"],
+        "cell": one.get("cell"),
+        "group": one.get("group"),
+        "command": one.get("command"),
+        "error": now.error,
+        "diverged": None,
+        "tracked": one.get("tracked", True),
+    }
     if run is not None and run.status in ("FINISHED", now.word.upper()):
         row["run_id"] = run.run_id
     if now.diverged:
@@ -206,14 +225,18 @@ def _text(reports: Sequence[dict[str, Any]], width: int | None) -> str:
 
 def _troubles(report: dict[str, Any], width: int | None) -> list[str]:
     lines: list[str] = []
-    names = journal.told_apart([(row["name"], plain_label(row["cell"] or "")) for row in report["cells"]])
-    for row, name in zip(report["cells"], names, strict=True):
-        if row["status"] in ("running", "missing", "failed", "killed", "damaged"):
+    troubled = [row for row in report["cells"] if row["status"] in _TROUBLES or row["diverged"]]
+    names = Counter(row["name"] for row in report["cells"])
+    for number, row in enumerate(troubled):
+        if len(lines) >= _MOST:
+            lines.append(f"  and {len(troubled) - number} more cells: mqlearn status --json FILE has all")
+            break
+        swept = plain_label(row["cell"] or "")
+        name = row["name"] if names[row["name"]] == 1 or not swept else f"{row['name']} ({swept})"
+        if row["status"] in _TROUBLES:
             lines += wrapped(f"{row['status']}: {name}" + (f": {row['error']}" if row["error"] else ""), width, "  ")
             if row["command"] and row["status"] in ("failed", "killed", "damaged"):
                 lines.append(f"    alone: {row['command']}")  # whole, to be copied
-        elif row["diverged"]:
+        else:
             lines += wrapped(f"diverged: {name}: {row['diverged'][:100]}", width, "  ")
-    if len(lines) > _MOST:
-        lines[_MOST:] = [f"  and {len(lines) - _MOST} more lines: mqlearn status --json FILE has all"]
     return lines

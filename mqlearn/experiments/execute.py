@@ -1,6 +1,7 @@
 """One cell: run it, write its folder, have it tracked, and say what came of it."""
 
 import contextlib
+import functools
 import os
 import shlex
 import warnings
@@ -105,8 +106,17 @@ def tracker(settings: dict[str, Any]) -> Tracker:
 
     if name == "Default":
         raise SettingError("experiment.name", name, "is MLflow's own, where stray runs land: choose another name")
-    uri = addresses.resolve_uri(node["uri"], os.environ.get("MLFLOW_TRACKING_URI"), outputs_folder())
+    named = node["uri"] or os.environ.get("MLFLOW_TRACKING_URI")
+    uri = addresses.resolve_uri(node["uri"], named, outputs_folder()) if named else _default(outputs_folder())
     return Tracker(uri, name, node["per_seed"], node["uri"] is not None)
+
+
+@functools.lru_cache(maxsize=4)
+def _default(outputs: Path) -> str:
+    """The store of an outputs folder, which is asked for with each cell of a plan."""
+    from mqlearn.storage import addresses
+
+    return addresses.resolve_uri(None, None, outputs)
 
 
 def store_of(settings: dict[str, Any]) -> tuple[Tracker, str]:

@@ -56,13 +56,18 @@ def _stored(
     uri: str, experiment: str, outputs: Path, digests: Collection[str] | None, digest_of: DigestOf
 ) -> Iterator[Run]:
     """The runs that may be meant, with their files: those with these digests, then earlier versions'; latest first."""
-    latest = {stored.digest: stored for stored in reversed(_latest_first(stores.finished(uri, experiment)))}
-    direct = {digest for digest in latest if digests is None or digest in digests}
-    earlier = {digest for digest, stored in latest.items() if not stored.digest_version} - direct
-    for group in (direct, earlier if digest_of is not recorded_digest else ()):
-        for stored in reversed(latest.values()):
-            if stored.digest in group and (run := _fetched(stored, uri, experiment, outputs)):
+    for stored in _latest_of_each(stores.finished(uri, experiment, digests)):
+        if run := _fetched(stored, uri, experiment, outputs):
+            yield run
+    if digests is not None and digest_of is not recorded_digest:
+        for stored in _latest_of_each(stores.unversioned(uri, experiment)):
+            if stored.digest not in digests and (run := _fetched(stored, uri, experiment, outputs)):
                 yield run
+
+
+def _latest_of_each(some: Collection[stores.Stored]) -> list[stores.Stored]:
+    """The last run of each digest, latest first."""
+    return list({stored.digest: stored for stored in reversed(_latest_first(some))}.values())[::-1]
 
 
 def _latest_first(some: Collection[stores.Stored]) -> list[stores.Stored]:

@@ -15,16 +15,27 @@ from mqlearn.storage.connection import sqlite_path
 KNOWN_SCHEMAS = frozenset({"dc11669786a5"})  # MLflow 3.17
 
 ACTIVE = "experiments.name = ? AND workspace = 'default' AND experiments.lifecycle_stage = 'active'"
-COLUMNS = """
+_COLUMNS = """
     SELECT digest.value, COALESCE(folder.value, ''), artifact_uri, runs.run_uuid, COALESCE(end_time, 0),
         COALESCE(version.value, '')
-    FROM experiments JOIN runs ON runs.experiment_id = experiments.experiment_id
-    JOIN tags AS digest ON digest.run_uuid = runs.run_uuid AND digest.key = 'digest'
+    FROM {}
     LEFT JOIN tags AS folder ON folder.run_uuid = runs.run_uuid AND folder.key = 'folder'
     LEFT JOIN tags AS version ON version.run_uuid = runs.run_uuid AND version.key = 'digest_version'
     WHERE runs.status = ? AND runs.lifecycle_stage = 'active'"""
-OF_STATUS = f"{COLUMNS} AND {ACTIVE}"
-ANYWHERE = f"{COLUMNS} AND experiments.lifecycle_stage = 'active' ORDER BY end_time, runs.run_uuid"
+_RUNS = """experiments JOIN runs ON runs.experiment_id = experiments.experiment_id
+    JOIN tags AS digest ON digest.run_uuid = runs.run_uuid AND digest.key = 'digest'"""
+# From a list of digests as JSON; SQLite takes the tables of a CROSS JOIN in this order, else it goes through all runs.
+_AMONG = """json_each(?) AS wanted CROSS JOIN tags AS digest ON digest.value = wanted.value AND digest.key = 'digest'
+    CROSS JOIN runs ON runs.run_uuid = digest.run_uuid
+    JOIN experiments ON experiments.experiment_id = runs.experiment_id"""
+OF_STATUS = f"{_COLUMNS.format(_RUNS)} AND {ACTIVE}"
+OF_DIGESTS = f"{_COLUMNS.format(_AMONG)} AND {ACTIVE}"
+UNVERSIONED = f"""{OF_STATUS} AND version.value IS NULL  -- of versions whose digests were others; first whether there are any
+    AND (SELECT COUNT(*) FROM tags WHERE key = 'digest') > (SELECT COUNT(*) FROM tags WHERE key = 'digest_version')"""
+ANYWHERE = f"""{_COLUMNS.format(_AMONG)} AND experiments.lifecycle_stage = 'active'
+    ORDER BY end_time, runs.run_uuid"""
+# MLflow has no index by the value of a tag: one of ours, by which a digest is found among many runs as among few.
+INDEX = "CREATE INDEX IF NOT EXISTS mqlearn_digests ON tags (value, run_uuid) WHERE key = 'digest'"
 
 FORMAT = f"""
     SELECT value FROM experiments JOIN experiment_tags AS tags ON tags.experiment_id = experiments.experiment_id
@@ -36,13 +47,13 @@ EXPERIMENTS = """
     WHERE runs.lifecycle_stage = 'active' AND experiments.lifecycle_stage = 'active' ORDER BY experiments.name"""
 
 _TAGS = ("status", "diverged", "error", "sweep", "folder", "digest_version")
+_TAG = "COALESCE((SELECT value FROM tags WHERE tags.run_uuid = runs.run_uuid AND tags.key = '{}'), '')"
 RECORDED = f"""
-    SELECT MAX(CASE tags.key WHEN 'digest' THEN tags.value END) AS digest, runs.run_uuid, runs.status,
-        COALESCE(runs.name, ''), COALESCE(end_time, 0),
-        {", ".join(f"COALESCE(MAX(CASE tags.key WHEN '{key}' THEN tags.value END), '')" for key in _TAGS)}
+    SELECT digest.value, runs.run_uuid, runs.status, COALESCE(runs.name, ''), COALESCE(end_time, 0),
+        {", ".join(map(_TAG.format, _TAGS))}
     FROM experiments JOIN runs ON runs.experiment_id = experiments.experiment_id
-    JOIN tags ON tags.run_uuid = runs.run_uuid AND tags.key IN ('digest', {", ".join(f"'{key}'" for key in _TAGS)})
-    WHERE {ACTIVE} AND runs.lifecycle_stage = 'active' GROUP BY runs.run_uuid HAVING digest IS NOT NULL"""
+    JOIN tags AS digest ON digest.run_uuid = runs.run_uuid AND digest.key = 'digest'
+    WHERE {ACTIVE} AND runs.lifecycle_stage = 'active'"""
 
 METRIC = "INSERT INTO metrics (run_uuid, timestamp, key, value, step, is_nan) VALUES (?, ?, ?, ?, ?, 0)"
 LATEST = "INSERT INTO latest_metrics (run_uuid, timestamp, key, value, step, is_nan) VALUES (?, ?, ?, ?, ?, 0)"
@@ -89,6 +100,7 @@ def write_metrics(uri: str, run_id: str, values: Sequence[tuple[str, float, int]
         return False
     latest = {key: (key, value, step) for key, value, step in values}
     with closing(sqlite3.connect(database, timeout=20)) as connection, connection:
+        connection.execute(INDEX)
         for statement, rows in ((METRIC, values), (LATEST, latest.values())):
             connection.executemany(statement, [(run_id, time, *row) for row in rows])
     return True

@@ -1,5 +1,6 @@
 """What a store holds: the finished runs of an experiment, and where their files are."""
 
+import json
 import logging
 import os
 import secrets
@@ -33,14 +34,22 @@ class Stored(NamedTuple):
     claims: str = ""
 
 
-def finished(uri: str, experiment: str, digest: str | None = None) -> list[Stored]:
-    """The FINISHED runs of an experiment that carry a digest, or this one, in no particular order.
+def finished(uri: str, experiment: str, digests: Collection[str] | None = None) -> list[Stored]:
+    """The FINISHED runs of an experiment that carry a digest, or one of these, in no particular order.
 
     A SQLite store with a known schema is read by SQL, read-only and without MLflow, whose import takes
     seconds; any other store by MLflow. Raises TrackingError if it cannot be read.
     """
-    found = _by_sql(uri, experiment, "FINISHED", digest)
-    return _by_api(uri, experiment, "FINISHED", digest) if found is None else found
+    found = _by_sql(uri, experiment, "FINISHED", digests)
+    return _by_api(uri, experiment, "FINISHED", digests) if found is None else found
+
+
+def unversioned(uri: str, experiment: str) -> list[Stored]:
+    """The FINISHED runs of an experiment that are of versions with other digests. Raises TrackingError."""
+    rows = sql.query(uri, sql.UNVERSIONED, "FINISHED", experiment)
+    if rows is not None:
+        return [Stored(*row) for row in rows]
+    return [stored for stored in _by_api(uri, experiment, "FINISHED") if not stored.digest_version]
 
 
 def with_digests(uri: str, digests: Collection[str]) -> list[Stored]:
@@ -49,12 +58,12 @@ def with_digests(uri: str, digests: Collection[str]) -> list[Stored]:
     Raises TrackingError if it cannot be read.
     """
     wanted = {*digests}
-    rows = sql.query(uri, sql.ANYWHERE, "FINISHED")
+    rows = sql.query(uri, sql.ANYWHERE, json.dumps([*wanted]), "FINISHED")
     if rows is not None:
-        return [stored for stored in (Stored(*row) for row in rows) if stored.digest in wanted]
+        return [Stored(*row) for row in rows]
     with failures("reading the store", uri):
         names = [found.name for found in connect(uri).search_experiments()]
-    return [stored for name in names for stored in finished(uri, name) if stored.digest in wanted]
+    return [stored for name in names for stored in finished(uri, name, wanted)]
 
 
 def running(uri: str, experiment: str, digest: str | None = None) -> list[Stored]:
@@ -62,8 +71,9 @@ def running(uri: str, experiment: str, digest: str | None = None) -> list[Stored
 
     Raises TrackingError if the store cannot be read.
     """
-    found = _by_sql(uri, experiment, "RUNNING", digest)
-    return _by_api(uri, experiment, "RUNNING", digest) if found is None else found
+    digests = None if digest is None else [digest]
+    found = _by_sql(uri, experiment, "RUNNING", digests)
+    return _by_api(uri, experiment, "RUNNING", digests) if found is None else found
 
 
 def experiments(uri: str) -> list[str]:
@@ -179,14 +189,18 @@ def _download(stored: Stored, uri: str, target: Path) -> None:
             shutil.rmtree(temporary, ignore_errors=True)
 
 
-def _by_sql(uri: str, experiment: str, status: str, digest: str | None = None) -> list[Stored] | None:
-    rows = sql.query(uri, sql.OF_STATUS + " AND ? IN ('', digest.value)", status, experiment, digest or "")
+def _by_sql(uri: str, experiment: str, status: str, digests: Collection[str] | None = None) -> list[Stored] | None:
+    text, among = (sql.OF_STATUS, []) if digests is None else (sql.OF_DIGESTS, [json.dumps([*digests])])
+    rows = sql.query(uri, text, *among, status, experiment)
     return None if rows is None else [Stored(*row) for row in rows]
 
 
-def _by_api(uri: str, experiment: str, status: str, digest: str | None = None) -> list[Stored]:
-    condition = f"attributes.status = '{status}'" + (f" AND tags.digest = '{digest}'" if digest else "")
-    return [_stored(run) for run in _search(uri, experiment, condition) if "digest" in run.data.tags]
+def _by_api(uri: str, experiment: str, status: str, digests: Collection[str] | None = None) -> list[Stored]:
+    condition = f"attributes.status = '{status}'"
+    if digests is not None and len(digests) == 1:
+        condition += f" AND tags.digest = '{next(iter(digests))}'"
+    found = [_stored(run) for run in _search(uri, experiment, condition) if "digest" in run.data.tags]
+    return found if digests is None else [stored for stored in found if stored.digest in digests]
 
 
 def _search(uri: str, experiment: str, condition: str) -> list[Any]:

@@ -159,11 +159,11 @@ def record(
     """
     database = sqlite_path(uri)
     with locks.claimed(_locks(uri), *_claim(experiment, run.digest)):
-        there = finished(uri, experiment, run.digest)
+        there = finished(uri, experiment, [run.digest])
         if not there:
             end_killed(uri, experiment, run.digest)
             run_id = log(run, uri, experiment, per_seed, tags=tags, show=show)
-            there = [] if database or run.status not in runs.DONE else finished(uri, experiment, run.digest)
+            there = [] if database or run.status not in runs.DONE else finished(uri, experiment, [run.digest])
             if len(there) < 2:
                 return run_id
             first = min(there, key=lambda stored: stored.run_id)

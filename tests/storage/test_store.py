@@ -74,7 +74,7 @@ def test_sql_and_the_api_find_the_same_runs(uri, tmp_path):
     client.set_terminated(bare)
     client.delete_run(ids[0])
     assert {found.run_id for found in store._by_api(uri, "trial", "FINISHED", "d1") or ()} == {ids[1], ids[4]}
-    assert store.finished(uri, "trial", "d2") == store._by_api(uri, "trial", "FINISHED", "d2")
+    assert store.finished(uri, "trial", ["d2"]) == store._by_api(uri, "trial", "FINISHED", ["d2"])
     for name, expected in (
         ("trial", {*ids[1:], bare}),
         ("it's % another", {other}),

@@ -188,7 +188,7 @@ def finished_runs(uri: str, experiment: str, digests: set[str]) -> Counter[str]:
     """
     for pause in _LOOKS:
         time.sleep(pause)
-        number = Counter(stored.digest for stored in finished(uri, experiment))
+        number = Counter(stored.digest for stored in finished(uri, experiment, digests))
         if sqlite_path(uri) or all(number[digest] < 2 for digest in digests):
             break
     return number
