@@ -106,11 +106,10 @@ def slopes(mdp: FiniteMDP, operator: Any, q: np.ndarray) -> np.ndarray:
 
 def apply(mdp: FiniteMDP, operator: Any, q: np.ndarray) -> np.ndarray:
     """T q with exact expectations, 0 at pairs not learned. q (..., S, A)."""
-    numbers, v = operator.numbers(mdp.discount), values(mdp, operator, q)
-    made = numbers.reward * mdp.mean_rewards + numbers.ahead * expected(mdp, v)
-    made = made + numbers.here * v[..., None] + numbers.own * q
+    v, s = values(mdp, operator, q), 0.0
     if operator.scalar != "none":
-        made = made + numbers.common * _common(mdp, operator, q, v)[..., None, None]
+        s = _scalar(mdp, operator, q, v)[..., None, None]
+    made = operator.numbers(mdp.discount).target(mdp.mean_rewards, expected(mdp, v), v[..., None], q, s)
     return np.where(mdp.learned, made, 0.0)
 
 
@@ -132,7 +131,7 @@ def rounding(mdp: FiniteMDP, operator: Any) -> Rounding:
     return Rounding((SOLVES,), condition / (1 - own), scale)
 
 
-def _common(mdp: FiniteMDP, operator: Any, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+def _scalar(mdp: FiniteMDP, operator: Any, q: np.ndarray, v: np.ndarray) -> np.ndarray:
     """s (...) of tables q (..., S, A) and their V."""
     if operator.scalar == "mean":
         return q[..., mdp.learned].mean(-1)

@@ -1,7 +1,8 @@
 """SQLite stores by SQL: read without MLflow, whose import takes seconds, and given the metrics of a run all at once.
 
-MLflow's client takes metrics in batches and makes an object of each value, which it compares with what is there: for
-the thousands of values of a usual run a quarter of a second of computing, where a few statements take a thirtieth.
+MLflow's schema is private; it is used because of what its client takes of a core (MLflow 3.17; SQL in brackets). To
+list 1,000 finished runs: 0.29 s (0.01), after an import of 3.4 s (0.2) in each process. To write the 4,800 values of a
+run: 0.5 s (0.03), since the client makes an object of each value, which it compares with what is there.
 """
 
 import sqlite3

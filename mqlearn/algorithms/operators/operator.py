@@ -25,6 +25,11 @@ class Numbers(NamedTuple):
     own: float = 0.0
     common: float = 0.0
 
+    def target(self, reward, ahead, here, own, s):
+        """The target of a transition that pays `reward`: ahead, here: V of y and of x.   own: Q(x, u). Kernels compile
+        it; all that learns by an operator, and its exact fixed point, come from here."""
+        return self.reward * reward + self.ahead * ahead + self.here * here + self.own * own + self.common * s
+
 
 def differences(value: Callable[[np.ndarray, np.ndarray], float], q: np.ndarray) -> np.ndarray:
     """(n,): the derivative of value(q, q) in each of q (n,) by central differences, to about 1e-10 of its size."""

@@ -30,7 +30,7 @@ def of_machine() -> list[Check]:
 def machine() -> Outcome:
     """The processor that numba compiles for, which settings of numba's may narrow."""
     import llvmlite.binding
-    from numba.core import config
+    from numba import config  # pyright: ignore[reportPrivateImportUsage] of its manual
 
     name = getattr(config, "CPU_NAME", None) or llvmlite.binding.get_host_cpu_name()
     try:

@@ -2,6 +2,7 @@
 
 import contextlib
 import functools
+import itertools
 import math
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -321,7 +322,6 @@ def _swept(compose_one: Compose, overrides: Sequence[str]) -> dict[str, Any]:
 
 def _sweep(overrides: Sequence[str]) -> list[list[str]]:
     """The overrides of each job of a multirun, in Hydra's order."""
-    from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
     from hydra.core.global_hydra import GlobalHydra
     from hydra.core.override_parser.overrides_parser import OverridesParser
 
@@ -333,8 +333,12 @@ def _sweep(overrides: Sequence[str]) -> list[list[str]]:
             if one.is_sweep_override() and not any(True for _ in one.sweep_string_iterator()):
                 expected = "stands for no value: no choice fits, or the range is empty"
                 raise SettingError(one.key_or_group, str(one.input_line).partition("=")[2], expected)
-        (batch,) = BasicSweeper.split_arguments(parsed, max_batch_size=None)
-    return [list(job) for job in batch]
+        choices: dict[str, list[str]] = {}  # of a setting that is given twice, the later one
+        for one in parsed:
+            key = one.get_key_element()
+            values = one.sweep_string_iterator() if one.is_sweep_override() else [one.get_value_element_as_str()]
+            choices[key] = [f"{key}={value}" for value in values]
+    return [list(job) for job in itertools.product(*choices.values())]
 
 
 def _refuse_too_many(parsed: Sequence[Any]) -> None:

@@ -1,4 +1,8 @@
-"""Hydra's loader of configurations, made fast: each yaml is read once, each choice of groups composed once."""
+"""Hydra's loader of configurations, made fast: each yaml is read once, each choice of groups composed once.
+
+It stands on private classes of Hydra (1.3), because a list of overrides takes 5 ms of a core by it, 66 ms if yamls are
+read once and no more, and 110 ms by Hydra's own: figures, claims and sweeps compose hundreds.
+"""
 
 import copy
 import functools
@@ -24,7 +28,7 @@ def for_hydra(text: str) -> str:
 
 
 def composing_once(loader: Any, folder: Path | None) -> Any:
-    """A loader that composes each choice of groups once; Hydra's own needs 80 ms for each list of overrides.
+    """A loader that composes each choice of groups once.
 
     loader: Hydra's; folder: what `--config-dir` adds to conf/.
     What is not such a choice, Hydra sets in the composed configuration, as this loader does in a copy of it.
@@ -71,7 +75,7 @@ def composing_once(loader: Any, folder: Path | None) -> Any:
 
 
 def _read_once(repository: Any, read: dict[str, bytes]) -> Any:
-    """A repository that reads each yaml once; Hydra's own reads them all again for each composition (20 ms)."""
+    """A repository that reads each yaml once; Hydra's own reads them all again for each composition."""
     from hydra._internal.config_repository import ConfigRepository
     from hydra.core.object_type import ObjectType
 

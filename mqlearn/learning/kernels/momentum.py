@@ -18,7 +18,7 @@ import numpy as np
 
 from mqlearn.jit import compiled, inlined
 from mqlearn.learning.kernels.asynchronous import greedy_pair
-from mqlearn.learning.kernels.operators import momentum_target
+from mqlearn.learning.kernels.operators import state_value, target
 
 # Columns of a plan: B_k, D_k, 1/B_{k+1}, D_k/B_{k+1}, what a unit of h_k adds to theta_{k+1} + ... + theta_e, B_{k+1}.
 B, D, TO_W, TO_Z, TO_SUM, B_NEXT = range(6)
@@ -201,6 +201,29 @@ def _largest_estimate(z, w, d, features, first, end):
     return best
 
 
+@compiled
+def _value_by(z, w, d, features, first, end, operator):
+    """V of the state of pairs first .. end - 1, of an operator other than Bellman's."""
+    values = np.empty(end - first)
+    for pair in range(first, end):
+        values[pair - first] = _estimate(z, w, d, features, pair)
+    return state_value(values, values, np.uint64(0), end - first, operator)
+
+
+@compiled
+def _target_by(z, w, d, features, offsets, sample, operator):
+    """The target of an operator other than Bellman's. Only those without s."""
+    pair, y, reward = sample
+    ahead = _value_by(z, w, d, features, offsets[y], offsets[y + np.uint64(1)], operator)
+    here, own = 0.0, 0.0
+    if operator.here != 0.0:
+        x = operator.states[pair]
+        here = _value_by(z, w, d, features, offsets[x], offsets[x + np.uint64(1)], operator)
+    if operator.own != 0.0:
+        own = _estimate(z, w, d, features, pair)
+    return target(operator, reward, ahead, here, own, 0.0)
+
+
 @inlined
 def difference(z, w, d, features, offsets, sample, discount, operator):
     """Temporal difference Phi(pair)'theta - r - g max_v Phi(y, v)'theta with theta = z - d w; of an operator other than
@@ -210,8 +233,8 @@ def difference(z, w, d, features, offsets, sample, discount, operator):
         ahead = _largest_estimate(z, w, d, features, offsets[y], offsets[y + np.uint64(1)])
         delta = _estimate(z, w, d, features, pair) - reward - discount * ahead
     else:
-        target = momentum_target(z, w, d, features, offsets, sample, operator)
-        delta = _estimate(z, w, d, features, pair) - target
+        wanted = _target_by(z, w, d, features, offsets, sample, operator)
+        delta = _estimate(z, w, d, features, pair) - wanted
     return delta
 
 

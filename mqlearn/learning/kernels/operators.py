@@ -10,10 +10,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from mqlearn.algorithms.operators import Numbers
 from mqlearn.formulas import call_slopes, call_value
-from mqlearn.jit import compiled
+from mqlearn.jit import compiled, inlined
 
 NONE, MEAN, LEAST = 0, 1, 2
+
+target: Any = inlined(Numbers.target)
 
 
 class Operator(NamedTuple):
@@ -54,35 +57,44 @@ def state_value(q, by, first, end, operator):
 
 
 @compiled
-def common_term(q, by, offsets, operator):
-    """common s of a table q (pairs,)."""
+def table_values(q, by, offsets, operator, v):
+    """V of all states (S,) of a table q (pairs,), into v."""
+    for x in range(np.uint64(v.shape[0])):
+        v[x] = state_value(q, by, offsets[x], offsets[x + np.uint64(1)], operator)
+
+
+@compiled
+def scalar_of(q, v, offsets, operator):
+    """s of a table q (pairs,) with V of its states (S,), which only the least V looks at."""
     if operator.scalar == NONE:
         return 0.0
     if operator.scalar == MEAN:
         total = 0.0
         for pair in range(q.shape[0]):
             total += q[pair]
-        return operator.common * (total / q.shape[0])
+        return total / q.shape[0]
     least = np.inf
     for x in range(np.uint64(offsets.shape[0] - 1)):
-        first = offsets[x]
-        end = offsets[x + np.uint64(1)]
-        if first < end or operator.terminals:
-            least = min(least, state_value(q, by, first, end, operator))
-    return operator.common * least
+        if operator.terminals or offsets[x] < offsets[x + np.uint64(1)]:
+            least = min(least, v[x])
+    return least
 
 
 @compiled
 def target_of(q, by, offsets, pair, y, reward, operator):
     """The target of one transition at a table q (pairs,), greedy in `by`."""
-    total = operator.reward * reward
-    total += operator.ahead * state_value(q, by, offsets[y], offsets[y + np.uint64(1)], operator)
+    ahead = state_value(q, by, offsets[y], offsets[y + np.uint64(1)], operator)
+    here, own, s = 0.0, 0.0, 0.0
     if operator.here != 0.0:
         x = operator.states[pair]
-        total += operator.here * state_value(q, by, offsets[x], offsets[x + np.uint64(1)], operator)
+        here = state_value(q, by, offsets[x], offsets[x + np.uint64(1)], operator)
     if operator.own != 0.0:
-        total += operator.own * q[pair]
-    return total + common_term(q, by, offsets, operator)
+        own = q[pair]
+    if operator.scalar != NONE:
+        v = np.empty(offsets.shape[0] - 1 if operator.scalar == LEAST else 0)
+        table_values(q, by, offsets, operator, v)
+        s = scalar_of(q, v, offsets, operator)
+    return target(operator, reward, ahead, here, own, s)
 
 
 @compiled
@@ -103,13 +115,6 @@ def learn_by(table, last_pair, last_value, offsets, pair, y, reward, weights, op
         table[last_pair] = present
     table[pair] = change
     return value
-
-
-@compiled
-def table_values(q, by, offsets, operator, v):
-    """V of all states (S,) of a table q (pairs,), into v."""
-    for x in range(np.uint64(v.shape[0])):
-        v[x] = state_value(q, by, offsets[x], offsets[x + np.uint64(1)], operator)
 
 
 # --- derivatives in a table q (pairs,) ------------------------------------------------------------------------------
@@ -177,32 +182,6 @@ def estimates(theta, columns, values, n_active, offsets, x, out):
         out[pair] = total
 
 
-@compiled
-def momentum_target(z, w, d, features, offsets, sample, operator):
-    """The target of one transition at theta = z - d w. Only operators without s."""
-    pair, y, reward = sample
-    columns, values, n_active, _ = features
-    x = operator.states[pair]
-    total = operator.reward * reward
-    for state, factor in ((y, operator.ahead), (x, operator.here)):
-        if factor != 0.0:
-            first, end = offsets[state], offsets[state + np.uint64(1)]
-            own = np.empty(end - first)
-            for other in range(first, end):
-                at = other * n_active
-                estimate = 0.0
-                for f in range(at, at + n_active):
-                    j = np.uint64(columns[f])
-                    estimate += values[f] * (z[j] - d * w[j])
-                own[other - first] = estimate
-            total += factor * state_value(own, own, np.uint64(0), end - first, operator)
-    if operator.own != 0.0:
-        for f in range(pair * n_active, (pair + np.uint64(1)) * n_active):
-            j = np.uint64(columns[f])
-            total += operator.own * values[f] * (z[j] - d * w[j])
-    return total
-
-
 # --- all pairs of a block of seeds: row `pair` of a table holds the values of all lanes -----------------------------
 
 
@@ -233,22 +212,6 @@ def block_values(q, v, n_lanes, offsets, operator):
 
 
 @compiled
-def _block_common(q, v, n_lanes, lane, offsets, operator):
-    """common s of one lane, from its table and its V."""
-    if operator.scalar == MEAN:
-        total = 0.0
-        n_pairs = np.uint64(q.shape[0]) // n_lanes
-        for pair in range(n_pairs):
-            total += q[pair * n_lanes + lane]
-        return operator.common * (total / n_pairs)
-    least = np.inf
-    for x in range(np.uint64(offsets.shape[0] - 1)):
-        if operator.terminals or offsets[x] < offsets[x + np.uint64(1)]:
-            least = min(least, v[x * n_lanes + lane])
-    return operator.common * least
-
-
-@compiled
 def look_ahead_by(q, q_prev, v, v_prev, w, n_lanes, offsets, s, t, operator):
     """What a successor adds to a target, W = ahead (s V_k + t V_{k-1}) + common (s s_k + t s_{k-1}), once a state.
 
@@ -258,9 +221,11 @@ def look_ahead_by(q, q_prev, v, v_prev, w, n_lanes, offsets, s, t, operator):
     for i in range(w.shape[0]):
         w[i] = operator.ahead * (s * v_prev[i] + t * v[i])
     if operator.scalar != NONE:
+        step = np.int64(n_lanes)
         for lane in range(n_lanes):
-            both = s * _block_common(q, v_prev, n_lanes, lane, offsets, operator)
-            both += t * _block_common(q_prev, v, n_lanes, lane, offsets, operator)
+            at = np.int64(lane)
+            both = s * (operator.common * scalar_of(q[at::step], v_prev[at::step], offsets, operator))
+            both += t * (operator.common * scalar_of(q_prev[at::step], v[at::step], offsets, operator))
             for x in range(np.uint64(w.shape[0]) // n_lanes):
                 w[x * n_lanes + lane] += both
 

@@ -69,19 +69,18 @@ class ModelPairs:
 
     def target(self, q: np.ndarray, by: np.ndarray, pair: int, reward: float, y: int) -> float:
         """The operator's target of a transition."""
-        five, x = self.numbers, int(self.states[pair])
-        total = five.reward * reward + five.ahead * self.state_value(q, by, y)
-        total += five.here * self.state_value(q, by, x) if five.here else 0.0
-        total += five.own * self.value(q, pair) if five.own else 0.0
-        return total + self.common(q, by)
+        five, ahead = self.numbers, self.state_value(q, by, y)
+        here = self.state_value(q, by, int(self.states[pair])) if five.here else 0.0
+        own = self.value(q, pair) if five.own else 0.0
+        return five.target(reward, ahead, here, own, self.scalar(q, by))
 
-    def common(self, q: np.ndarray, by: np.ndarray) -> float:
-        """common s."""
+    def scalar(self, q: np.ndarray, by: np.ndarray) -> float:
+        """s."""
         if self.operator.scalar == "none":
             return 0.0
         if self.operator.scalar == "mean":
-            return self.numbers.common * float(np.mean(q))
-        return self.numbers.common * min(self.state_value(q, by, x) for x in self.counting)
+            return float(np.mean(q))
+        return min(self.state_value(q, by, x) for x in self.counting)
 
     @cached_property
     def counting(self) -> list[int]:
@@ -91,7 +90,8 @@ class ModelPairs:
 
     def values_of(self, q: np.ndarray, x: int) -> np.ndarray:
         """The values of the pairs of a state."""
-        return np.array([self.value(q, pair) for pair in range(self.offsets[x], self.offsets[x + 1])])
+        first, end = self.offsets[x], self.offsets[x + 1]
+        return q[first:end] if self.tabular else np.array([self.value(q, pair) for pair in range(first, end)])
 
     def target_slopes(self, q: np.ndarray, pair: int, y: int) -> np.ndarray:
         """(pairs,): the derivative of the operator's target of a transition in the values of all pairs."""

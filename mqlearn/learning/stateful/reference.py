@@ -4,7 +4,7 @@ Orders of addition are part of the meaning: active features from the first, draw
 from the first.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from types import SimpleNamespace
 from typing import Any, NoReturn
 
@@ -33,22 +33,15 @@ class Transition:
         self._reward, self._y = np.atleast_1d(reward).tolist(), np.atleast_1d(y).tolist()
         self.discount, self.uniform, self.again = pairs.discount, uniform, again
 
-    def _best(self, q: np.ndarray, by: np.ndarray | None) -> Iterator[float]:
-        for y in self._y:
-            yield self._pairs.state_value(q, q if by is None else by, y)
-
     def value(self, q: np.ndarray) -> float:
         return self._pairs.value(q, self._pair)
 
     def best(self, q: np.ndarray, by: np.ndarray | None = None) -> float:
-        return _mean(list(self._best(q, by)))
+        return _mean([self._pairs.state_value(q, q if by is None else by, y) for y in self._y])
 
     def target(self, q: np.ndarray, by: np.ndarray | None = None) -> float:
-        if not is_bellman(self._pairs.operator):
-            drawn = zip(self._reward, self._y, strict=True)
-            return _mean([self._pairs.target(q, q if by is None else by, self._pair, r, y) for r, y in drawn])
-        ahead = self._best(q, by)
-        return _mean([r + self.discount * best for r, best in zip(self._reward, ahead, strict=True)])
+        drawn = zip(self._reward, self._y, strict=True)
+        return _mean([self._pairs.target(q, q if by is None else by, self._pair, r, y) for r, y in drawn])
 
     def add(self, q: np.ndarray, change: float) -> None:
         self._pairs.add(q, self._pair, change)
@@ -111,32 +104,24 @@ class Sweep:
         """(N, n): the greedy pairs of the successors, -1 where one is terminal."""
         return np.array([self._pairs.greedy(by, y) for y in range(len(self._pairs.offsets) - 1)])[self._y]
 
-    def _best(self, q: np.ndarray, by: np.ndarray | None) -> np.ndarray:
-        if not is_bellman(self._pairs.operator):
-            return self._values(q, q if by is None else by)[self._y]
-        greedy = self._greedy(q if by is None else by)
-        return np.where(greedy < 0, 0.0, q[greedy])
+    def _values(self, q: np.ndarray, by: np.ndarray | None) -> np.ndarray:
+        """(S,): V of all states."""
+        by = q if by is None else by
+        return np.array([self._pairs.state_value(q, by, x) for x in range(len(self._pairs.offsets) - 1)])
 
     def value(self, q: np.ndarray) -> np.ndarray:
         return q.copy()
 
     def best(self, q: np.ndarray, by: np.ndarray | None = None) -> np.ndarray:
-        return _mean(list(self._best(q, by)))
+        return _mean(list(self._values(q, by)[self._y]))
 
     def target(self, q: np.ndarray, by: np.ndarray | None = None) -> np.ndarray:
-        if not is_bellman(self._pairs.operator):
-            return self._targets(q, q if by is None else by)
-        return _mean(list(self._rewards + self.discount * self._best(q, by)))
-
-    def _values(self, q: np.ndarray, by: np.ndarray) -> np.ndarray:
-        """(S,): V of all states."""
-        return np.array([self._pairs.state_value(q, by, x) for x in range(len(self._pairs.offsets) - 1)])
-
-    def _targets(self, q: np.ndarray, by: np.ndarray) -> np.ndarray:
-        """The operator's targets."""
         five, v = self._pairs.numbers, self._values(q, by)
-        own = five.here * v[self._pairs.states] + five.own * q + self._pairs.common(q, by)
-        return _mean(list(five.reward * self._rewards + five.ahead * v[self._y] + own))
+        made = five.target(self._rewards, v[self._y], 0.0, 0.0, 0.0)
+        if any(five[2:]):  # the rest is the same for all draws
+            s = self._pairs.scalar(q, q if by is None else by)
+            made = made + five.target(0.0, 0.0, v[self._pairs.states], q, s)
+        return _mean(list(made))
 
     def add(self, q: np.ndarray, change: Any) -> None:
         q += change

@@ -71,9 +71,9 @@ class SweepVerbs(Verbs):
     def _target(self, node: Any, again: bool, q: Value, by: Value) -> Value:
         if not self.plain:
             v, s = self._ahead(q, by), self.text.fresh()
-            self.text.put(f"{s} = common_term({q.whole}, {by.whole}, offsets, operator)")
-            own = f"operator.here * {v}[operator.states[p]] + operator.own * {q.at('p')} + {s}"
-            return self._mean(f"(operator.reward * {{r}} + operator.ahead * {v}[{{y}}] + ({own}))", again)
+            self.text.put(f"{s} = scalar_of({q.whole}, {v}, offsets, operator)")
+            own = f"target(operator, 0.0, 0.0, {v}[operator.states[p]], {q.at('p')}, {s})"
+            return self._mean(f"(target(operator, {{r}}, {v}[{{y}}], 0.0, 0.0, 0.0) + {own})", again)
         return self._mean(f"({{r}} + discount * {self._ahead(q, by)}[{{y}}])", again)
 
     def _add(self, node: Any, again: bool, q: Value, change: Value) -> None:
