@@ -9,8 +9,9 @@ operators     targets of operators other than Bellman's
 momentum      linear features with momentum in O(active features): plan, and one iteration
 linear        loops over it on a model, and the dense twin with a projection
 simulated     the same from transitions of Gymnasium
-evaluation    returns and success probabilities of greedy policies
+evaluation    returns of greedy policies
 exact         their values and expected returns, and Bellman errors
+powers        their expected returns and success probabilities for many states
 lanes         eight seeds as one value, for the loops over seeds
 
 A *lane* is one seed of a run. The numbers of a lane depend on no other lane. All files share one stamp (`mqlearn.jit`):
@@ -38,11 +39,12 @@ from mqlearn.learning.kernels.chain import (
     sample_greedily,
     samples,
 )
-from mqlearn.learning.kernels.evaluation import Episodes, greedy_returns, success_within
+from mqlearn.learning.kernels.evaluation import Drawn, Episodes, greedy_returns
 from mqlearn.learning.kernels.exact import Expectations, bellman_errors, expected_returns, policy_values
 from mqlearn.learning.kernels.linear import linear_adaptive, linear_dense, linear_from_samples
 from mqlearn.learning.kernels.momentum import Features, Options, Parameters
 from mqlearn.learning.kernels.operators import Operator
+from mqlearn.learning.kernels.powers import returns_of_many, successes
 from mqlearn.learning.kernels.random import CHUNK, STREAMS, ChainStreams, lane_words, philox_counters
 from mqlearn.learning.kernels.simulated import momentum_plan, simulated_linear
 from mqlearn.learning.kernels.successors import SweepModel, further_successors, sweep_once
@@ -60,6 +62,7 @@ __all__ = [
     "AllPairs",
     "ChainStreams",
     "ChainTables",
+    "Drawn",
     "Episodes",
     "Expectations",
     "Features",
@@ -84,10 +87,11 @@ __all__ = [
     "momentum_plan",
     "philox_counters",
     "policy_values",
+    "returns_of_many",
     "sample_greedily",
     "samples",
     "simulated_linear",
-    "success_within",
+    "successes",
     "sweep_once",
     "synchronous",
     "table_from_samples",
