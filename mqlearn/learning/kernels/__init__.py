@@ -8,6 +8,7 @@ asynchronous  tables that move at the visited pair, or in rounds
 operators     targets of operators other than Bellman's
 momentum      linear features with momentum in O(active features): plan, and one iteration
 linear        loops over it on a model, and the dense twin with a projection
+together      four rules without momentum in one loop over the same samples
 simulated     the same from transitions of Gymnasium
 evaluation    returns of greedy policies
 exact         their values and expected returns, and Bellman errors
@@ -49,6 +50,7 @@ from mqlearn.learning.kernels.random import CHUNK, STREAMS, ChainStreams, lane_w
 from mqlearn.learning.kernels.simulated import momentum_plan, simulated_linear
 from mqlearn.learning.kernels.successors import SweepModel, further_successors, sweep_once
 from mqlearn.learning.kernels.synchronous import AllPairs, synchronous
+from mqlearn.learning.kernels.together import linear_together
 
 __all__ = [
     "CHUNK",
@@ -84,6 +86,7 @@ __all__ = [
     "linear_adaptive",
     "linear_dense",
     "linear_from_samples",
+    "linear_together",
     "momentum_plan",
     "philox_counters",
     "policy_values",
