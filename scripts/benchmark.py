@@ -3,6 +3,7 @@
 
     scripts/benchmark.py [NAME ...] [--json FILE]
     scripts/benchmark.py times [--claims] [--suites]
+    scripts/benchmark.py figures [--against COMMIT] [--turns N] [--only FIGURE]
 
 synchronous           a whole mq.run on FrozenLake 8x8 with 20 seeds, against hand-written AVX-512 C
 scaling               the same by number of seeds, by size, for unequal probabilities, in units of that C at 8x8 with
@@ -21,6 +22,8 @@ sweep                 what a cell of 0.1 s takes beyond its own run, under jobli
 growth                comparing 100 and 200 runs, in units of what 20 take
 times                 stands alone: how long the figures take from nothing, and, if asked, the claims and the suites;
                       makes outputs/paper/times.json and times.md, where all pages take such times from
+figures               stands alone: both figures from nothing, in CPU seconds of all processes, in turns with those of
+                      another commit (in a temporary worktree, with this Python), and where the seconds go
 
 The contenders take turns, and the fastest of several turns counts; all but the figures are measured in CPU time,
 because machines are shared. The C of scripts/yardstick.c must give the kernels' results, bit for bit.
@@ -30,7 +33,7 @@ import argparse
 import json
 from pathlib import Path
 
-from benchmarks import times
+from benchmarks import against, times
 from benchmarks.all_pairs import synchronous, synchronous_numpy
 from benchmarks.commands import figure1, figure2, sweep
 from benchmarks.growth import growth
@@ -60,13 +63,21 @@ BENCHMARKS = {
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("names", nargs="*", metavar="NAME", help="all but figure2 and times by default")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="all but figure2, times and figures by default")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the measurements as a list of objects")
     parser.add_argument("--claims", action="store_true", help="with times: all claims too")
     parser.add_argument("--suites", action="store_true", help="with times: all suites too")
+    parser.add_argument("--against", metavar="COMMIT", help="with figures: also at this commit, in turns")
+    parser.add_argument("--turns", type=int, default=1, metavar="N", help="with figures: of which the least counts")
+    parser.add_argument("--only", choices=against.FIGURES, help="with figures: one of them")
     arguments = parser.parse_args()
     if arguments.names == ["times"]:
         times.store(times.measure(claims=arguments.claims, suites=arguments.suites))
+        return
+    if arguments.names == ["figures"]:
+        wanted = [arguments.only] if arguments.only else [*against.FIGURES]
+        for line in against.compare(arguments.against, wanted, arguments.turns):
+            print(line, flush=True)
         return
     unknown = set(arguments.names) - set(BENCHMARKS)
     if unknown:

@@ -30,6 +30,9 @@ def replaced(rule: Any, **attributes: Any) -> Any:
     return rule
 
 
+_CACHED = 1024  # iterations, whose numbers stay in the cache while they are made
+
+
 class Rule(PlainNumbers):
     """Base of the rules of four numbers. A new one defines `update`, and uses ``self.step_size(k)`` for alpha_k.
 
@@ -77,6 +80,13 @@ class Rule(PlainNumbers):
         """The four numbers (p, q, s, t) of iterations first .. stop - 1, shape (stop - first, 4)."""
         k = np.arange(first, stop, dtype=np.float64)
         table = np.empty((k.size, 4))
+        if type(self).__module__.startswith("mqlearn."):  # elementwise: what depends on k is made once for all four
+            units = np.eye(4)[:, :, None]
+            for i in range(0, k.size, _CACHED):
+                table[i : i + _CACHED] = np.broadcast_to(
+                    self.update(k[i : i + _CACHED], *units), (4, k[i : i + _CACHED].size)
+                ).T
+            return table
         with user_code("algorithm", type(self).__name__):
             for column, unit in enumerate(np.eye(4)):
                 table[:, column] = self.update(k, *unit)

@@ -1,4 +1,4 @@
-"""Run what is missing of a plan: cells side by side in processes, while the runs that have ended are tracked here."""
+"""Run what is missing of a plan: cells side by side in processes or threads, while runs that have ended are tracked."""
 
 import math
 import os
@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from mqlearn.algorithms.rule import Rule
 from mqlearn.experiments import execute, processes, provenance
 from mqlearn.experiments.plan import Plan, PlannedCell, refuse_finished
 from mqlearn.experiments.presentation.names import plain_label
@@ -19,12 +20,14 @@ from mqlearn.experiments.progress import COMPILING, Progress, duration
 from mqlearn.experiments.settings import identity
 from mqlearn.experiments.settings.cell import build
 from mqlearn.paths import cores, outputs_folder
+from mqlearn.problems.mdp import FiniteMDP
 from mqlearn.storage import lookup, runs
 
 Group = Sequence[PlannedCell]  # cells of the same samples, or one cell
 Runs = Iterator[tuple[PlannedCell, runs.Run]]
 
 _WORTH_PROCESSES = 8.0  # estimated seconds of work; a process starts in about two
+_LONG = 60.0  # from here on that is nothing; in less, cells that need no process of their own are done by threads
 _LOOK = 0.5  # seconds between looks at what the processes have done
 _counted: Any = None  # in one of the processes: iterations done, by group
 _TOGETHER = 4  # runs that share samples, at most: an interruption loses all that one process is at
@@ -81,13 +84,15 @@ def _damaged(some: Iterable[PlannedCell], outputs: Path) -> dict[str, str]:
 
 
 def _performed(planned: Plan, missing: Sequence[PlannedCell], outputs: Path, again: bool) -> Runs:
-    """Cells with their runs as these end: one after the other here, or if it is worth it in a process a core."""
+    """Cells with their runs as these end: one after the other here, or in a thread or a process a core."""
     side_by_side = min(cores(), len(missing)) if planned.settings["n_workers"] is None else 1
     groups = _groups(missing, min(_TOGETHER, -(-len(missing) // side_by_side)))
     folders = {one.digest: outputs / "runs" / one.cell.subfolder for one in missing}
     with Progress(planned.name, sum(one.settings["iterations"] for one in missing)) as progress:
         if side_by_side == 1 or _seconds(missing) < _WORTH_PROCESSES:
             yield from _here(groups, folders, progress, again)
+        elif _seconds(missing) < _LONG and all(map(_in_kernels, missing)):
+            yield from _in_threads(groups, folders, progress, side_by_side, again)
         else:
             yield from _in_processes(groups, folders, progress, side_by_side, again)
 
@@ -112,7 +117,6 @@ def _in_processes(
 ) -> Runs:
     ordered = sorted(groups, key=lambda group: -_seconds(group))  # so that they end together
     counted = processes.SPAWN.RawArray("Q", len(ordered))  # iterations done, by group
-    warned: Counter[str] = Counter()
     with _pool(side_by_side, counted) as pool:
 
         def submit(some: Group, number: int) -> Future[list[runs.Run]]:
@@ -121,21 +125,60 @@ def _in_processes(
             placed = [(one.settings | more, folders[one.digest]) for one in some]
             return pool.submit(_job, placed, number, again)
 
-        def perform(some: Group, number: int) -> list[runs.Run]:
-            return submit(some, number).result()
+        yield from _as_they_end(ordered, submit, counted, progress)
 
-        jobs = {submit(group, number): number for number, group in enumerate(ordered)}
-        running = set(jobs)
-        while running:
-            ended, running = wait(running, timeout=_LOOK, return_when=FIRST_COMPLETED)
-            if done := sum(counted):
-                progress(done, math.nan)
-            for job in ended:
-                for one, run in _each(ordered[jobs[job]], job.result, partial(perform, number=jobs[job])):
-                    warned.update(found.text for found in run.findings)
-                    yield one, run
-    for text, number in warned.items():  # said once, not in the midst of other processes' lines
-        sys.stderr.write(f"warning: {text} ({number} of {sum(map(len, groups))} runs)\n")
+
+def _in_threads(
+    groups: Sequence[Group], folders: Mapping[str, Path], progress: Progress, side_by_side: int, again: bool
+) -> Runs:
+    ordered = sorted(groups, key=lambda group: -_seconds(group))
+    counted = [0] * len(ordered)
+
+    def perform(some: Group, number: int) -> list[runs.Run]:
+        def count(k: int, _: float) -> None:
+            counted[number] = k * len(some)
+
+        placed = [(build(one.settings | {"n_workers": 1}), folders[one.digest]) for one in some]
+        return execute.perform_missing(placed, again=again, quiet=True, progress=count)
+
+    with processes.ending_promptly(lambda: None), ThreadPoolExecutor(side_by_side) as pool:
+        try:
+            yield from _as_they_end(ordered, partial(pool.submit, perform), counted, progress)
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)  # after an error no other cell is begun
+
+
+def _as_they_end(
+    ordered: Sequence[Group],
+    submit: Callable[[Group, int], Future[list[runs.Run]]],
+    counted: Sequence[int],
+    progress: Progress,
+) -> Runs:
+    """The runs of groups that are made elsewhere, while what is counted there is told."""
+    warned: Counter[str] = Counter()
+
+    def perform(some: Group, number: int) -> list[runs.Run]:
+        return submit(some, number).result()
+
+    jobs = {submit(group, number): number for number, group in enumerate(ordered)}
+    running = set(jobs)
+    while running:
+        ended, running = wait(running, timeout=_LOOK, return_when=FIRST_COMPLETED)
+        if done := sum(counted):
+            progress(done, math.nan)
+        for job in ended:
+            for one, run in _each(ordered[jobs[job]], job.result, partial(perform, number=jobs[job])):
+                warned.update(found.text for found in run.findings)
+                yield one, run
+    for text, number in warned.items():  # said once, not in the midst of other cells' lines
+        sys.stderr.write(f"warning: {text} ({number} of {sum(map(len, ordered))} runs)\n")
+
+
+def _in_kernels(one: PlannedCell) -> bool:
+    """Whether a cell spends nearly all of its time in kernels, which hold no lock of the interpreter."""
+    cell = one.cell
+    with_model = isinstance(cell.mdp, FiniteMDP) and cell.run_arguments["sampling"].all_pairs
+    return with_model and isinstance(cell.rule, Rule) and not (cell.settings["metrics"] or cell.settings["plugins"])
 
 
 def _each(group: Group, together: Callable[[], list[runs.Run]], perform: Callable[[Group], list[runs.Run]]) -> Runs:

@@ -13,7 +13,7 @@ from mqlearn.algorithms.rule import Rule
 from mqlearn.algorithms.stateful import Stateful
 from mqlearn.finding import Finding
 from mqlearn.learning.chains import Samples
-from mqlearn.learning.learners import Learner
+from mqlearn.learning.learners import TOGETHER, Learner, can_move_together, move_together
 from mqlearn.learning.record import Ended, Recorder
 from mqlearn.learning.recorded import RecordedSamples
 
@@ -44,15 +44,39 @@ class SeedBatch:
             started = time.perf_counter()
             self.samples.draw(n)
             seconds[0] = time.perf_counter() - started
-        for number, learner in list(self.learners.items()):
+        for numbers in self._groups(weights):
             started = time.perf_counter()
-            ended[number] = _advance(learner, k, n, weights[number])
-            seconds[1 + number] = time.perf_counter() - started
-            if not learner.lanes.size:
-                del self.learners[number]
+            gone = _advance([self.learners[i] for i in numbers], k, n, [weights[i] for i in numbers])
+            ended |= dict(zip(numbers, gone, strict=True))
+            seconds[[1 + i for i in numbers]] = (time.perf_counter() - started) / len(numbers)
+            for i in numbers:
+                if not self.learners[i].lanes.size:
+                    del self.learners[i]
         if self.samples is not None:
             self.samples.forget()
         return ended, seconds
+
+    def compile(self, rules: Sequence[Rule | Stateful]) -> None:
+        """Have all that `advance` needs compiled, by no iterations."""
+        for numbers in self._groups([rule.weights(0, 1) for rule in rules]):
+            some = [self.learners[i] for i in numbers]
+            weights = [rules[i].weights(*one.rows(0, 0)) for i, one in zip(numbers, some, strict=True)]
+            _move(some, 0, 0, weights)
+
+    def _groups(self, weights: Sequence[np.ndarray]) -> list[list[int]]:
+        """The numbers of the rules, those in one list that one loop moves at once."""
+        groups: list[list[int]] = []
+        joined: dict[bytes, list[int]] = {}  # by their seeds
+        for number, learner in self.learners.items():
+            if not can_move_together(learner, weights[number]):
+                groups.append([number])
+                continue
+            group = joined.get(seeds := learner.lanes.tobytes())
+            if group is None or len(group) == TOGETHER:
+                group = joined[seeds] = []
+                groups.append(group)
+            group.append(number)
+        return groups
 
 
 def learners_of(parts: Sequence[SeedBatch], number: int) -> list[Any]:
@@ -79,10 +103,22 @@ def advance(pool: ThreadPoolExecutor, parts: Sequence[SeedBatch], courses: Seque
             course.seconds += elapsed * float((busy[0] + own) / busy.sum())
 
 
-def _advance(learner: Learner, k: int, n: int, weights: np.ndarray) -> list[Ended]:
-    """Advance, and take out the seeds that diverged; their step is found by replaying the block."""
-    before = learner.copy()
-    learner.advance(k, n, weights)
+def _advance(some: Sequence[Learner], k: int, n: int, weights: Sequence[np.ndarray]) -> list[list[Ended]]:
+    """Advance learners, in one loop if they are several, and take out the seeds of each that diverged."""
+    before = [learner.copy() for learner in some]
+    _move(some, k, n, weights)
+    return [_taken_out(*each, k, n) for each in zip(some, before, weights, strict=True)]
+
+
+def _move(some: Sequence[Any], k: int, n: int, weights: Sequence[np.ndarray]) -> None:
+    if len(some) == 1:
+        some[0].advance(k, n, weights[0])
+    else:
+        move_together(some, k, n, weights)
+
+
+def _taken_out(learner: Learner, before: Learner, weights: np.ndarray, k: int, n: int) -> list[Ended]:
+    """Take out the seeds that diverged; their step is found by replaying the block."""
     diverged = ~(learner.largest() <= DIVERGED)
     ended = []
     for lane in np.flatnonzero(diverged):

@@ -80,9 +80,9 @@ def run_together(mdp: Environment, rules: Iterable[AnyRule], **settings: Any) ->
 
 def _compile(made: RunState) -> None:
     """Call every kernel for no iterations: compiling is not learning time."""
-    for number, course in enumerate(made.courses):
-        for learner in learners_of(made.parts, number):
-            learner.advance(0, 0, course.rule.weights(*learner.rows(0, 0)))
+    rules = [course.rule for course in made.courses]
+    for part in made.parts:
+        part.compile(rules)
 
 
 def _walk(setup: Setup, made: RunState) -> None:

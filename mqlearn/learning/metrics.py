@@ -12,18 +12,22 @@ from mqlearn.errors import SettingError, user_code
 from mqlearn.learning.chains import stream_at
 from mqlearn.learning.metric_kinds import BUILT_IN
 from mqlearn.learning.operators import BELLMAN, BoundOperator
+from mqlearn.learning.policy_values import SMALL, PolicyValues
+from mqlearn.learning.policy_values import greedy_policies as greedy_policies
 from mqlearn.learning.sampling_tables import alias_table, transition_model
 from mqlearn.problems.mdp import FiniteMDP
-from mqlearn.problems.solvers import Optimum, optimal, policy_values_at_start
+from mqlearn.problems.solvers import Optimum, optimal
 
 if TYPE_CHECKING:
     from mqlearn.learning import kernels
 
 Metric = Callable[[np.ndarray, FiniteMDP], np.ndarray]
 
+_KEPT = 2**26  # bytes of random words that episodes of one kind may keep
 _CACHED = 2**15  # entries of tables that are worked on at a time
-_SMALL = 128  # states: up to here the exact value of every greedy policy is affordable at every checkpoint,
-_RETURNS = 40  # and its exact return at so many
+_RETURNS = (
+    40  # checkpoints at which the exact return of a policy of few states is affordable, where its value is at all
+)
 _LARGE = 4096  # states: beyond, that return takes a tenth of a second, and is measured at the end alone
 
 
@@ -143,6 +147,7 @@ class Measure:
         iteration: Sequence[int] | np.ndarray = (),
         limit: int = 0,
         operator: BoundOperator = BELLMAN,
+        n_seeds: int = 0,
     ) -> None:
         self.mdp = mdp
         self.optimum = optimum
@@ -154,6 +159,9 @@ class Measure:
         self.iteration = iteration
         self.limit = limit
         self.operator, self.fixed_point = operator, operator.fixed_point(mdp)
+        self.policies = PolicyValues(mdp)
+        self.n_seeds = n_seeds
+        self._first: dict[bytes, tuple[np.ndarray, dict[str, np.ndarray]]] = {}  # tables and returns, by seeds
         self.returned_at = _columns_of_returns(mdp, len(iteration), exact) if limit else set()
         self._model: Any = None if evaluation is None else transition_model(mdp, mean_reward=False)
         for name in self.more:
@@ -169,10 +177,14 @@ class Measure:
         if column in self.returned_at:
             measured["expected_return"] = self.expected_returns(acting)
         measured |= errors
-        if self.mdp.n_states <= _SMALL or column in self.exact:
-            values, residuals = self.exact_values(q, acting)
+        success: dict[str, np.ndarray] = {}
+        if self.mdp.n_states <= SMALL or column in self.exact:
+            if self.evaluation is not None and column in self.exact and self.mdp.goal.any():
+                values, success = self.policies.at_start_and_success(acting, self.evaluation.limit(self.mdp))
+            else:
+                values = self.policies.at_start(acting)
             measured |= {"policy_value": values, "value_gap": self.optimum.start_value - values}
-            measured["bellman_error"] = residuals
+            measured["bellman_error"] = self.residuals(q)
         if (average := learner.average_tables()) is not None:
             measured |= {f"{name}_average": values for name, values in self._of_average(column, average).items()}
         if self.point is not None:
@@ -184,9 +196,8 @@ class Measure:
                 difference = np.ascontiguousarray(theta[:, used] - star)
                 measured[name] = np.sqrt((difference**2).sum(axis=1) / ((star**2).sum() or 1.0))
         if self.evaluation is not None:
-            measured |= self.returns(acting, learner.lanes, self.evaluation.place(self.iteration[column]))
-            if column in self.exact and self.mdp.goal.any():
-                measured |= self.success(acting)
+            measured |= self._returns_at(column, acting, learner.lanes, self.evaluation.place(self.iteration[column]))
+        measured |= success
         for name, metric in self.more.items():
             with user_code(f"metrics.{name}", getattr(metric, "__name__", name)):
                 measured[name] = np.asarray(metric(q, self.mdp), dtype=np.float64)
@@ -197,7 +208,7 @@ class Measure:
     def _of_average(self, column: int, q: np.ndarray) -> dict[str, np.ndarray]:
         """What is measured of the mean of the iterates."""
         measured = self.errors(q)
-        if self.mdp.n_states <= _SMALL or column in self.exact:
+        if self.mdp.n_states <= SMALL or column in self.exact:
             values, measured["bellman_error"] = self.exact_values(q)
             measured |= {"policy_value": values, "value_gap": self.optimum.start_value - values}
         return measured
@@ -221,42 +232,28 @@ class Measure:
 
         acting: tables (n, S, A) that are greedy in place of q.
         """
+        return self.policies.at_start(q if acting is None else acting), self.residuals(q)
+
+    def residuals(self, q: np.ndarray) -> np.ndarray:
+        """(n,): sup norm of T q - q for tables q (n, S, A)."""
         from mqlearn.learning import kernels
 
-        acting = q if acting is None else acting
-        if self.operator.plain:
-            errors = kernels.bellman_errors(self._of_pairs(q), self._expectations)
-        else:
-            errors = self.operator.residuals(q)
-        if self.mdp.n_states > _SMALL:
-            return policy_values_at_start(self.mdp, greedy_policies(self.mdp, acting)), errors
-        return kernels.policy_values(self._of_pairs(acting), self._expectations), errors
+        if not self.operator.plain:
+            return self.operator.residuals(q)
+        return kernels.bellman_errors(self.policies.of_pairs(q), self.policies.expectations)
 
     def expected_returns(self, q: np.ndarray) -> np.ndarray:
         """(n,): exact expected undiscounted return of the greedy policies within the step limit."""
-        from mqlearn.learning import kernels
+        return self.policies.returns(q, self.limit)
 
-        return kernels.expected_returns(self._of_pairs(q), self._expectations, self.limit)
-
-    def _of_pairs(self, q: np.ndarray) -> np.ndarray:
-        """Tables (n, S, A) as (n, pairs)."""
-        return q.reshape(len(q), -1).take(self.mdp.places, axis=1)
-
-    @cached_property
-    def _expectations(self) -> "kernels.Expectations":
-        from mqlearn.learning import kernels
-
-        mdp = self.mdp
-        x, u = mdp.pairs.T
-        return kernels.Expectations(
-            offsets=mdp.pair_offsets.astype(np.uint64),
-            successors=mdp.successors[x, u].astype(np.uint32),
-            probabilities=np.ascontiguousarray(mdp.probabilities[x, u]),
-            rewards=np.ascontiguousarray(mdp.mean_rewards[x, u]),
-            counted=mdp.counted[x, u],
-            start=mdp.start.copy(),
-            discount=mdp.discount,
-        )
+    def _returns_at(self, column: int, q: np.ndarray, lanes: np.ndarray, k: int | None) -> dict[str, np.ndarray]:
+        """`returns`; rules that begin alike, as where all ties and an episode is long to play, are measured once."""
+        if column > 0:
+            return self.returns(q, lanes, k)
+        before = self._first.get(lanes.tobytes())
+        if before is None or not np.array_equal(before[0], q):
+            before = self._first[lanes.tobytes()] = q, self.returns(q, lanes, k)
+        return before[1]
 
     def returns(self, q: np.ndarray, lanes: np.ndarray, k: int | None = None) -> dict[str, np.ndarray]:
         """Total undiscounted return of `evaluation.episodes` greedy episodes, for tables q (n, S, A).
@@ -265,55 +262,44 @@ class Measure:
         """
         from mqlearn.learning import kernels
 
-        evaluation = self.evaluation
-        assert evaluation is not None and evaluation.episodes is not None
-        values = self._of_pairs(q)
-        open_states = ~self.mdp.terminal
-        kinds = {"uniform": open_states / open_states.sum(), "start": self.mdp.start}
+        values = self.policies.of_pairs(q)
         measured = {}
-        for kind, distribution in kinds.items():
+        for kind, (episodes, kept) in self._episodes.items():
+            drawn = kept if k is None else kernels.Drawn(kept.words[:0], kept.known[:0])
+            stream = stream_at(f"evaluation_{kind}", k)
+            measured[f"return_{kind}"], _ = kernels.greedy_returns(
+                values, self._model, episodes, lanes, self.seed, stream, drawn
+            )
+        return measured
+
+    @cached_property
+    def _episodes(self) -> "dict[str, tuple[kernels.Episodes, kernels.Drawn]]":
+        """Greedy episodes by where they start, and room for what all checkpoints and rules draw alike."""
+        from mqlearn.learning import kernels
+
+        evaluation, open_states = self.evaluation, ~self.mdp.terminal
+        assert evaluation is not None and evaluation.episodes is not None
+        number, limit = evaluation.episodes, evaluation.limit(self.mdp)
+        n_seeds = self.n_seeds if 4 * self.n_seeds * number * (limit + 1) <= _KEPT else 0
+        found = {}
+        for kind, distribution in {"uniform": open_states / open_states.sum(), "start": self.mdp.start}.items():
             if evaluation.start in (kind, "both"):
                 starts = np.flatnonzero(distribution > 0)
-                episodes = kernels.Episodes(
-                    starts, *alias_table(distribution[starts]), self.mdp.goal.astype(np.uint8),
-                    evaluation.episodes, evaluation.limit(self.mdp),
-                )  # fmt: skip
-                measured[f"return_{kind}"], _ = kernels.greedy_returns(
-                    values, self._model, episodes, lanes, self.seed, stream_at(f"evaluation_{kind}", k)
-                )
-        return measured
+                tables = starts, *alias_table(distribution[starts]), self.mdp.goal.astype(np.uint8)
+                words = np.empty((n_seeds, number, limit + 1), np.uint32)
+                drawn = kernels.Drawn(words, np.zeros((n_seeds, number), np.int64))
+                found[kind] = kernels.Episodes(*tables, number, limit), drawn
+        return found
 
     def success(self, q: np.ndarray) -> dict[str, np.ndarray]:
         """Exact probability of a goal within the step limit under the greedy policies of q (n, S, A)."""
-        from mqlearn.learning import kernels
-
-        evaluation = self.evaluation
-        assert evaluation is not None
-        x, u = self.mdp.pairs.T
-        goal, p = self.mdp.goal.astype(np.uint8), np.ascontiguousarray(self.mdp.probabilities[x, u])
-        limit = evaluation.limit(self.mdp)
-        reached = np.stack(
-            [
-                kernels.success_within(policy[x, u], self._model, p, goal, limit)
-                for policy in greedy_policies(self.mdp, q)
-            ]
-        )
-        return {
-            "success_probability": (reached * self.mdp.start).sum(axis=1),
-            "success_uniform": np.ascontiguousarray(reached[:, ~self.mdp.terminal]).mean(axis=1),
-        }
+        assert self.evaluation is not None
+        return self.policies.success(q, self.evaluation.limit(self.mdp))
 
 
 def _columns_of_returns(mdp: FiniteMDP, n_checkpoints: int, exact: tuple[int, ...]) -> set[int]:
     """The numbers of the checkpoints at which `expected_return` is measured."""
     if mdp.n_states > _LARGE:
         return {n_checkpoints - 1}
-    some = np.linspace(0, n_checkpoints - 1, min(_RETURNS, n_checkpoints)) if mdp.n_states <= _SMALL else []
+    some = np.linspace(0, n_checkpoints - 1, min(_RETURNS, n_checkpoints)) if mdp.n_states <= SMALL else []
     return {*np.rint(some).astype(int).tolist(), *exact}
-
-
-def greedy_policies(mdp: FiniteMDP, q: np.ndarray) -> np.ndarray:
-    """Greedy policies as probabilities (..., S, A): uniform among equal best admissible actions, 0 at terminals."""
-    allowed = np.where(mdp.learned, q, -np.inf)
-    best = mdp.learned & (allowed == allowed.max(axis=-1, keepdims=True))
-    return best / np.maximum(best.sum(axis=-1, keepdims=True), 1)

@@ -76,8 +76,8 @@ def _exact_measure(setup: Setup) -> tuple[Measure, Diagnosis]:
     quarters = (setup.iterations // 4, setup.iterations // 2, setup.iterations)
     exact = tuple(int(np.abs(setup.iteration - quarter).argmin()) for quarter in quarters)
     episodes, limit = evaluation if evaluation.episodes else None, evaluation.limit(mdp)
-    place = setup.seed, setup.iteration, limit
-    return Measure(mdp, optimal(mdp), setup.metrics, episodes, exact, point, *place, setup.operator), known
+    place = setup.seed, setup.iteration, limit, setup.operator, setup.n_seeds
+    return Measure(mdp, optimal(mdp), setup.metrics, episodes, exact, point, *place), known
 
 
 def _parts(setup: Setup, rules: Sequence[AnyRule], workers: int) -> list[SeedBatch]:

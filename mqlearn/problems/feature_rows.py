@@ -5,6 +5,7 @@ Terminal states have value 0 and no features: columns that only they would use s
 
 import hashlib
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -59,12 +60,30 @@ class Features:
 
     def table(self, mdp: FiniteMDP, theta: np.ndarray) -> np.ndarray:
         """Phi(x, u)' theta, 0 at pairs that are not learned. theta (..., d) -> (..., S, A)."""
+        if self._ones:
+            return self._looked_up(mdp, theta)
         if theta.ndim > 1 and len(self.active) > _FEW:  # what belongs to one seed stays in the cache
             return np.stack([self.table(mdp, one) for one in theta])
         estimates = np.zeros((*theta.shape[:-1], len(self.active)))
         for column, value in zip(self.active.T, self.values.T, strict=True):  # no (..., n, F) array
             estimates += value * theta[..., column]
         return table_of_pairs(mdp, estimates)
+
+    @cached_property
+    def _ones(self) -> bool:
+        """Whether each row has one entry, and that is 1."""
+        return self.active.shape[1] == 1 and bool((self.values == 1.0).all())
+
+    def _looked_up(self, mdp: FiniteMDP, theta: np.ndarray) -> np.ndarray:
+        """`table` where it is made of the parameters themselves."""
+        columns = np.full(mdp.n_states * mdp.n_actions, self.n_features)
+        columns[mdp.places] = self.active[:, 0]
+        flat = theta.reshape(-1, self.n_features)
+        table = np.empty((len(flat), columns.size))
+        for own, parameters in zip(table, flat, strict=True):
+            np.append(parameters, 0.0).take(columns, out=own, mode="clip")
+        table += 0.0  # of a parameter -0, as a sum has it
+        return table.reshape(*theta.shape[:-1], mdp.n_states, mdp.n_actions)
 
     def matrix(self) -> Any:
         """Phi as a sparse array (n, d), without stored zeros."""

@@ -138,20 +138,32 @@ def _values(run: runs.Run, text: str, name: str, with_log10: bool, per_seed: boo
             yield key, float(value), int(step)
 
 
-def log_parameters(client: "MlflowClient", run_id: str, settings: Mapping[str, Any]) -> None:
-    """The settings by dotted key, but not those of tracking: they change no number and may hold a password."""
-    from mlflow.entities import Param
+def parameters(settings: Mapping[str, Any]) -> tuple[dict[str, str], dict[str, str]]:
+    """The settings by dotted key, but not those of tracking: they change no number and may hold a password.
 
+    Those that MLflow would cut are a checksum, and second, their texts by the file of the run that they go to.
+    """
     flat = dict(_flat({key: value for key, value in settings.items() if key != "tracking"}))
-    parameters = []
+    told, long = {}, {}
     for key, name in _unique(flat).items():
         text = flat[key] if isinstance(flat[key], str) else json.dumps(flat[key], ensure_ascii=False)
-        if len(text) > PARAMETER_LENGTH:  # MLflow would cut it
-            client.log_text(run_id, text, f"parameters/{name}.txt")
+        if len(text) > PARAMETER_LENGTH:
+            long[f"parameters/{name}.txt"] = text
             text = f"sha256:{sha256(text.encode()).hexdigest()}"
-        parameters.append(Param(name, text))
-    for start in range(0, len(parameters), PARAMETERS_A_BATCH):
-        client.log_batch(run_id, params=parameters[start : start + PARAMETERS_A_BATCH])
+        told[name] = text
+    return told, long
+
+
+def log_parameters(client: "MlflowClient", run_id: str, settings: Mapping[str, Any]) -> None:
+    """`parameters`, in MLflow's batches."""
+    from mlflow.entities import Param
+
+    told, long = parameters(settings)
+    for name, text in long.items():
+        client.log_text(run_id, text, name)
+    some = [Param(name, text) for name, text in told.items()]
+    for start in range(0, len(some), PARAMETERS_A_BATCH):
+        client.log_batch(run_id, params=some[start : start + PARAMETERS_A_BATCH])
 
 
 def log_metrics(client: "MlflowClient", uri: str, run_id: str, values: list[tuple[str, float, int]], time: int) -> None:
@@ -173,8 +185,14 @@ def _flat(settings: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, 
             yield f"{prefix}{key}", value
 
 
+def model_input(name: str, digest: str) -> tuple[str, str, str]:
+    """A problem as a data set: its name, digest (which has 36 letters there) and source in MLflow's words."""
+    source = json.dumps({"tags": {"mlflow.source.name": name, "mlflow.source.type": "LOCAL"}})
+    return name[:500], digest[:36], source
+
+
 def log_model(client: "MlflowClient", run_id: str, name: str, digest: str) -> None:
-    """The problem that a run learned, as its input: a data set in MLflow's words. Its digest there has 36 letters.
+    """The problem that a run learned, as its input: a data set in MLflow's words.
 
     A store looks whether it has the data set and then adds it. If another run adds it in between, the store refuses
     the second as not unique; asked again, it finds the data set.
@@ -182,8 +200,8 @@ def log_model(client: "MlflowClient", run_id: str, name: str, digest: str) -> No
     from mlflow.entities import Dataset, DatasetInput, InputTag
     from mlflow.exceptions import MlflowException
 
-    source = json.dumps({"tags": {"mlflow.source.name": name, "mlflow.source.type": "LOCAL"}})
-    data = Dataset(name[:500], digest[:36], "code", source)
+    called, number, source = model_input(name, digest)
+    data = Dataset(called, number, "code", source)
     inputs = [DatasetInput(data, [InputTag("mlflow.data.context", "problem")])]
     try:
         client.log_inputs(run_id, inputs)

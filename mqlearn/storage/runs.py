@@ -365,9 +365,12 @@ def _save_arrays(path: Path, arrays: Mapping[str, Any]) -> None:
 
 
 def _yaml(settings: Mapping[str, Any]) -> str:
-    from omegaconf import OmegaConf
+    """As `OmegaConf.to_yaml` writes them, without the objects that it would make of them first."""
+    import yaml
+    from omegaconf._utils import get_omega_conf_dumper
 
-    return OmegaConf.to_yaml(OmegaConf.create(plain(settings)))
+    how: Any = {"default_flow_style": False, "allow_unicode": True, "sort_keys": False}
+    return yaml.dump(plain(settings), Dumper=get_omega_conf_dumper(), **how)
 
 
 def _json(value: Any) -> str:

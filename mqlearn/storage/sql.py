@@ -99,9 +99,16 @@ def write_metrics(uri: str, run_id: str, values: Sequence[tuple[str, float, int]
     database = sqlite_path(uri)
     if database is None or not database.exists() or not is_known(database):
         return False
-    latest = {key: (key, value, step) for key, value, step in values}
     with closing(sqlite3.connect(database, timeout=20)) as connection, connection:
-        connection.execute(INDEX)
-        for statement, rows in ((METRIC, values), (LATEST, latest.values())):
-            connection.executemany(statement, [(run_id, time, *row) for row in rows])
+        insert_metrics(connection, run_id, values, time)
     return True
+
+
+def insert_metrics(
+    connection: sqlite3.Connection, run_id: str, values: Sequence[tuple[str, float, int]], time: int
+) -> None:
+    """The rows of `write_metrics`."""
+    latest = {key: (key, value, step) for key, value, step in values}
+    connection.execute(INDEX)
+    for statement, rows in ((METRIC, values), (LATEST, latest.values())):
+        connection.executemany(statement, [(run_id, time, *row) for row in rows])

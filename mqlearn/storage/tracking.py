@@ -1,14 +1,16 @@
 """MLflow as an edge: a complete run folder becomes one MLflow run, whose content is told in `content`."""
 
+import shutil
+import uuid
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext, suppress
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mqlearn.errors import SettingError
 from mqlearn.paths import outputs_folder
-from mqlearn.storage import formats, locks, mlflow_payload, moved, runs
+from mqlearn.storage import formats, locks, mlflow_payload, moved, new_store, runs, sql_store
 from mqlearn.storage.connection import TrackingError, connect, failures, load_mlflow, sqlite_path
 from mqlearn.storage.effective import effective_settings
 from mqlearn.storage.passwords import Address
@@ -31,10 +33,12 @@ def prepare(uri: str, experiment: str, *, outputs: Path | None = None, about: st
         problem = "a name other than MLflow's own Default, where stray runs land and artifacts lie elsewhere"
         raise SettingError("experiment.name", experiment, problem)
     with failures("preparing the store", uri):
-        load_mlflow()  # takes seconds, so not in the lock, where other jobs wait
         database = sqlite_path(uri)
+        known = sql_store.of(database)
+        if known is None and (database is None or database.exists()):
+            load_mlflow()  # takes seconds, so not in the lock, where other jobs wait
         with nullcontext() if experiment_id(uri, experiment) else _alone(database):
-            client = connect(uri)
+            client = known or _opened(uri, database)
             found = client.get_experiment_by_name(experiment)
             if found is None:
                 folder = database.parent if database else None if uri.startswith("http") else outputs
@@ -50,8 +54,20 @@ def prepare(uri: str, experiment: str, *, outputs: Path | None = None, about: st
     new |= {} if kept == str(formats.FORMAT) else {formats.KEY: formats.FORMAT}
     for key, value in new.items():
         with failures("preparing the store", uri):
-            connect(uri).set_experiment_tag(found.experiment_id, key, value)
+            client.set_experiment_tag(found.experiment_id, key, value)
     return found.experiment_id
+
+
+def _opened(uri: str, database: Path | None) -> "MlflowClient | sql_store.SqlStore":
+    """A store that has yet to be made, if it is a SQLite file, by its client."""
+    if database is None or database.exists():
+        return sql_store.of(database) or connect(uri)  # another process may have been first
+    if new_store.copy(database) and (made := sql_store.of(database)):
+        return made
+    client = connect(uri)
+    client.search_experiments(max_results=1)  # MLflow makes the file
+    new_store.keep(database)
+    return client
 
 
 def log(
@@ -75,10 +91,13 @@ def log(
     values = [*mlflow_payload.metric_values(run, names, shown_as.error, per_seed)]
     with failures("recording a run", uri):
         place = prepare(uri, experiment, about=shown_as.about)
-        client = connect(uri)
         ended = round(1000 * datetime.fromisoformat(run.summary["ended"]).timestamp())
         started = ended - round(1000 * (run.summary["seconds"] or 0.0))
         tagged = mlflow_payload.tags(run, names, {**more, "claims": _claims(uri)}, shown_as)
+        told = _Told(place, started, ended, tagged, values, shown_as)
+        if (store := sql_store.of(sqlite_path(uri))) and (folder := _artifacts(store, place)):
+            return _log_by_sql(run, store, folder, told)
+        client = connect(uri)
         created = client.create_run(place, started, tagged, shown_as.name[:250])
         run_id = created.info.run_id
         try:
@@ -89,8 +108,7 @@ def log(
                 mlflow_payload.log_model(client, run_id, *shown_as.model)
             client.log_artifacts(run_id, str(run.folder))
             mlflow_payload.log_pictures(client, run_id, shown_as.pictures)
-            status = {"failed": "FAILED", "killed": "KILLED"}.get(run.status, "FINISHED")
-            client.set_terminated(run_id, status, ended)
+            client.set_terminated(run_id, _status(run), ended)
         except BaseException as error:
             with suppress(Exception):
                 runs.update_summary(run, mlflow_run_id=None)
@@ -98,6 +116,55 @@ def log(
                 client.set_terminated(run_id, "FAILED" if isinstance(error, Exception) else "KILLED")
             raise
     return run_id
+
+
+class _Told(NamedTuple):
+    """What the record of a run says of it."""
+
+    experiment_id: str
+    started: int
+    ended: int
+    tags: dict[str, str]
+    values: list[tuple[str, float, int]]
+    shown: mlflow_payload.Shown
+
+
+def _log_by_sql(run: runs.Run, store: sql_store.SqlStore, root: str, told: _Told) -> str:
+    """`log` into a SQLite store whose artifacts are in this file system: files first, then the record as a whole."""
+    run_id = uuid.uuid4().hex
+    address = f"{root.rstrip('/')}/{run_id}/artifacts"
+    folder = moved.local(address)
+    assert folder is not None
+    try:
+        run = runs.update_summary(run, mlflow_run_id=run_id)
+        parameters, long = mlflow_payload.parameters(effective_settings(run))
+        shutil.copytree(run.folder, folder)
+        for name, content in {**{name: text.encode() for name, text in long.items()}, **told.shown.pictures}.items():
+            (folder / name).parent.mkdir(exist_ok=True)
+            (folder / name).write_bytes(content)
+        model = None if told.shown.model is None else mlflow_payload.model_input(*told.shown.model)
+        record = sql_store.Record(
+            run_id, told.shown.name[:250], address, _status(run), told.started, told.ended, told.tags, parameters,
+            told.values, model,
+        )  # fmt: skip
+        store.write_run(told.experiment_id, record)
+    except BaseException:
+        with suppress(Exception):
+            runs.update_summary(run, mlflow_run_id=None)
+        shutil.rmtree(folder.parent, ignore_errors=True)
+        raise
+    return run_id
+
+
+def _artifacts(store: sql_store.SqlStore, experiment_id: str) -> str | None:
+    """The address of the artifacts of an experiment, if they are in this file system."""
+    found = store.get_experiment(experiment_id)
+    return found.artifact_location if found and moved.local(found.artifact_location) else None
+
+
+def _status(run: runs.Run) -> str:
+    """In MLflow's words."""
+    return {"failed": "FAILED", "killed": "KILLED"}.get(run.status, "FINISHED")
 
 
 def _follow(uri: str, experiment: Any) -> None:
@@ -199,11 +266,15 @@ def _locks(uri: str) -> Path:
     return locks.folder(database.parent if database else outputs_folder())
 
 
-def _create_experiment(client: "MlflowClient", experiment: str, place: str | None, about: str) -> str:
-    from mlflow.exceptions import MlflowException
-
+def _create_experiment(
+    client: "MlflowClient | sql_store.SqlStore", experiment: str, place: str | None, about: str
+) -> str:
     tags = {"mlflow.experimentKind": "custom_model_development", formats.KEY: str(formats.FORMAT)}
     tags |= {mlflow_payload.NOTE: about} if about else {}
+    if isinstance(client, sql_store.SqlStore):
+        return client.create_experiment(experiment, str(place), tags)
+    from mlflow.exceptions import MlflowException
+
     try:
         return client.create_experiment(experiment, artifact_location=place, tags=tags)
     except MlflowException:  # on a server another machine may have been first

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from mqlearn.experiments.settings import compose
@@ -37,7 +37,7 @@ def _figure(name: str) -> Iterator[Row]:
     """Wall time of the command in a fresh outputs folder; what it runs has been compiled before."""
     with tempfile.TemporaryDirectory() as outputs:
         for suffix, limit in FIGURES[name].items():
-            seconds, cpu = timed(outputs, "figure", name)
+            seconds, cpu = of_command(outputs, "figure", name)
             yield Row(name + suffix, seconds, "s", f"wanted {limit:g} s, with {cpu:.3g} CPU s", seconds / limit, 1)
 
 
@@ -71,21 +71,30 @@ def sweep(_: Yardstick) -> Iterator[Row]:
         yield Row("sweep_status", shown, "CPU s", "wanted 2 s for 1,000 runs", shown / 2, 1)
 
 
-def timed(outputs: str, *arguments: str) -> tuple[float, float]:
-    """Seconds that a command line takes, and CPU seconds."""
+def timed(run: Callable[[], float]) -> tuple[float, float]:
+    """Seconds that pass, and those of CPU, which `run` returns."""
     started = time.perf_counter()
-    cpu = _cpu(outputs, *arguments)
+    cpu = run()
     return time.perf_counter() - started, cpu
 
 
+def of_command(outputs: str, *arguments: str) -> tuple[float, float]:
+    """`timed` of a command line with its outputs in a folder."""
+    return timed(lambda: _cpu(outputs, *arguments))
+
+
 def _cpu(outputs: str, *arguments: str) -> float:
-    """CPU seconds of a command line and of all processes that it started, waited for or not."""
+    return cpu_seconds([Path(sys.executable).parent / "mqlearn", *arguments], None, {"MQLEARN_OUTPUTS": outputs})
+
+
+def cpu_seconds(command: Sequence[str | Path], folder: Path | None, variables: Mapping[str, str]) -> float:
+    """CPU seconds of a command in a folder, and of all processes that it started, waited for or not."""
     ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER: orphans become ours
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    environment = {**os.environ, "MQLEARN_OUTPUTS": outputs}
+    environment = {**os.environ, **variables}
     environment.pop("MLFLOW_TRACKING_URI", None)
-    command = [Path(sys.executable).parent / "mqlearn", *arguments]
-    subprocess.run(command, env=environment, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    silent = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    subprocess.run(command, cwd=folder, env=environment, check=True, **silent)
     with contextlib.suppress(ChildProcessError):
         while True:
             os.wait()

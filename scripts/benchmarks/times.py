@@ -15,7 +15,7 @@ from typing import Any
 
 from mqlearn.experiments.provenance import git_commit
 
-from .commands import FIGURES, timed
+from .commands import FIGURES, of_command
 
 PAPER = Path(__file__).resolve().parents[2] / "outputs" / "paper"
 SUITES = ("classic", "paper", "discount", "markovian", "linear")
@@ -74,7 +74,7 @@ def _rows(command: str, targets: Sequence[float | None]) -> list[dict[str, Any]]
     rows = []
     with tempfile.TemporaryDirectory() as outputs:
         for target, start in zip(targets, ("from nothing", "again"), strict=False):
-            seconds, cpu = timed(outputs, *command.split()[1:])
+            seconds, cpu = of_command(outputs, *command.split()[1:])
             rows.append({"command": command, "start": start, "seconds": seconds, "cpu_seconds": cpu, "target": target})
             print(f"{command}, {start}: {seconds:.0f} s, {cpu:.0f} CPU s", flush=True)
     return rows
@@ -83,7 +83,7 @@ def _rows(command: str, targets: Sequence[float | None]) -> list[dict[str, Any]]
 def _compile() -> None:
     with tempfile.TemporaryDirectory() as outputs:
         for figure in ("figure1", "figure2_smoke"):
-            timed(outputs, "figure", figure, *_SMALL)
+            of_command(outputs, "figure", figure, *_SMALL)
 
 
 def _line(row: dict[str, Any]) -> str:

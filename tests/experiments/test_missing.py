@@ -132,6 +132,26 @@ def test_runs_that_share_samples_in_processes_have_the_numbers_of_runs_alone(tmp
             np.testing.assert_array_equal(run.curves[name], curve, err_msg=name)
 
 
+def test_tables_of_all_pairs_are_learned_by_threads_with_the_numbers_of_runs_alone(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("MQLEARN_OUTPUTS", str(tmp_path))
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1}, raising=False)
+    monkeypatch.setattr(run_missing, "_WORTH_PROCESSES", 0.0)
+    planned = plan("figure1", ["iterations=3000", "n_seeds=9", "tracking=none"])
+    some = replace(planned, cells=planned.cells[8:14])
+    assert all(map(run_missing._in_kernels, some.cells))
+    with monkeypatch.context() as patch:
+        patch.setattr(run_missing.processes, "SPAWN", None)  # no process is made
+        done = run_missing.finished(some)
+    assert "figure1 6/6" in capsys.readouterr().err
+    for one in some.cells:
+        alone = execute.perform(one.cell, tmp_path / "alone" / one.cell.digest, execute.UNTRACKED, quiet=True)
+        for name, curve in alone.curves.items():
+            np.testing.assert_array_equal(done[one.digest].curves[name], curve, err_msg=name)
+    linear = plan("figure2_smoke", SMALL).cells[0]
+    own = build(planned.cells[0].cell.settings | {"algorithm": {"_target_": "mqlearn.Zap", "name": "zap"}})
+    assert not run_missing._in_kernels(linear) and not run_missing._in_kernels(PlannedCell.of(own, "", "zap"))
+
+
 OWN_FIGURE = """# @package _global_
 iterations: 20
 n_seeds: 2

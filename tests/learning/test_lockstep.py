@@ -8,14 +8,14 @@ import pytest
 import twins
 from twins import assert_same, run
 
-from mqlearn.algorithms import MomentumQLinear, QLearning
-from mqlearn.algorithms.step_sizes import Constant
+from mqlearn.algorithms import MomentumQLinear, QLearning, Rule
+from mqlearn.algorithms.step_sizes import Constant, Harmonic, InverseSqrt
 from mqlearn.learning.lockstep import DIVERGED
 from mqlearn.learning.loop import run_together
 from mqlearn.learning.metrics import Evaluation
 from mqlearn.learning.sampling import Markovian, Replay, Synchronous
-from mqlearn.problems.environments import frozen_lake
-from mqlearn.problems.features import from_matrix, one_hot
+from mqlearn.problems.environments import frozen_lake, frozen_lake_blocks
+from mqlearn.problems.features import aggregation, from_matrix, one_hot
 from mqlearn.problems.mdp import FiniteMDP
 
 LAKE = frozen_lake("4x4", discount=0.9)
@@ -104,6 +104,23 @@ def test_a_rule_that_diverges_changes_nothing_for_those_beside_it():
             counted += np.bincount(pairs, minlength=len(counted))
         assert result.visits is not None
         np.testing.assert_array_equal(result.visits[*LAKE.pairs.T], counted)
+
+
+@pytest.mark.parametrize("n_rules", [2, 4, 6])
+def test_rules_that_one_loop_moves_have_the_numbers_of_each_alone(n_rules):
+    """Six without momentum, one with, and one that diverges; over blocks of an odd length, and several checkpoints."""
+    blocks = frozen_lake_blocks(2, "4x4", discount=0.9, rewards=(1, -0.5, -0.01))
+    steps = [Constant(0.1), Harmonic(3), Constant(0.2), InverseSqrt(0.5, 100), Constant(3.0), Harmonic(50)][:n_rules]
+    rules: list[Rule] = [QLearning().with_step_size(step) for step in steps]
+    rules.insert(1, MomentumQLinear(beta=0.8).with_step_size(Constant(0.1)))
+    arguments: dict[str, Any] = {
+        "iterations": 9001, "n_seeds": 3, "sampling": Replay(capacity=500, start="uniform"), "theta0": (0.0, 0.1),
+        "features": aggregation(blocks, tile=2), "n_checkpoints": 4, "evaluation": Evaluation(episodes=3),
+    }  # fmt: skip
+    results = run_together(blocks, rules, **arguments)
+    assert sum(result.diverged != {} for result in results) == (n_rules > 4)
+    for rule, result in zip(rules, results, strict=True):
+        assert_same(result, run(blocks, rule, **arguments))
 
 
 @dataclasses.dataclass(frozen=True)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from omegaconf import OmegaConf
 
 from mqlearn.errors import SettingError
 from mqlearn.storage import lookup, runs
@@ -338,3 +339,15 @@ def test_aggregate_leaves_out_what_is_not_finite_column_by_column():
     np.testing.assert_array_equal(columns["n_finite"], [2, 1, 0])
     np.testing.assert_array_equal(columns["mean"], [2.0, 5.0, np.nan])
     np.testing.assert_array_equal(columns["std"], [np.sqrt(2.0), np.nan, np.nan])
+
+
+@pytest.mark.parametrize("text", ["on", "1e3", "0x1f", "${q0}", "a: b", "null", "é\n", "", "2024-01-01", "12:30"])
+def test_settings_are_written_as_omegaconf_writes_them(text):
+    some = {
+        "text": text,
+        "number": 1e-7,
+        "none": None,
+        "map": ["SF", text],
+        "nested": {text or "empty": [1, 2.5, True]},
+    }
+    assert runs._yaml(some) == OmegaConf.to_yaml(OmegaConf.create(some))

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from tracked import Outcome, history, tamper, write
 
 from mqlearn.errors import SettingError
-from mqlearn.storage import addresses, connection, lookup, mlflow_payload, runs, sql, store, tracking
+from mqlearn.storage import addresses, connection, lookup, mlflow_payload, runs, sql, sql_store, store, tracking
 from mqlearn.storage.summary import aggregate
 
 NAMES = {
@@ -92,13 +92,15 @@ def test_more_values_than_a_batch_holds_all_arrive(uri, tmp_path):
 
 
 def test_sql_and_the_api_write_the_same_rows(uri, tmp_path, monkeypatch):
-    """Rows of both tables of metrics: of many checkpoints, of seeds that diverge, of a run that has nothing finite."""
+    """Rows of both tables of metrics, where MLflow's client writes the rest: of many checkpoints, of seeds that
+    diverge, of a run that has nothing finite."""
     generator = np.random.default_rng(0)
     curves = {"q_error": generator.random((4, 300)), "a b": -generator.random((4, 300))}
     curves["q_error"][1:, 250:] = np.nan
     many = replace(Outcome(), iteration=np.arange(1, 301), curves=curves, diverged={1: 250, 2: 250, 3: 250})
     empty = replace(Outcome(), curves={"q_error": np.full((3, 3), np.nan)}, diverged={0: 1, 1: 1, 2: 1})
     some = [write(tmp_path / f"{i}", f"d{i}", result=result) for i, result in enumerate((many, Outcome(), empty))]
+    monkeypatch.setattr(sql_store, "of", lambda _: None)
     by_sql = [_rows(uri, tracking.log(run, uri, "trial", per_seed=True)) for run in some]
     monkeypatch.setattr(sql, "write_metrics", lambda *_: False)
     by_api = [_rows(uri, tracking.log(run, uri, "trial", per_seed=True)) for run in some]
@@ -220,6 +222,7 @@ def test_an_interrupted_recording_leaves_no_running_run(uri, tmp_path, monkeypat
         raise raised
 
     with monkeypatch.context() as patch:
+        patch.setattr(sql_store, "of", lambda _: None)
         patch.setattr(f"mlflow.tracking.MlflowClient.{step}", fail)
         with pytest.raises(connection.TrackingError if status == "FAILED" else KeyboardInterrupt):
             tracking.log(run, uri, "trial")

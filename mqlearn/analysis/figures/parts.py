@@ -155,12 +155,19 @@ def end_labels(axes: "Axes", ends: Mapping[str, float], entries: Mapping[str, Lo
 
 
 def _spread(places: np.ndarray, step: float) -> np.ndarray:
-    """The places in [0,1] nearest to the increasing `places` and `step` apart, by isotonic regression."""
-    from scipy.optimize import isotonic_regression
-
+    """The places in [0,1] nearest to the increasing `places` and `step` apart: isotonic regression, by pools of
+    neighbours that would cross (Barlow, Bartholomew, Bremner, Brunk 1972, "Statistical inference under order
+    restrictions")."""
     n = len(places)
     step = min(step, 1 / max(n - 1, 1))
-    merged = isotonic_regression(places - step * np.arange(n)).x if n else places
+    pools: list[tuple[float, int]] = []  # mean and number
+    for place in places - step * np.arange(n):
+        mean, size = float(place), 1
+        while pools and pools[-1][0] >= mean:
+            other, many = pools.pop()
+            mean, size = (mean * size + other * many) / (size + many), size + many
+        pools.append((mean, size))
+    merged = np.repeat([mean for mean, _ in pools], [size for _, size in pools])
     return merged.clip(0, 1 - (n - 1) * step) + step * np.arange(n)
 
 

@@ -8,9 +8,11 @@ asynchronous  tables that move at the visited pair, or in rounds
 operators     targets of operators other than Bellman's
 momentum      linear features with momentum in O(active features): plan, and one iteration
 linear        loops over it on a model, and the dense twin with a projection
+together      four rules without momentum in one loop over the same samples
 simulated     the same from transitions of Gymnasium
-evaluation    returns and success probabilities of greedy policies
+evaluation    returns of greedy policies
 exact         their values and expected returns, and Bellman errors
+powers        their expected returns and success probabilities for many states
 counting      counts of what was sampled, and exact plans on them
 lanes         eight seeds as one value, for the loops over seeds
 
@@ -40,15 +42,17 @@ from mqlearn.learning.kernels.chain import (
     samples,
 )
 from mqlearn.learning.kernels.counting import count_samples, count_sweeps, first_draws, plans
-from mqlearn.learning.kernels.evaluation import Episodes, greedy_returns, success_within
+from mqlearn.learning.kernels.evaluation import Drawn, Episodes, greedy_returns
 from mqlearn.learning.kernels.exact import Expectations, bellman_errors, expected_returns, policy_values
 from mqlearn.learning.kernels.linear import linear_adaptive, linear_dense, linear_from_samples
 from mqlearn.learning.kernels.momentum import Features, Options, Parameters
 from mqlearn.learning.kernels.operators import Operator
+from mqlearn.learning.kernels.powers import returns_of_many, successes
 from mqlearn.learning.kernels.random import CHUNK, STREAMS, ChainStreams, lane_words, philox_counters
 from mqlearn.learning.kernels.simulated import momentum_plan, simulated_linear
 from mqlearn.learning.kernels.successors import SweepModel, further_successors, sweep_once
 from mqlearn.learning.kernels.synchronous import AllPairs, synchronous
+from mqlearn.learning.kernels.together import linear_together
 
 __all__ = [
     "CHUNK",
@@ -62,6 +66,7 @@ __all__ = [
     "AllPairs",
     "ChainStreams",
     "ChainTables",
+    "Drawn",
     "Episodes",
     "Expectations",
     "Features",
@@ -86,14 +91,16 @@ __all__ = [
     "linear_adaptive",
     "linear_dense",
     "linear_from_samples",
+    "linear_together",
     "momentum_plan",
     "philox_counters",
     "plans",
     "policy_values",
+    "returns_of_many",
     "sample_greedily",
     "samples",
     "simulated_linear",
-    "success_within",
+    "successes",
     "sweep_once",
     "synchronous",
     "table_from_samples",

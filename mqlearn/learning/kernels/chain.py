@@ -17,6 +17,7 @@ from mqlearn.learning.kernels.random import CHUNK, HALF, LOW, ChainStreams, belo
 
 MARKOVIAN, REPLAY, IID = 0, 1, 2
 UNIFORM, TABLE, EPSILON_GREEDY = 0, 1, 2
+_AHEAD = 32  # iterations between asking for a sample of a buffer and reading it
 
 
 class Model(NamedTuple):
@@ -146,7 +147,7 @@ def _prefetch(context: Any, array: Any, index: Any) -> Any:
 def chain_words(chain, state, buffer, k, n, lane, seed, streams, out):
     """The random words of a chain for iterations k .. k + n - 1, into `out` (8, n or more): four of each stream.
 
-    What they will draw from a buffer lies far apart: it is asked for here, long before it is read.
+    What they will draw from a buffer lies far apart: it is asked for before it is read, the first of it here.
     """
     philox_steps(k, n, lane, seed, streams.moves, out[:4])
     if chain.mode == REPLAY or chain.behaviour == EPSILON_GREEDY or chain.restart > 0:
@@ -154,7 +155,7 @@ def chain_words(chain, state, buffer, k, n, lane, seed, streams, out):
     if chain.mode == REPLAY:
         drawn = out[7]
         stored = min(np.uint64(state[2]), np.uint64(buffer.shape[0]))
-        for i in range(n):
+        for i in range(min(n, _AHEAD)):
             _prefetch(buffer, below(drawn[i], stored))
 
 
@@ -248,7 +249,10 @@ def move(model, chain, walk, buffer, visits, greedy, k, words, i):
             place += np.uint64(1)
             if place == capacity:
                 place = np.uint64(0)
-        sample = buffer[below(words[7, i], min(np.uint64(steps), capacity))]
+        stored = min(np.uint64(steps), capacity)
+        if i + _AHEAD < words.shape[1]:
+            _prefetch(buffer, below(words[7, i + _AHEAD], stored))
+        sample = buffer[below(words[7, i], stored)]
     # Every array is named once more where all branches have met: else numba counts its references in each of them.
     _ = (
         offsets.size + rows.size + edges.size + starts.size + keep.size + alias.size + goal.size + pair_keep.size
@@ -276,16 +280,30 @@ def samples(model, chain, walks, k, out):
     model: `Model`.   chain: `ChainTables`.   walks: `Walks`, which move on.
     """
     packed = pack(model)
-    words = np.empty((8, CHUNK), np.uint32)
-    for lane in range(out.shape[0]):
+    words, others = np.empty((8, CHUNK), np.uint32), np.empty((8, CHUNK), np.uint32)
+    seed, streams = walks.seed, walks.streams
+    for lane in range(0, out.shape[0], 2):  # two side by side: a step of a chain waits for memory, and for the last one
+        second = min(lane + 1, out.shape[0] - 1)
         state, buffer, visits, own = walks.states[lane], walks.buffers[lane], walks.visits[lane], out[lane]
+        state2, buffer2 = walks.states[second], walks.buffers[second]
+        visits2, own2 = walks.visits[second], out[second]
         for done in range(0, own.shape[0], CHUNK):
-            n = min(CHUNK, own.shape[0] - done)
-            chain_words(chain, state, buffer, k + done, n, walks.lanes[lane], walks.seed, walks.streams, words)
+            n, first = min(CHUNK, own.shape[0] - done), k + done
+            chain_words(chain, state, buffer, first, n, walks.lanes[lane], seed, streams, words)
             walk = enter(state, buffer)
-            for i in range(n):
-                walk, sample = move(packed, chain, walk, buffer, visits, np.uint64(0), k + done + i, words, i)
-                own[done + i] = sample
+            if second == lane:
+                for i in range(n):
+                    walk, sample = move(packed, chain, walk, buffer, visits, np.uint64(0), first + i, words, i)
+                    own[done + i] = sample
+            else:
+                chain_words(chain, state2, buffer2, first, n, walks.lanes[second], seed, streams, others)
+                walk2 = enter(state2, buffer2)
+                for i in range(n):
+                    walk, sample = move(packed, chain, walk, buffer, visits, np.uint64(0), first + i, words, i)
+                    walk2, sample2 = move(packed, chain, walk2, buffer2, visits2, np.uint64(0), first + i, others, i)
+                    own[done + i] = sample
+                    own2[done + i] = sample2
+                leave(state2, walk2)
             leave(state, walk)
 
 

@@ -78,7 +78,7 @@ def policy_values(q, model):
 @compiled
 def expected_returns(q, model, limit):
     """(L,): undiscounted return from the start of episodes of at most `limit` moves, under the same policies."""
-    first, successors, places = _successors(model)
+    first, successors, places = successors_of(model)
     n_states = first.shape[0] - 1
     shares, chain = aligned(q.shape[1] * EIGHT), aligned(successors.shape[0] * EIGHT)
     reward, v, ahead = aligned(n_states * EIGHT), aligned(n_states * EIGHT), aligned(n_states * EIGHT)
@@ -98,7 +98,7 @@ def expected_returns(q, model, limit):
 
 
 @compiled
-def _successors(model):
+def successors_of(model):
     """The states that follow each state under any policy, each once.
 
     first: (states + 1,) where those of a state begin, the last their number.   successors: those of all states.

@@ -11,6 +11,7 @@ Each lane is added, multiplied and compared by itself, so the numbers are those 
     larger(x, y)            y where y > x, else x
     choose(u, edge, x, y)   x where u >= edge, else y; u and edge are words
     aligned(n)              n zeros that begin at a line of memory: a vector that crosses two takes twice the time
+    load_four, store_four, four_alike, larger_four   the same for four floats: states side by side, or rules
 
 Where nothing is compiled, arrays of eight numbers stand for vectors.
 """
@@ -27,6 +28,7 @@ from numba.core.typing import templates
 from mqlearn.jit import compiled, instruction
 
 EIGHT = 8  # lanes of a vector
+FOUR = 4  # of a short one
 
 extending: Any = numba_extending  # type checkers would ask for the context, which numba gives
 _NUMBER = ir.IntType(32)
@@ -40,7 +42,11 @@ class _Words(types.Type):
     vector = ir.VectorType(_NUMBER, EIGHT)
 
 
-FLOATS, WORDS = _Floats(name="eight floats"), _Words(name="eight words")
+class _Four(types.Type):
+    vector = ir.VectorType(ir.DoubleType(), FOUR)
+
+
+FLOATS, WORDS, FOUR_FLOATS = _Floats(name="eight floats"), _Words(name="eight words"), _Four(name="four floats")
 
 
 class _Model(extending.models.PrimitiveModel):
@@ -48,7 +54,7 @@ class _Model(extending.models.PrimitiveModel):
         super().__init__(manager, kind, kind.vector)
 
 
-for _kind in (_Floats, _Words):
+for _kind in (_Floats, _Words, _Four):
     extending.register_model(_kind)(_Model)
 
 
@@ -71,6 +77,9 @@ _operator(operator.sub, FLOATS, "fsub")
 _operator(operator.mul, FLOATS, "fmul")
 _operator(operator.truediv, FLOATS, "fdiv")
 _operator(operator.mul, WORDS, "mul")
+_operator(operator.add, FOUR_FLOATS, "fadd")
+_operator(operator.sub, FOUR_FLOATS, "fsub")
+_operator(operator.mul, FOUR_FLOATS, "fmul")
 
 
 def _place(context: Any, builder: Any, signature: Any, arguments: Any, vector: Any) -> Any:
@@ -108,6 +117,47 @@ def store(context: Any, array: Any, at: Any, value: Any) -> Any:
     return types.void(array, types.uint64, FLOATS), generate
 
 
+@instruction(lambda array, at: array[int(at) : int(at) + FOUR].copy())
+def load_four(context: Any, array: Any, at: Any) -> Any:
+    """Four floats from place `at` of an array."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        value = builder.load(_place(context, builder, signature, arguments, FOUR_FLOATS.vector))
+        value.align = array.dtype.bitwidth // 8
+        return value
+
+    return FOUR_FLOATS(array, types.uint64), generate
+
+
+def _store_four(array: np.ndarray, at: Any, value: np.ndarray) -> None:
+    array[int(at) : int(at) + FOUR] = value
+
+
+@instruction(_store_four)
+def store_four(context: Any, array: Any, at: Any, value: Any) -> Any:
+    """Four floats to place `at` of an array."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        place = _place(context, builder, signature, arguments, FOUR_FLOATS.vector)
+        builder.store(arguments[2], place).align = array.dtype.bitwidth // 8
+        return context.get_dummy_value()
+
+    return types.void(array, types.uint64, FOUR_FLOATS), generate
+
+
+@instruction(lambda number: np.full(FOUR, number))
+def four_alike(context: Any, number: Any) -> Any:
+    """One float64 in all four."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        empty = ir.Constant(FOUR_FLOATS.vector, ir.Undefined)
+        first = builder.insert_element(empty, arguments[0], _NUMBER(0))
+        mask = ir.Constant(ir.VectorType(_NUMBER, FOUR), [0] * FOUR)
+        return builder.shuffle_vector(first, empty, mask)
+
+    return FOUR_FLOATS(types.float64), generate
+
+
 @instruction(lambda number: np.full(EIGHT, number))
 def all_lanes(context: Any, number: Any) -> Any:
     """One float64 or uint32 in all lanes."""
@@ -130,6 +180,17 @@ def larger(context: Any, x: Any, y: Any) -> Any:
         return builder.select(builder.fcmp_ordered(">", y, x), y, x)
 
     return FLOATS(FLOATS, FLOATS), generate
+
+
+@instruction(lambda x, y: np.where(y > x, y, x))
+def larger_four(context: Any, x: Any, y: Any) -> Any:
+    """y where y > x, else x, of four."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        x, y = arguments
+        return builder.select(builder.fcmp_ordered(">", y, x), y, x)
+
+    return FOUR_FLOATS(FOUR_FLOATS, FOUR_FLOATS), generate
 
 
 @instruction(lambda u, edge, x, y: np.where(u >= edge, x, y))

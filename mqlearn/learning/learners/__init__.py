@@ -14,11 +14,19 @@ with state of their own have their learners in `mqlearn.learning.stateful`, simu
 
 from mqlearn.learning.learners.asynchronous import AsynchronousTable, RoundsTable, SharedTable
 from mqlearn.learning.learners.learner import Learner
-from mqlearn.learning.learners.linear import Linear, LinearLearner, OwnChainLinearLearner
+from mqlearn.learning.learners.linear import (
+    TOGETHER,
+    Linear,
+    LinearLearner,
+    OwnChainLinearLearner,
+    can_move_together,
+    move_together,
+)
 from mqlearn.learning.learners.starting import can_share, on_clock, shared_samples, start, usual_clock, with_state
 from mqlearn.learning.learners.synchronous import SynchronousTable
 
 __all__ = [
+    "TOGETHER",
     "AsynchronousTable",
     "Learner",
     "Linear",
@@ -27,7 +35,9 @@ __all__ = [
     "RoundsTable",
     "SharedTable",
     "SynchronousTable",
+    "can_move_together",
     "can_share",
+    "move_together",
     "on_clock",
     "shared_samples",
     "start",
