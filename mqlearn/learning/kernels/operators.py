@@ -3,7 +3,7 @@
     target(x, u, y) = reward r + ahead V(y) + here V(x) + own Q(x, u) + common s
 
 Kernels that know operators take one as their last argument. None is Bellman's: a type of its own, for which they are
-compiled apart, and then nothing of this file is in them.
+compiled apart.
 """
 
 from typing import Any, NamedTuple
@@ -40,6 +40,16 @@ class Operator(NamedTuple):
     states: np.ndarray
 
 
+@inlined
+def _greedy(by, first, end):
+    """The first greedy pair of a state that has some."""
+    greedy = first
+    for pair in range(first + np.uint64(1), end):
+        greedy = pair if by[pair] > by[greedy] else greedy
+    _ = by.size  # as in `chain.move`
+    return greedy
+
+
 @compiled
 def state_value(q, by, first, end, operator):
     """V from the values q[first] .. q[end - 1] of a state, 0 if there are none.
@@ -50,10 +60,7 @@ def state_value(q, by, first, end, operator):
         return 0.0
     if not operator.greedy:
         return call_value(operator.value, q, by, first, np.int64(end - first))
-    greedy = first
-    for pair in range(first + np.uint64(1), end):
-        greedy = pair if by[pair] > by[greedy] else greedy
-    return q[greedy]
+    return q[_greedy(by, first, end)]
 
 
 @compiled
@@ -61,6 +68,44 @@ def table_values(q, by, offsets, operator, v):
     """V of all states (S,) of a table q (pairs,), into v."""
     for x in range(np.uint64(v.shape[0])):
         v[x] = state_value(q, by, offsets[x], offsets[x + np.uint64(1)], operator)
+
+
+@compiled
+def largest_values(q, offsets, v):
+    """max_u q(x, u) of all states (S,), 0 where there are none, into v: Bellman's V."""
+    for x in range(np.uint64(v.shape[0])):
+        first = offsets[x]
+        end = offsets[x + np.uint64(1)]
+        largest = 0.0
+        if end - first == np.uint64(4):  # most grids: two comparisons wait for nothing
+            a, b = q[first], q[first + np.uint64(1)]
+            c, d = q[first + np.uint64(2)], q[first + np.uint64(3)]
+            a = b if b > a else a
+            c = d if d > c else c
+            largest = c if c > a else a
+        elif first < end:
+            largest = q[first]
+            for pair in range(first + np.uint64(1), end):
+                largest = q[pair] if q[pair] > largest else largest
+        v[x] = largest
+
+
+@compiled
+def greedy_values(q, by, offsets, v):
+    """The same where another table chooses: q at the greedy pairs of `by`."""
+    for x in range(np.uint64(v.shape[0])):
+        first = offsets[x]
+        end = offsets[x + np.uint64(1)]
+        v[x] = q[_greedy(by, first, end)] if first < end else 0.0
+
+
+@compiled
+def greedy_pairs(by, offsets, pairs):
+    """The greedy pair of each state, -1 where there are none, into `pairs` (S,) int64."""
+    for x in range(np.uint64(pairs.shape[0])):
+        first = offsets[x]
+        end = offsets[x + np.uint64(1)]
+        pairs[x] = np.int64(_greedy(by, first, end)) if first < end else -1
 
 
 @compiled
@@ -128,11 +173,8 @@ def state_slopes(q, first, end, operator, slopes):
     if not operator.greedy:
         call_slopes(operator.slopes, q, slopes, first, np.int64(end - first))
         return
-    greedy = first
-    for pair in range(first + np.uint64(1), end):
-        greedy = pair if q[pair] > q[greedy] else greedy
     slopes[first:end] = 0.0
-    slopes[greedy] = 1.0
+    slopes[_greedy(q, first, end)] = 1.0
 
 
 @compiled

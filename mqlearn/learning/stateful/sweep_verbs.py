@@ -9,47 +9,22 @@ from mqlearn.learning.stateful.verbs import Verbs
 class SweepVerbs(Verbs):
     """All pairs at once: numbers are those of pair p, `y` and `r` are arrays over the pairs."""
 
-    def _states(self, line: str, kind: str = "np.empty(n_states)", terminal: str = "0.0") -> str:
-        """An array over the states, filled by a line that may use `best`, the greedy pair of x, and {to}."""
-        to = self.text.array(kind)
-        self.text.put(
-            "for x in range(n_states):",
-            "    first = offsets[x]",
-            "    end = offsets[x + np.uint64(1)]",
-            f"    {to}[x] = {terminal}",
-            "    if first < end:",
-            *(f"        {part}" for part in line.format(to=to).split("\n")),
-        )
-        return to
-
     def _ahead(self, q: Value, by: Value) -> str:
-        """The array over the states of q's value at the greedy action of `by`, of the operator's V in its place."""
+        """The array over the states of V, of q's value at the greedy action of `by` for Bellman's operator."""
+        to = self.text.array("np.empty(n_states)")
         if not self.plain:
-            to = self.text.array("np.empty(n_states)")
             self.text.put(f"table_values({q.whole}, {by.whole}, offsets, operator, {to})")
-            return to
-        if q.code == by.code:
-            four = [q.at("first"), *(q.at(f"first + np.uint64({i})") for i in (1, 2, 3))]
-            return self._states(
-                "if end - first == np.uint64(4):\n"
-                f"    a = {four[0]}\n    b = {four[1]}\n    c = {four[2]}\n    d = {four[3]}\n"
-                "    a = b if b > a else a\n    c = d if d > c else c\n    {to}[x] = c if c > a else a\n"
-                "else:\n"
-                f"    a = {four[0]}\n"
-                f"    for j in range(first + np.uint64(1), end):\n        a = {q.at('j')} if {q.at('j')} > a else a\n"
-                "    {to}[x] = a"
-            )
-        return self._states(f"{self._search(by)}\n{{to}}[x] = {q.at('best')}")
-
-    def _search(self, by: Value) -> str:
-        return (
-            f"best = first\nfor j in range(first + np.uint64(1), end):\n"
-            f"    best = j if {by.at('j')} > {by.at('best')} else best"
-        )
+        elif q.code == by.code:
+            self.text.put(f"largest_values({q.whole}, offsets, {to})")
+        else:
+            self.text.put(f"greedy_values({q.whole}, {by.whole}, offsets, {to})")
+        return to
 
     def _greedy(self, by: Value) -> str:
         """The array over the states of the greedy pairs, -1 for terminal states."""
-        return self._states(f"{self._search(by)}\n{{to}}[x] = np.int64(best)", "np.empty(n_states, np.int64)", "-1")
+        to = self.text.array("np.empty(n_states, np.int64)")
+        self.text.put(f"greedy_pairs({by.whole}, offsets, {to})")
+        return to
 
     def _mean(self, entry: str, again: bool) -> Value:
         """The mean over the draws of `entry`, which uses {y} and {r}."""
