@@ -45,8 +45,9 @@ def test_a_tracked_run_reads_back_through_mlflow(mqlearn, outputs, work, stored)
         names = (f"curves/{metric}", f"spread/{metric}_std", f"spread/{metric}_low", f"spread/{metric}_high")
         for name, key in zip(names, ("mean", "std", "low", "high"), strict=True):
             history = client.get_metric_history(logged.info.run_id, name)
-            assert [point.step for point in history] == run.curves["iteration"].tolist()
-            assert [point.value for point in history] == columns[key].tolist()
+            told = slice(None) if key == "mean" else slice(-1, None)  # spreads at the last checkpoint
+            assert [point.step for point in history] == run.curves["iteration"].tolist()[told]
+            assert [point.value for point in history] == columns[key].tolist()[told]
         seed = client.get_metric_history(logged.info.run_id, f"seeds/{metric}_seed_1")
         assert [point.value for point in seed] == run.curves[metric][1].tolist()
     tags = {key: value for key, value in logged.data.tags.items() if not key.startswith("mlflow.")}

@@ -1,13 +1,17 @@
 """What MLflow is told of a run: metrics, parameters, tags, and what people see of it beside its numbers.
 
-Each metric NAME of `curves` gives, per checkpoint, curves/NAME (mean over the finite seeds), spread/NAME_std,
-spread/NAME_low and spread/NAME_high (95 % interval of the mean), spread/NAME_n_finite where some, but not all, seeds
-are finite, all these while two seeds are finite, and on request seeds/NAME_seed_I; and once last/NAME, the mean at the
-last checkpoint, only if all seeds are finite there, so that sorting by it never puts a diverged run first. The error
-that a run is shown by also gives curves/0_log10_NAME, the logarithm of its mean where that is above 0. What is not
-finite is not written. MLflow's charts are in sections by what stands before the slash, in alphabetical order, and by
-name within a section: so the curves come first, and of these the logarithm. (Runs that were recorded by earlier
-versions have the same numbers as NAME, NAME_std, NAME_low, NAME_high, NAME_n_finite, NAME_seed_I and NAME_final.)
+Each metric NAME of `curves` gives curves/NAME (mean over the finite seeds) at checkpoints that are spread evenly among all,
+the first and the last among them: _ERROR of the error that a run is shown by, _OTHERS of any other, all if there are no
+more. A value costs SQLite 300 bytes (MLflow's four indexes), and all values of all seeds are in the run's artifact
+curves.npz, from which runs are read back. At the last of these checkpoints come spread/NAME_std, spread/NAME_low and
+spread/NAME_high (95 % interval of the mean); the picture of the error has its interval all along. spread/NAME_n_finite is
+where some, but not all, seeds are finite. All these are told while two seeds are finite, and on request seeds/NAME_seed_I,
+as often as the error. last/NAME is the mean at the last checkpoint, only if all seeds are finite there, so that sorting by
+it never puts a diverged run first. The error also gives curves/0_log10_NAME, the logarithm of its mean where that is above
+0. What is not finite is not written. MLflow's charts are in sections by what stands before the slash, in alphabetical
+order, and by name within a section: so the curves come first, and of these the logarithm. (Runs that were recorded by
+earlier versions have values at every checkpoint; the first ones the same numbers as NAME, NAME_std, NAME_low, NAME_high,
+NAME_n_finite, NAME_seed_I and NAME_final.)
 
 Parameters are the settings by dotted key.
 """
@@ -32,6 +36,7 @@ if TYPE_CHECKING:
     from mlflow.tracking import MlflowClient
 
 METRICS_A_BATCH, PARAMETERS_A_BATCH, PARAMETER_LENGTH = 1000, 100, 6000  # MLflow's limits
+_ERROR, _OTHERS = 50, 20  # checkpoints of a curve, at most
 NOTE = "mlflow.note.content"  # the tag that MLflow shows as a description, of a run and of an experiment
 _LOG10 = "0_log10"  # digits come first in the order of names
 _log = logging.getLogger(__name__)
@@ -112,30 +117,39 @@ def metric_values(
 ) -> Iterator[tuple[str, float, int]]:
     """(metric, value, iteration), finite and in plain Python numbers, of all metrics of `curves`."""
     for text, name in names.items():
-        with_log10 = text == error and f"{_LOG10}_{name}" not in names.values()
-        yield from _values(run, text, name, with_log10, per_seed)
+        yield from _values(run, text, name, text == error, f"{_LOG10}_{name}" not in names.values(), per_seed)
 
 
-def _values(run: runs.Run, text: str, name: str, with_log10: bool, per_seed: bool) -> Iterator[tuple[str, float, int]]:
+def _values(
+    run: runs.Run, text: str, name: str, is_error: bool, log_is_free: bool, per_seed: bool
+) -> Iterator[tuple[str, float, int]]:
     values, iteration = run.curves[text], run.curves["iteration"]
     columns = aggregate(values)
     n_finite = columns["n_finite"]
     whole = n_finite == len(values)
     if len(values) > 1:  # so that the last mean, std, low and high that the store shows are of one checkpoint
         columns["mean"] = np.where(n_finite > 1, columns["mean"], np.nan)
-    mean = columns["mean"]
-    series = {f"curves/{name}": mean} | {f"spread/{name}_{key}": columns[key] for key in ("std", "low", "high")}
-    if with_log10:
-        series[f"curves/{_LOG10}_{name}"] = np.log10(mean, out=np.full_like(mean, np.nan), where=mean > 0)
-    series[f"spread/{name}_n_finite"] = np.where(~whole & (n_finite > 1), n_finite, np.nan)
+    mean, most = columns["mean"], _ERROR if is_error else _OTHERS
+    series = {f"curves/{name}": (mean, most)}
+    series |= {f"spread/{name}_{key}": (columns[key], 1) for key in ("std", "low", "high")}
+    if is_error and log_is_free:
+        series[f"curves/{_LOG10}_{name}"] = np.log10(mean, out=np.full_like(mean, np.nan), where=mean > 0), most
+    series[f"spread/{name}_n_finite"] = np.where(~whole & (n_finite > 1), n_finite, np.nan), most
     last = np.arange(len(iteration)) == len(iteration) - 1
-    series[f"last/{name}"] = np.where(last & whole, mean, np.nan)
+    series[f"last/{name}"] = np.where(last & whole, mean, np.nan), 1
     if per_seed:
-        series |= {f"seeds/{name}_seed_{i}": row for i, row in enumerate(values)}
-    for key, row in series.items():
-        finite = np.isfinite(row)
-        for value, step in zip(row[finite].tolist(), iteration[finite].tolist(), strict=True):
+        series |= {f"seeds/{name}_seed_{i}": (row, _ERROR) for i, row in enumerate(values)}
+    for key, (row, number) in series.items():
+        there = _thinned(np.flatnonzero(np.isfinite(row)), number)
+        for value, step in zip(row[there].tolist(), iteration[there].tolist(), strict=True):
             yield key, float(value), int(step)
+
+
+def _thinned(places: np.ndarray, most: int) -> np.ndarray:
+    """At most so many of some rising numbers, evenly spread among them: the first and the last; the last, if one."""
+    if len(places) <= most:
+        return places
+    return places[np.linspace(len(places) - 1, 0, most).round().astype(int)[::-1]]
 
 
 def parameters(settings: Mapping[str, Any]) -> tuple[dict[str, str], dict[str, str]]:

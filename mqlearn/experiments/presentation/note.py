@@ -41,7 +41,7 @@ def of_experiment(name: str, store: Mapping[str, str]) -> str:
         f"- Which rule is faster: {_asked('compare', name, store)}",
         f"- All of it on a page: {_asked('report', name, store)}; copies are in the experiment {REPORTS}",
         "- Charts: `curves/` means over the seeds (`0_log10_` the logarithm of the error), `last/` the last of them, "
-        "`spread/` standard deviation and 95 % interval of the mean",
+        "`spread/` standard deviation and 95 % interval of the last; all checkpoints are in the artifact `curves.npz`",
     ])  # fmt: skip
 
 
