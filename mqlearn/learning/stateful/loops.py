@@ -44,6 +44,7 @@ def advance(z_all, others, fields, model, numbers, discount, k, n_all, lanes, se
                 $draw
                 $numbers
                 $step
+                $clip
                 $average
 """,
     "chain": """\
@@ -75,6 +76,7 @@ def advance(z_all, others, fields, model, chain, walks, features, radius, number
                 $numbers
                 $step
                 $project
+                $clip
                 $average
                 $named
             leave(state, walk)
@@ -99,6 +101,7 @@ def advance(z_all, others, fields, model, samples, features, numbers, discount, 
                 $draw
                 $numbers
                 $step
+                $clip
                 $average
                 $named
 """,
