@@ -38,6 +38,7 @@ if TYPE_CHECKING:
         VarianceReduced,
         Zap,
         averaged,
+        clipped,
         minibatch,
         solve,
         times,
@@ -183,6 +184,7 @@ __all__ = [
     "chain_walk",
     "chain_walk_walls",
     "cliff_walking",
+    "clipped",
     "combination_lock",
     "compare",
     "cone",
@@ -238,7 +240,7 @@ __all__ = [
 _PLACES = {
     name: f"mqlearn.{module}"
     for module, names in {
-        "algorithms": "Rule Stateful averaged minibatch solve times",
+        "algorithms": "Rule Stateful averaged clipped minibatch solve times",
         "algorithms.operators": "Numbers Operator",
         "analysis.library": "compare load",
         "cli.library": "bench",

@@ -90,6 +90,7 @@ EXAMPLES = {
     "problem": lambda: before(mdp=mq.deep_sea(3, map_seed=4)),
     "source": edited,
     "tied_start": lambda: before(mq.Zap()),
+    "clip": lambda: before(mq.clipped(mq.QLearning(), -1, 1)),
     "unstable_step": lambda: before(step_size=mq.Constant(1.5)),
     "short_episodes": lambda: before(mdp=LAKE, evaluation=mq.Evaluation(time_limit=2)),
     "dependent_features": lambda: before(features=mq.from_matrix(TWO, np.ones((2, 2, 2))), sampling=mq.Markovian()),

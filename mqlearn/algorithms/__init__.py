@@ -11,7 +11,7 @@ from mqlearn.algorithms.momentum_q_linear import MomentumQLinear
 from mqlearn.algorithms.movi import MoVI
 from mqlearn.algorithms.nesa import NeSA
 from mqlearn.algorithms.nesterov import Nesterov
-from mqlearn.algorithms.options import averaged, minibatch
+from mqlearn.algorithms.options import averaged, clipped, minibatch
 from mqlearn.algorithms.periodic import Periodic
 from mqlearn.algorithms.phased import Phased
 from mqlearn.algorithms.pid import PID
@@ -54,6 +54,7 @@ __all__ = [
     "Zap",
     "averaged",
     "check_rule",
+    "clipped",
     "minibatch",
     "solve",
     "times",

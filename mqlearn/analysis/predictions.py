@@ -82,6 +82,8 @@ def uncovered(cell: Cell) -> str | None:
     said with each of them.
     """
     given = cell.run_arguments
+    if given["rule"].clip is not None:
+        return "nothing is said of tables that are clipped (algorithm.clip)"
     if not is_bellman(given["operator"]):
         return f"operator={cell.settings['operator'].get('name')} is {_OTHER}"
     if given["features"] is not None or not given["sampling"].all_pairs:

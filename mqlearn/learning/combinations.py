@@ -77,6 +77,9 @@ def check_rule(
         _check_without_model(rule)
     if sampling.recorded and features is not None and linear.projection is not None:
         raise SettingError("linear.projection", linear.projection, "is not supported with sampling=recorded")
+    if features is not None and rule.clip is not None:
+        expected = "is for tables; linear.projection keeps the parameters of features in a ball"
+        raise SettingError("algorithm.clip", [*rule.clip], expected)
     if not isinstance(rule, Stateful):
         return
     _check_sampling_of(rule, sampling, features)
@@ -156,7 +159,7 @@ def _check_sampling_of(rule: Stateful, sampling: Any, features: Any) -> None:
         expected = f"is not defined for {name}, which must not act by what it learns; use uniform or a fixed policy"
         raise SettingError("sampling.behaviour", sampling.behaviour, expected)
     if not sampling.all_pairs and features is None:
-        reason = "with algorithm.batch or algorithm.averaged" if four else f"for a rule with state ({name})"
+        reason = "with algorithm.batch or algorithm.averaged, or a clip" if four else f"for a rule with state ({name})"
         if sampling.clock != "global":
             own = "" if four else "; a rule of your own may count visits in its state"
             raise SettingError("sampling.clock", sampling.clock, f"must be global {reason}{own}")
@@ -186,9 +189,13 @@ def _check_plans(mdp: FiniteMDP | Simulator, rule: Stateful, operator: Operator,
     name = _name(rule)
     if not is_bellman(operator):
         raise SettingError("operator", name_of(operator), f"must be bellman with {name}, which plans for that alone")
-    for option, value, plain in (("batch", rule.batch, 1), ("averaged", rule.averaged, False)):
+    for option, value, plain, word in (
+        ("batch", rule.batch, 1, "1"),
+        ("averaged", rule.averaged, False, "false"),
+        ("clip", rule.clip, None, "null"),
+    ):
         if value != plain:
-            expected = f"must be {str(plain).lower()} with {name}: its plan is already of all samples, and no iterate"
+            expected = f"must be {word} with {name}: its plan is already of all samples, and no iterate"
             raise SettingError(f"algorithm.{option}", value, expected)
     if len(mdp.pairs) > _PLANNED:
         expected = f"plans exactly on at most {_PLANNED:,} pairs, and {mdp.name} has {len(mdp.pairs):,}"

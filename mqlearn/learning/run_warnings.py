@@ -80,6 +80,7 @@ def of_rule(setup: Setup, rule: AnyRule) -> list[Finding]:
         *worded("rule", rule.warnings(discount)),
         *tied_start(rule, setup.initial),
         *of_operator(operator),
+        *cut_off(setup, rule),
     ]
     if isinstance(rule, Stateful) or not operator.plain:  # `unstable_step` is of Bellman's operator
         return found
@@ -87,6 +88,21 @@ def of_rule(setup: Setup, rule: AnyRule) -> list[Finding]:
     local = sampling.clock == "local" or sampling.update == "rounds"
     pairs = len(setup.mdp.pairs) if local and isinstance(setup.mdp, FiniteMDP) else 1
     return found + unstable_step(rule, discount, setup.iterations // pairs)
+
+
+def cut_off(setup: Setup, rule: AnyRule) -> list[Finding]:
+    """If a clip leaves out values of the fixed point."""
+    if rule.clip is None or not isinstance(setup.mdp, FiniteMDP):
+        return []
+    values = setup.operator.fixed_point(setup.mdp)[setup.mdp.counted]
+    least, largest = float(values.min()), float(values.max())
+    if rule.clip[0] <= least and largest <= rule.clip[1]:
+        return []
+    text = (
+        f"algorithm.clip=[{rule.clip[0]:g}, {rule.clip[1]:g}] leaves out part of the fixed point, whose values go from "
+        f"{least:.4g} to {largest:.4g}: no table within comes to it"
+    )
+    return [Finding("clip", text, {"least": least, "largest": largest})]
 
 
 def tied_start(rule: AnyRule, initial: Initial | None) -> list[Finding]:

@@ -97,6 +97,10 @@ class Setup:
 
     def check_rule(self, rule: AnyRule) -> None:
         """Raise SettingError if a rule that is prepared, and sound alone, cannot be run with these settings."""
+        if rule.clip is not None and self.features is None:
+            low, high = self.q0 if isinstance(self.q0, tuple) else (self.q0, self.q0)
+            if not rule.clip[0] <= low <= high <= rule.clip[1]:
+                raise SettingError("algorithm.clip", [*rule.clip], f"must hold Q_0, and q0 is {self.q0}")
         own, sampling = with_state(rule, self.features, self.linear), self.sampling_of(rule)
         operator = self.operator.operator
         combinations.check_rule(self.mdp, own, sampling, self.features, self.linear, operator, self.n_seeds)

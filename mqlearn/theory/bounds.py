@@ -36,7 +36,7 @@ def slope_of_tables(rule: Rule | Stateful, synchronous: bool, own_clock: bool) -
     own_clock: whether k is the number of updates of the pair itself, as it is in synchronous sampling.
     """
     step = rule.step_size
-    if not isinstance(rule, QLearning) or rule.averaged:
+    if not isinstance(rule, QLearning) or rule.averaged or rule.clip is not None:
         return None
     if isinstance(step, RescaledLinear) and synchronous:
         return Slope(-0.5, "Wainwright 2019, rescaled linear steps")

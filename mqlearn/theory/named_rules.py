@@ -45,6 +45,10 @@ def predicted(mdp: FiniteMDP, rule: Rule | Stateful, reward: str = "mean") -> As
 
     Where nothing is known of a rule, or not with its settings, `reason` says so.
     """
+    if rule.clip is not None:
+        return answer(
+            linearise(mdp, reward, rule.batch), reward, None, "nothing is predicted for tables that are clipped"
+        )
     if isinstance(rule, Rule):
         form = averaged if rule.averaged else covariance
         return form(mdp, rule, reward, rule.batch)

@@ -18,7 +18,7 @@ from mqlearn.errors import SettingError, SettingErrors, nearest, user_code
 from mqlearn.experiments.settings import earlier_versions, targets
 from mqlearn.experiments.settings import plugins as user_modules
 
-_OPTIONS = ("averaged", "batch", "compiled")  # what any algorithm can be asked for
+_OPTIONS = ("averaged", "batch", "clip", "compiled")  # what any algorithm can be asked for
 
 
 def make(group: str, node: Any, plugins: Mapping[str, Any], more: Mapping[str, Any] | None = None) -> Any:
@@ -80,14 +80,17 @@ def make(group: str, node: Any, plugins: Mapping[str, Any], more: Mapping[str, A
 
 def _with_options(rule: Any, node: dict[str, Any], options: Mapping[str, Any]) -> Any:
     """A rule with what any can be asked for; written into its node again."""
-    from mqlearn.algorithms import averaged, minibatch
+    from mqlearn.algorithms import averaged, clipped, minibatch
+    from mqlearn.algorithms.options import checked_clip
 
     batch = check_int("algorithm.batch", options.get("batch", 1), 1, of="draws", written=True)
     average = check_bool("algorithm.averaged", options.get("averaged", False))
-    node |= {key: value for key, value in {"averaged": average, "batch": batch}.items() if key in options}
+    clip = checked_clip(options.get("clip"))
+    written = {"averaged": average, "batch": batch, "clip": None if clip is None else [*clip]}
+    node |= {key: value for key, value in written.items() if key in options}
     if "compiled" in options:
         rule = _compiled_or_not(rule, node, check_bool("algorithm.compiled", options["compiled"]))
-    rule = minibatch(rule, batch)
+    rule = minibatch(rule, batch) if clip is None else clipped(minibatch(rule, batch), *clip)
     return averaged(rule) if average else rule
 
 

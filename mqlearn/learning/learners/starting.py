@@ -82,21 +82,24 @@ def on_clock(sampling: Any, rule: Any, features: Any) -> Any:
 def usual_clock(rule: Any, tabular: bool, update: str = "pair") -> str:
     """By what the step size of a rule counts unless it is said: by the visits of the pair, where the rule can.
 
-    Rules with state of their own, minibatches and means cannot, features have no pairs, and rounds move all of them.
+    Rules with state of their own, minibatches, means and clips cannot; features have no pairs, and rounds move all.
     """
     can = tabular and update == "pair" and isinstance(with_state(rule, None, None), Rule)
     return "local" if can else "global"
 
 
 def with_state(rule: Any, features: Any, linear: Linear | None) -> Any:
-    """The rule that is run: one of four numbers as one with state, where a minibatch or an average asks for that."""
-    if not isinstance(rule, Rule) or (rule.batch == 1 and not (rule.averaged and features is None)):
+    """The rule that is run: one of four numbers as one with state, where a minibatch, average or clip asks for that."""
+    asked = isinstance(rule, Rule) and (
+        rule.batch > 1 or (features is None and (rule.averaged or rule.clip is not None))
+    )
+    if not asked:
         return rule
     made = FourNumbers(rule)
     if features is not None and linear is not None:
         same_sample, zero_first = linear.previous_gradient == "same_sample", linear.first_gradient == "zero"
         made = FourNumbersLinear(rule, same_sample, zero_first)
-    return replaced(made, batch=rule.batch, averaged=rule.averaged)
+    return replaced(made, batch=rule.batch, averaged=rule.averaged, clip=rule.clip)
 
 
 def _averaged(learner: Any, rule: Any) -> Any:

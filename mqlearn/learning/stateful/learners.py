@@ -52,6 +52,7 @@ class StatefulLearner:
         self._hold(z, (*(made[name] for name in self.layout.others), *sums))
         self.k = 0
         self.compiled: Compiled | None = None
+        self.cut = measured(rule, vars(self.of_seed(0))) if rule.clip is not None else []
         entries = None if features is None else (features.active, features.values)
         self.pairs = ModelPairs(mdp.pair_offsets, mdp.discount, entries, operator.operator)
 
@@ -121,6 +122,12 @@ class StatefulLearner:
     def largest(self) -> np.ndarray:
         return np.max([np.abs(array.reshape(len(array), -1)).max(axis=1) for array in self.state.values()], axis=0)
 
+    def _clip(self, z: SimpleNamespace) -> None:
+        """Cut the measured tables of a seed, if that is asked for."""
+        for name in self.cut:
+            table = getattr(z, name)
+            np.clip(table, *self.rule.clip, out=table)  # type: ignore[misc]  # there is one
+
     def _sum(self, row: int) -> None:
         """Add the tables of a seed to their sums, if they are kept."""
         if self.rule.averaged:
@@ -169,6 +176,7 @@ class _OneTransition(StatefulLearner):
                 self.rule.step(z, sample, c)
                 for name in self.kept:
                     project(getattr(z, name), self.radius)
+                self._clip(z)
                 self._sum(row)
 
     def _transitions(self, k: int, lane: int, samples: np.ndarray) -> Iterator[Transition]:

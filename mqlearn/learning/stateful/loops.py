@@ -45,6 +45,7 @@ def advance(z_all, others, fields, model, numbers, discount, k, n_all, lanes, se
                 $draw
                 $numbers
                 $step
+                $clip
                 $average
 """,
     "chain": """\
@@ -76,6 +77,7 @@ def advance(z_all, others, fields, model, chain, walks, features, radius, number
                 $numbers
                 $step
                 $project
+                $clip
                 $average
                 $named
             leave(state, walk)
@@ -100,6 +102,7 @@ def advance(z_all, others, fields, model, samples, features, numbers, discount, 
                 $draw
                 $numbers
                 $step
+                $clip
                 $average
                 $named
 """,

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from mqlearn import linear_solves, source_text
+from mqlearn.algorithms.four_numbers import FourNumbers
 from mqlearn.algorithms.operators import BELLMAN, Operator
 from mqlearn.algorithms.stateful import Stateful
 from mqlearn.errors import SettingError
@@ -42,7 +43,7 @@ def compiled_step(rule: Stateful, mode: str, layout: Layout, source: str, operat
     verbs = SweepVerbs(rule.batch, operator) if synchronous else PointVerbs(rule.batch, linear, operator)
     text = Text(step, layout, rule.number_names, verbs)
     lazy: list[int] = []
-    if rule.averaged:
+    if rule.averaged and rule.clip is None:  # what is cut after the verbs, they do not know
         if mode == "asynchronous" or source == "samples":  # a projection moves all entries
             lazy = written_by_verbs(text)
         verbs.averaged = bool(lazy)
@@ -54,6 +55,7 @@ def compiled_step(rule: Stateful, mode: str, layout: Layout, source: str, operat
         "words": [],
         "draw": _sweep_draws(rule, verbs) if mode == "synchronous" else _further_draws(rule, verbs),
         "greedy": [],
+        "clip": _clips(rule, layout, mode),
         "average": _sums(rule, layout, lazy),
         "project": _projection(rule, layout) if mode == "linear" and source.endswith("chain") else [],
         # As in `chain.move`.
@@ -182,6 +184,20 @@ def _projection(rule: Stateful, layout: Layout) -> list[str]:
             f"            z[{row}, p] *= shrink",
         ]
     return ["if radius < np.inf:", *lines] if lines else []
+
+
+def _clips(rule: Stateful, layout: Layout, mode: str) -> list[str]:
+    """Statements that cut each table that is measured; where one entry alone has moved, that one."""
+    if rule.clip is None:
+        return []
+    low, high = rule.clip
+    names = measured(rule, {name: np.zeros(shape) for name, shape in layout.shapes.items()})
+    at, depth = ("np.uint64(pair)", "") if isinstance(rule, FourNumbers) and mode == "asynchronous" else ("p", "    ")
+    lines = [
+        f"{depth}z[{row}, {at}] = min(max(z[{row}, {at}], {low!r}), {high!r})"
+        for row in (layout.tables.index(name) for name in names if name in layout.tables)
+    ]
+    return lines if at != "p" else ["for p in range(n):", *lines]
 
 
 def _greedy(rule: Stateful, layout: Layout, linear: bool) -> list[str]:

@@ -49,6 +49,7 @@ class SynchronousStateful(StatefulLearner):
             z = self.of_seed(row)
             for i, c in enumerate(self._numbers(weights[:n])):
                 self.rule.step(z, self._sample(k + i, lane), c)
+                self._clip(z)
                 self._sum(row)
 
     def _sample(self, k: int, lane: int) -> Sweep:
