@@ -20,6 +20,8 @@ figure2               in full; minutes, so only when named
 sweep                 what a cell of 0.1 s takes beyond its own run, under joblib; 200 finished cells skipped; the
                       status of 1,000 runs
 growth                comparing 100 and 200 runs, in units of what 20 take
+large                 Q* and policy values of garnets of 1,000 to 100,000 states and of the lake 128x128, against
+                      QuantEcon, if that is installed
 times                 stands alone: how long the figures take from nothing, and, if asked, the claims and the suites;
                       makes outputs/paper/times.json and times.md, where all pages take such times from
 figures               stands alone: both figures from nothing, in CPU seconds of all processes, in turns with those of
@@ -37,6 +39,7 @@ from benchmarks import against, times
 from benchmarks.all_pairs import synchronous, synchronous_numpy
 from benchmarks.commands import figure1, figure2, sweep
 from benchmarks.growth import growth
+from benchmarks.large import large
 from benchmarks.one_sample import asynchronous_one_hot, asynchronous_table, box_step, linear_momentum
 from benchmarks.scaling import scaling
 from benchmarks.with_state import stateful
@@ -57,6 +60,7 @@ BENCHMARKS = {
         figure2,
         sweep,
         growth,
+        large,
     )
 }
 

@@ -9,7 +9,7 @@ from itertools import pairwise
 from mqlearn.checks import choice
 from mqlearn.cli.arguments import CONFIG_DIR, Options, parse, take, take_existing, take_switch
 from mqlearn.errors import SettingError
-from mqlearn.experiments import processes
+from mqlearn.experiments import forecast, processes
 from mqlearn.experiments.execute import tracker
 from mqlearn.experiments.jobs import check_place, finished_run, hydra_main, run_one, too_long
 from mqlearn.experiments.plan import refuse_finished
@@ -17,6 +17,7 @@ from mqlearn.experiments.presentation.printed import describe
 from mqlearn.experiments.settings import compose
 from mqlearn.experiments.sweep import command as sweeps
 from mqlearn.paths import outputs_folder
+from mqlearn.problems.mdp import FiniteMDP
 
 _SHOWN = {
     ("-c", "--cfg"): ("job", "hydra", "all"),
@@ -54,6 +55,8 @@ def _single(options: Options, existing: str, *, preview: bool) -> int:
     done = None if existing == "rerun" else finished_run(job)
     if preview:
         _warn_of_cells(job)
+        if isinstance(job.cell.mdp, FiniteMDP):
+            forecast.tell(forecast.of_cell(job.cell), job.cell.mdp)
         print(sweeps.preview_of_run(job, done or finished_run(job), existing))
         return 0
     if existing == "error":

@@ -3,21 +3,21 @@
 import itertools
 import json
 import shlex
-import sys
 import textwrap
 from collections.abc import Sequence
 from typing import Any
 
 from mqlearn.cli.arguments import CONFIG_DIR, deliver, parse
 from mqlearn.errors import SettingError
+from mqlearn.experiments import forecast
 from mqlearn.experiments.settings import compose
 from mqlearn.experiments.settings.cell import Cell, build
 from mqlearn.experiments.settings.models import build_environment
 from mqlearn.paths import outputs_folder
 from mqlearn.problems.mdp import FiniteMDP
+from mqlearn.theory.linearisation import MOST_PAIRS, cost
 
 _WIDTH = 80
-_MANY = 1000  # state-action pairs
 
 
 def theory(arguments: Sequence[str]) -> int:
@@ -31,10 +31,8 @@ def theory(arguments: Sequence[str]) -> int:
     if not isinstance(mdp, FiniteMDP):
         raise SettingError("env", mdp.name, "no exact model: theory has nothing to compute from")
     cell = build(settings)
-    if (pairs := len(cell.mdp.pairs)) > _MANY:
-        sys.stderr.write(
-            f"{pairs:,} state-action pairs: this takes seconds to minutes, as solves grow with their cube\n"
-        )
+    if cell.mdp.counted.sum() <= MOST_PAIRS:
+        forecast.tell(forecast.of_model(cell.mdp, *cost(cell.mdp)), cell.mdp, "covariances")
     facts = predictions(cell, finished(cell))
     config = ["--config-dir", options.config_dir] if options.config_dir else []
     facts["command"] = shlex.join(["mqlearn", "run", *config, *options.overrides])

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from mqlearn.cli.arguments import CONFIG_DIR, parse
 from mqlearn.errors import SettingError
+from mqlearn.experiments import forecast
 from mqlearn.experiments.presentation import printed
 from mqlearn.experiments.settings import compose
 from mqlearn.experiments.settings.cell import build
@@ -33,6 +34,7 @@ def truth(arguments: Sequence[str]) -> int:
             reason += "; env.estimate=STEPS makes one from steps"
         raise SettingError("env", mdp.name, reason)
     cell = build(settings)
+    forecast.tell(forecast.of_model(cell.mdp), cell.mdp)
     facts, operator = report(cell.mdp), cell.operator
     findings = [*run_warnings.of_problem(cell.mdp, facts), *run_warnings.of_operator(operator)]
     facts |= operator.report()

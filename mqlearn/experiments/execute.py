@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from mqlearn.errors import SettingError
-from mqlearn.experiments import provenance
+from mqlearn.experiments import forecast, provenance
 from mqlearn.experiments.settings import identity, own_choices
 from mqlearn.experiments.settings import plugins as user_modules
 from mqlearn.experiments.settings.cell import Cell, run_cells
@@ -242,6 +242,10 @@ def perform_together(
 
 def estimated_seconds(cell: Cell) -> float:
     """About how long a cell learns and is evaluated on one core, to a factor of a few."""
+    return _learning(cell) + forecast.of_cell(cell).seconds
+
+
+def _learning(cell: Cell) -> float:
     settings = cell.settings
     steps = settings["iterations"] * settings["n_seeds"]
     if cell.run_arguments["sampling"].all_pairs:
@@ -257,6 +261,7 @@ def of_problem(cell: Cell) -> tuple[dict[str, Any], list[Finding]]:
 
     if not isinstance(cell.mdp, FiniteMDP):
         return {}, []
+    forecast.tell(forecast.of_cell(cell), cell.mdp)
     best = attainable_values(cell.mdp)
     return {"optimum": best}, run_warnings.of_problem(cell.mdp, best)
 

@@ -5,7 +5,8 @@
 An operator (see `mqlearn.algorithms.operators`) is asked for these five numbers, and for its map to Q*. V and its
 slopes are its formula, run over all states by `compiled_operators`. The fixed point is found by Newton steps from Q*:
 where V is a maximum they are policy iteration, where it is smooth they converge quadratically. What is found is
-certified by its residual. scipy costs start-up time, so it is imported inside the functions.
+certified by its residual. Where LU would fill up, plain iteration takes the place of the steps. scipy costs
+start-up time, so it is imported inside the functions.
 """
 
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from mqlearn.problems import sweeps
 from mqlearn.problems.mdp import FiniteMDP, expected, greedy, state_values, table_of_pairs
 from mqlearn.problems.solvers import ConvergenceError, Optimum, optimal
 from mqlearn.rounding import SOLVES, Rounding, of_discount
@@ -146,7 +148,10 @@ def _counting(mdp: FiniteMDP, operator: Any) -> np.ndarray:
 def _solved(mdp: FiniteMDP, operator: Any) -> OperatorPoint:
     optimum = optimal(mdp)
     contraction = operator.contraction(Facts(mdp))
-    q, residual = _newton(mdp, operator, optimum.q)
+    if sweeps.fills_up(mdp):
+        q, residual = optimum.q, np.inf
+    else:
+        q, residual = _newton(mdp, operator, optimum.q)
     scale = max(float(np.abs(q).max()), float(np.abs(mdp.rewards).max()))
     if residual > _CERTIFIED * scale and contraction is not None:
         q, residual = _iterated(mdp, operator, q)

@@ -151,8 +151,10 @@ def success_probability(mdp: FiniteMDP) -> np.ndarray:
 
     Policy iteration that starts from shortest ways, under which all states with a way to a goal are
     transient, and switches only on strict improvement, which keeps them so: I - P stays regular. Raises
-    ConvergenceError.
+    ConvergenceError. Where LU would fill up, it is iterated from below until it rests in its own digits.
     """
+    if sweeps.fills_up(mdp) and (found := sweeps.success(mdp)) is not None:
+        return found
     hopeful, policy = _towards_goal(mdp)
     states = np.arange(mdp.n_states)
     arrives = np.where(mdp.learned, (mdp.probabilities * mdp.goal[mdp.successors]).sum(2), 0.0)

@@ -27,6 +27,7 @@ _SHARE = 0.1  # of the change of an improvement, to which the evaluation of its 
 _SWEEPS = 200  # in at most so many sweeps
 _RESTS = 1e-13  # relative change at which values of one sign rest
 _MOST = 40.0  # sweeps in units of those that the discount alone asks for a tenth of the error
+_LONGEST = 50_000  # sweeps without a discount
 _SLOW = 300  # sweeps after which GMRES takes over, if as many again would not do
 _KRYLOV, _RESTARTS = 40, 25  # of GMRES
 
@@ -49,37 +50,63 @@ def fills_up(mdp: FiniteMDP) -> bool:
     return mdp.n_states > _FEW and _shape(mdp).separator > _SEPARATOR
 
 
+def separator(mdp: FiniteMDP) -> int:
+    """How many states separate the others, at most; all of them on a small model, where nobody looks."""
+    return _shape(mdp).separator if mdp.n_states > _FEW else mdp.n_states
+
+
+def foreseen(mdp: FiniteMDP) -> float:
+    """About how many sweeps over all outcomes the optimum takes: few where a chain mixes, else by the horizon."""
+    return 100.0 if not mdp.terminal.any() else 200 + 20 / (1 - mdp.discount)
+
+
 def optimal_table(mdp: FiniteMDP) -> tuple[np.ndarray, int]:
     """A table q (S, A) near Q*, and the number of improvements: modified policy iteration (Puterman and Shin 1978).
 
     It ends where changes are roundings, and, with terminal states and rewards of one sign, where each value rests in
     its own digits; or after a number of sweeps that the discount decides. How near it is, a certificate must say.
     """
+    values = _Values(mdp, len(_shape(mdp).order), _one_sign(mdp.mean_rewards))
+    improvements, _ = _improved(values, _in_order(mdp), mdp.discount, _most_sweeps(mdp.discount))
+    return backup(mdp, values.of_states(mdp, _shape(mdp).order)), improvements
+
+
+def success(mdp: FiniteMDP) -> np.ndarray | None:
+    """(S,): the largest probability of ever reaching a goal, from below; None where it does not rest in time."""
+    order = _shape(mdp).order
+    order = order[~mdp.goal[order]]
+    arrives = np.where(mdp.learned, (mdp.probabilities * mdp.goal[mdp.successors]).sum(2), 0.0)
+    values = _Values(mdp, len(order), one_sign=True, shifted=False)
+    _, rests = _improved(values, _renumbered(mdp, order, arrives, 1.0), 1.0, _LONGEST)
+    return np.where(mdp.goal, 1.0, np.clip(values.of_states(mdp, order), 0.0, 1.0)) if rests else None
+
+
+def _improved(values: "_Values", model: tuple[Any, ...], discount: float, most: int) -> tuple[int, bool]:
+    """Improve values until they rest; the number of improvements, and whether they do within so many sweeps."""
     from scipy import sparse
 
     from mqlearn.problems import compiled_sweeps
 
-    model, values = _in_order(mdp), _Values(mdp, _one_sign(mdp.mean_rewards))
-    n, b = len(model[0]), mdp.n_successors
+    n, _, b = model[0].shape
     chosen = np.empty(n * b, np.uint32), np.empty(n * b), np.empty(n)
     first = np.arange(n + 1, dtype=np.uint32) * np.uint32(b)
-    improvements, left = 0, _most_sweeps(mdp)
+    improvements, left = 0, most
     while left > 0:
         improvements += 1
         left -= 1
-        change = values.take(compiled_sweeps.improve(values.v, values.made, chosen, *model, mdp.discount))
+        change = values.take(compiled_sweeps.improve(values.v, values.made, chosen, *model, discount))
         if change.rest:
-            break
+            return improvements, True
         for _ in range(_SWEEPS):
             left -= 1
-            of_policy = values.take(compiled_sweeps.evaluate(values.v, values.made, first, chosen, mdp.discount))
+            of_policy = values.take(compiled_sweeps.evaluate(values.v, values.made, first, chosen, discount))
             if of_policy.rest or of_policy.size <= _SHARE * change.size:
                 break
         else:
             if not values.own_digits:
                 chain = sparse.csr_array((chosen[1], chosen[0].astype(np.int32), first), shape=(n, n + 1))[:, :n]
-                values.v[:n] = _krylov(chain, chosen[2], mdp.discount, values.v[:n])
-    return backup(mdp, values.of_states(mdp)), improvements
+                values.v[:n] = _krylov(chain, chosen[2], discount, values.v[:n])
+    return improvements, False
 
 
 def chain_values(mdp: FiniteMDP, p: Any, r: np.ndarray) -> np.ndarray:
@@ -90,7 +117,8 @@ def chain_values(mdp: FiniteMDP, p: Any, r: np.ndarray) -> np.ndarray:
     """
     from mqlearn.problems import compiled_sweeps
 
-    order, values = _shape(mdp).order, _Values(mdp, _one_sign(r))
+    order = _shape(mdp).order
+    values = _Values(mdp, len(order), _one_sign(r))
     chain, paid = p[order][:, order], r[order]
     chain.eliminate_zeros()
     system = chain.copy()
@@ -104,14 +132,14 @@ def chain_values(mdp: FiniteMDP, p: Any, r: np.ndarray) -> np.ndarray:
     chosen = chain.indices.astype(np.uint32), chain.data, paid
     first = chain.indptr.astype(np.uint32)
     sizes: list[float] = []
-    for sweep in range(_most_sweeps(mdp)):
+    for sweep in range(_most_sweeps(mdp.discount)):
         change = values.take(compiled_sweeps.evaluate(values.v, values.made, first, chosen, mdp.discount))
         if change.rest:
             break
         sizes.append(change.size)
         if sweep == _SLOW and not values.own_digits and _is_slow(sizes, values.rounding):
             values.v[: len(paid)] = _krylov(system, r[order], mdp.discount, values.v[: len(paid)])
-    return values.of_states(mdp)
+    return values.of_states(mdp, order)
 
 
 @dataclass(frozen=True)
@@ -127,10 +155,9 @@ class _Values:
     """Values v of the states in the order of the sweeps, then a 0 for those that are terminal; and those that a sweep
     makes, which are v itself where there are terminal states."""
 
-    def __init__(self, mdp: FiniteMDP, one_sign: bool) -> None:
-        n = len(_shape(mdp).order)
+    def __init__(self, mdp: FiniteMDP, n: int, one_sign: bool, shifted: bool = True) -> None:
         self.v = np.zeros(n + 1)
-        self.shifted = n == mdp.n_states
+        self.shifted = shifted and n == mdp.n_states
         self.own_digits = one_sign and not self.shifted
         self.made = np.zeros(n + 1) if self.shifted else self.v
         self.ahead = mdp.discount / (1 - mdp.discount)
@@ -152,37 +179,44 @@ class _Values:
             return _Change(relative, size <= self.rounding and relative <= _RESTS)
         return _Change(size, size <= self.rounding)
 
-    def of_states(self, mdp: FiniteMDP) -> np.ndarray:
+    def of_states(self, mdp: FiniteMDP, order: np.ndarray) -> np.ndarray:
         """(S,): the values, in the numbers of the states."""
         v = np.zeros(mdp.n_states)
-        v[_shape(mdp).order] = self.v[:-1]
+        v[order] = self.v[:-1]
         return v
 
 
 def _in_order(mdp: FiniteMDP) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """successors, probabilities (n, A, B) and rewards (n, A) of the states in the order of the sweeps, as the kernels
-    take them: with terminal states, a move that stays is left out, and its share divided among the others."""
+    take them."""
     order = _shape(mdp).order
-    if len(order) == mdp.n_states:
-        rewards = mdp.mean_rewards if mdp.admissible.all() else np.where(mdp.admissible, mdp.mean_rewards, -np.inf)
-        return mdp.successors.view(np.uint32), mdp.probabilities, rewards
+    if len(order) < mdp.n_states:
+        return _renumbered(mdp, order, mdp.mean_rewards, mdp.discount)
+    rewards = mdp.mean_rewards if mdp.admissible.all() else np.where(mdp.admissible, mdp.mean_rewards, -np.inf)
+    return mdp.successors.view(np.uint32), mdp.probabilities, rewards
+
+
+def _renumbered(
+    mdp: FiniteMDP, order: np.ndarray, rewards: np.ndarray, discount: float
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The same of some states alone: a move that stays is left out, and its share divided among the others."""
     number = np.full(mdp.n_states, len(order), np.uint32)
     number[order] = np.arange(len(order), dtype=np.uint32)
     successors, probabilities = number[mdp.successors[order]], mdp.probabilities[order]
     stays = successors == np.arange(len(order), dtype=np.uint32)[:, None, None]
-    scale = 1 / (1 - mdp.discount * np.where(stays, probabilities, 0.0).sum(2))
+    goes = 1 - discount * np.where(stays, probabilities, 0.0).sum(2)
+    scale = np.where(goes > _EPS, 1 / np.maximum(goes, _EPS), 0.0)  # undiscounted, a pair may stay for ever
     probabilities[stays] = 0.0
     probabilities *= scale[:, :, None]
-    rewards = np.where(mdp.admissible[order], mdp.mean_rewards[order] * scale, -np.inf)
-    return successors, probabilities, rewards
+    return successors, probabilities, np.where(mdp.admissible[order], rewards[order] * scale, -np.inf)
 
 
 def _one_sign(rewards: np.ndarray) -> bool:
     return bool(rewards.min(initial=0.0) >= 0 or rewards.max(initial=0.0) <= 0)
 
 
-def _most_sweeps(mdp: FiniteMDP) -> int:
-    return math.ceil(_MOST * math.log(10) / -math.log(mdp.discount))
+def _most_sweeps(discount: float) -> int:
+    return math.ceil(_MOST * math.log(10) / -math.log(discount))
 
 
 def _is_slow(sizes: list[float], rounding: float) -> bool:

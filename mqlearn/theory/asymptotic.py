@@ -13,6 +13,7 @@ floor M D M'/N, M = (I - g P*)^-1. scipy costs start-up time, so it is imported 
 """
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -98,9 +99,12 @@ def answer(model: Linearisation, reward: str, sigma: np.ndarray | None, reason: 
     return Asymptotic(sigma, least, model.pairs, model.tied_states, reward, model.discount, model.batch, reason)
 
 
+@lru_cache(maxsize=1)
 def floor_of(model: Linearisation) -> np.ndarray:
-    """(n, n): M D M'/N."""
-    return sandwich(model, 1.0, -model.discount, model.noise / model.batch)
+    """(n, n): M D M'/N, read-only."""
+    found = sandwich(model, 1.0, -model.discount, model.noise / model.batch)
+    found.flags.writeable = False
+    return found
 
 
 def recursion(model: Linearisation, limit: Limit) -> np.ndarray:

@@ -8,7 +8,7 @@ inside the functions.
 """
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,16 @@ from mqlearn.problems.solvers import optimal
 from mqlearn.problems.structure import optimal_pairs
 
 MOST_PAIRS = 6000  # dense n x n matrices of 300 MB
+_TABLES = 7  # of them at once
+_DRAWN = 2e-7  # s an entry of a covariance, for the expected norms;
+_PRODUCT = 7e-10  # s a term of the products of pairs with states, of all rules,
+_LAG = 1e-8  # and of those of states in the feedback of the lag
+
+
+def cost(mdp: FiniteMDP) -> tuple[float, float]:
+    """About how many seconds of one core, and bytes, the covariances of the rules that are compared take."""
+    n, states = float(mdp.counted.sum()), float(mdp.counted.any(1).sum())
+    return 4 * _DRAWN * n**2 + (_PRODUCT * n + _LAG * states) * states * n, 8.0 * _TABLES * n**2
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,10 +78,23 @@ def linearise(mdp: FiniteMDP, reward: str = "mean", batch: int = 1, policy: np.n
     """
     choice("reward", reward, ("mean", "sampled"))
     batch = check_int("batch", batch, 1)
+    return _without_policy(mdp, reward, batch) if policy is None else _linearised(mdp, reward, batch, policy)
+
+
+@lru_cache(maxsize=1)
+def _without_policy(mdp: FiniteMDP, reward: str, batch: int) -> Linearisation:
+    """Of the rules of a table one after another; arrays that nobody writes to."""
+    return _linearised(mdp, reward, batch, None)
+
+
+def _linearised(mdp: FiniteMDP, reward: str, batch: int, policy: np.ndarray | None) -> Linearisation:
     optimum, counted = optimal(mdp), mdp.counted
     n = int(counted.sum())
     if n > MOST_PAIRS:
-        raise SettingError("env", mdp.name, f"has {n} pairs: its covariance is computed for at most {MOST_PAIRS}")
+        seconds, n_bytes = cost(mdp)
+        figure = f"it would take about {seconds / 60:.0f} minutes and {n_bytes / 2**30:.2g} GiB"
+        expected = f"has {n} pairs: its covariance is computed for at most {MOST_PAIRS}; {figure}"
+        raise SettingError("env", mdp.name, expected)
     live = np.flatnonzero(counted.any(1))
     column = np.full(mdp.n_states, -1)
     column[live] = np.arange(len(live))

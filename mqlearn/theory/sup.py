@@ -4,6 +4,7 @@ The Euclidean norm is no larger than the root of its mean square, sqrt(tr Sigma)
 a single normal error has E |z| = sqrt(2/pi) sigma.
 """
 
+import hashlib
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -12,6 +13,11 @@ import numpy as np
 _KEY = 0x5EED  # of the generator: the same draws for every covariance of one size
 DRAWS = 10_000
 _BLOCK = 2**22  # numbers at once
+_LARGE = 1400  # rows, from which eigenvalues and all draws would take seconds
+_JITTER = 1e-11  # of the largest variance: a covariance may be singular
+_KEPT = 16
+
+_found: dict[tuple, tuple["SupError", float]] = {}  # by the digest of a covariance
 
 
 class SupError(NamedTuple):
@@ -24,29 +30,63 @@ class SupError(NamedTuple):
 def expected_sup(sigma: np.ndarray, draws: int = DRAWS) -> SupError:
     """E max_i |z_i| for z ~ N(0, sigma), sigma (n, n) positive semidefinite; NaN where sigma is.
 
-    The draws are counter-based, so the value depends on sigma and on the number of draws alone.
+    The draws are counter-based, so the value depends on sigma and on the number of draws alone. On more than 1,400 rows
+    there are fewer draws, so that the cost stays that of 10,000 on as many; the standard error tells.
     """
-    if not np.isfinite(sigma).all():
-        return SupError(float("nan"), float("nan"))
-    values, vectors = np.linalg.eigh(sigma)
-    root = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T  # symmetric: no sign is left to chance
-    largest = np.concatenate([np.abs(z @ root).max(1) for z in _normal(len(sigma), draws)])
-    return SupError(float(largest.mean()), float(largest.std(ddof=1) / np.sqrt(draws)))
+    return _both(sigma, draws)[0]
 
 
 def expected_norm(sigma: np.ndarray, draws: int = DRAWS) -> float:
     """E |z|, the Euclidean norm, for z ~ N(0, sigma), sigma (n, n) positive semidefinite; NaN where sigma is."""
-    return float(expected_norms(sigma, np.zeros((1, len(sigma))), np.ones(1), draws)[0])
+    return _both(sigma, draws)[1]
+
+
+def _both(sigma: np.ndarray, draws: int) -> tuple[SupError, float]:
+    """`expected_sup` and `expected_norm`. The rows of a table ask for them of one floor again and again."""
+    if not np.isfinite(sigma).all():
+        return SupError(float("nan"), float("nan")), float("nan")
+    key = hashlib.sha256(np.ascontiguousarray(sigma)).digest(), sigma.shape, draws
+    if key not in _found:
+        while len(_found) >= _KEPT:
+            _found.pop(next(iter(_found)))
+        _found[key] = _large(sigma, draws) if len(sigma) > _LARGE else _small(sigma, draws)
+    return _found[key]
+
+
+def _small(sigma: np.ndarray, draws: int) -> tuple[SupError, float]:
+    values, vectors = np.linalg.eigh(sigma)
+    root = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T  # symmetric: no sign is left to chance
+    largest = np.concatenate([np.abs(z @ root).max(1) for z in _normal(len(sigma), draws)])
+    norm = _norms(values, vectors, np.zeros((1, len(sigma))), np.ones(1), draws)[0]
+    return _mean(largest), float(norm)
+
+
+def _large(sigma: np.ndarray, draws: int) -> tuple[SupError, float]:
+    """The same from a triangular root, which takes a thirtieth of the time that eigenvalues take."""
+    n = len(sigma)
+    draws = max(100, min(draws, draws * _LARGE**2 // n**2))
+    root = np.linalg.cholesky(sigma + _JITTER * float(np.diag(sigma).max(initial=1e-300)) * np.eye(n)).T
+    z = [block @ root for block in _normal(n, draws)]
+    largest = np.concatenate([np.abs(block).max(1) for block in z])
+    return _mean(largest), float(np.concatenate([np.sqrt((block**2).sum(1)) for block in z]).mean())
+
+
+def _mean(largest: np.ndarray) -> SupError:
+    return SupError(float(largest.mean()), float(largest.std(ddof=1) / np.sqrt(len(largest))))
 
 
 def expected_norms(sigma: np.ndarray, mean: np.ndarray, scale: np.ndarray, draws: int = DRAWS) -> np.ndarray:
     """(C,): E |mean + sqrt(scale) z|, the Euclidean norm, for z ~ N(0, sigma), of each mean (C, n) and scale (C,)."""
     if not np.isfinite(sigma).all():
         return np.full(len(mean), np.nan)
-    values, vectors = np.linalg.eigh(sigma)
+    return _norms(*np.linalg.eigh(sigma), mean, scale, draws)
+
+
+def _norms(values: np.ndarray, vectors: np.ndarray, mean: np.ndarray, scale: np.ndarray, draws: int) -> np.ndarray:
+    """`expected_norms`, from the eigenvalues and eigenvectors of sigma."""
     values = np.maximum(values, 0.0)
     along, total = (mean @ vectors) * np.sqrt(values), np.zeros(len(mean))
-    for z in _normal(len(sigma), draws):
+    for z in _normal(len(values), draws):
         square = scale * (z**2 @ values)[:, None] + 2 * np.sqrt(scale) * (z @ along.T) + (mean**2).sum(1)
         total += np.sqrt(np.maximum(square, 0.0)).sum(0)
     return total / draws

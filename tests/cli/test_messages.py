@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from mqlearn.experiments import progress
+from mqlearn.experiments import forecast, progress
 
 SMALL = ("iterations=20", "n_checkpoints=3", "n_seeds=2", "tracking=none")
 PLAN = """# @package _global_
@@ -126,11 +126,12 @@ def test_a_sweep_is_counted_before_it_is_expanded(mqlearn):
 
 
 def test_what_takes_long_is_foretold(mqlearn, monkeypatch):
-    from mqlearn.cli import theory
-
-    assert "state-action pairs" not in mqlearn("theory", "env=two_state").err
-    monkeypatch.setattr(theory, "_MANY", 1)
-    assert mqlearn("theory", "env=two_state").err.startswith("3 state-action pairs: this takes seconds to minutes")
+    assert "memory" not in mqlearn("theory", "env=two_state").err
+    monkeypatch.setattr(forecast, "_WORTH", 0.0)
+    assert mqlearn("theory", "env=two_state").err.startswith("covariances of 2 states, 3 pairs: about 1 s on one core")
+    assert mqlearn("truth", "env=two_state").err.startswith("exact values of 2 states, 3 pairs: about 1 s on one core")
+    one = mqlearn("run", *SMALL, "env=garnet", "env.n_states=1500", "preview=true")
+    assert one.err.startswith("exact values of 1,500 states, 4,500 pairs: about 1 s on one core")
     swept = ("run", "-m", *SMALL, "seed=range(3)", "preview=true")
     assert mqlearn(*swept).err == ""
     monkeypatch.setattr(progress, "_QUIET", 0.0)

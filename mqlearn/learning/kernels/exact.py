@@ -14,6 +14,8 @@ from mqlearn.jit import compiled
 from mqlearn.learning.kernels.lanes import EIGHT, aligned, all_lanes, load, store
 
 _STEP = np.uint64(EIGHT)
+_LARGE = 4096  # states, from which the successors of eight chains leave the cache: few chains go one by one,
+_ALONE = 2  # if they are at most so many
 
 
 class Expectations(NamedTuple):
@@ -87,6 +89,10 @@ def expected_returns(q, model, limit):
         end = min(begin + EIGHT, q.shape[0])
         _greedy_shares(q[begin:end], model.offsets, shares)
         _chain(chain, reward, shares, model, places)
+        if end - begin <= _ALONE and n_states > _LARGE:
+            for lane in range(end - begin):
+                returns[begin + lane] = _return_of(lane, chain, reward, first, successors, model.start, limit)
+            continue
         v[:] = 0.0
         for _ in range(limit):
             _move(ahead, v, reward, chain, first, successors)
@@ -95,6 +101,36 @@ def expected_returns(q, model, limit):
             for x in range(n_states):
                 returns[begin + lane] += model.start[x] * v[x * EIGHT + lane]
     return returns
+
+
+@compiled
+def _return_of(lane, chain, reward, first, successors, start, limit):
+    """The return of one of eight chains: the same additions in the same order, without the zeros."""
+    n_states = first.shape[0] - 1
+    own = np.zeros(n_states + 1, np.uint64)
+    to, p = np.zeros(successors.shape[0], np.uint32), np.zeros(successors.shape[0])
+    n = np.uint64(0)
+    for x in range(n_states):
+        for place in range(first[x], first[x + 1]):
+            value = chain[place * _STEP + np.uint64(lane)]
+            if value != 0.0:
+                to[n], p[n] = successors[place], value
+                n += np.uint64(1)
+        own[x + 1] = n
+    r, v, ahead = np.zeros(n_states), np.zeros(n_states), np.zeros(n_states)
+    for x in range(n_states):
+        r[x] = reward[np.uint64(x) * _STEP + np.uint64(lane)]
+    for _ in range(limit):
+        for x in range(n_states):
+            total = r[x]
+            for place in range(own[x], own[x + 1]):
+                total += p[place] * v[to[place]]
+            ahead[x] = total
+        v, ahead = ahead, v
+    total = 0.0
+    for x in range(n_states):
+        total += start[x] * v[x]
+    return total
 
 
 @compiled
