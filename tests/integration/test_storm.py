@@ -84,7 +84,7 @@ class Storm:
         return found
 
 
-@pytest.mark.parametrize(("launcher", "n_cells", "n_kills"), [("joblib", 120, 12), ("basic", 60, 8)])
+@pytest.mark.parametrize(("launcher", "n_cells", "n_kills"), [("joblib", 72, 8), ("basic", 36, 5)])
 def test_a_storm_of_kills_loses_nothing_and_does_nothing_twice(
     tmp_path, migrated, monkeypatch, capsys, launcher, n_cells, n_kills
 ):
