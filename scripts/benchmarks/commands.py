@@ -93,8 +93,8 @@ def cpu_seconds(command: Sequence[str | Path], folder: Path | None, variables: M
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     environment = {**os.environ, **variables}
     environment.pop("MLFLOW_TRACKING_URI", None)
-    silent = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    subprocess.run(command, cwd=folder, env=environment, check=True, **silent)
+    null = subprocess.DEVNULL
+    subprocess.run(command, cwd=folder, env=environment, check=True, stdout=null, stderr=null)
     with contextlib.suppress(ChildProcessError):
         while True:
             os.wait()

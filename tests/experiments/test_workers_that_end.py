@@ -47,7 +47,7 @@ figure:
 def test_a_killed_worker_of_a_figure_costs_nothing_that_is_finished(place):
     (place.folder / "conf" / "experiment").mkdir()
     (place.folder / "conf" / "experiment" / "own.yaml").write_text(FIGURE)
-    before = "import mqlearn.experiments.run_missing as m; m._WORTH_PROCESSES = 0; "
+    before = "import mqlearn.experiments.run_missing as m; m._WORTH_PROCESSES = m._LONG = 0; "
     code = before + "from mqlearn.cli.main import main; main()"
     command = [sys.executable, "-c", code, "figure", "own", "--config-dir", "conf"]
     environment = os.environ | {"MQLEARN_OUTPUTS": str(place.outputs)}
