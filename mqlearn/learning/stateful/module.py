@@ -111,18 +111,9 @@ def _filled(loop: str, parts: dict[str, list[str]], text: Text) -> tuple[str, di
 
 
 def _arrays(layout: Layout, source: str) -> list[str]:
-    own = ["drawn"] if source == "samples" else ["words"]
-    return [
-        "z",
-        "z_all",
-        "offsets",
-        "columns",
-        "values",
-        "numbers",
-        "given",
-        *own,
-        *(f"m_{name}" for name in layout.others),
-    ]
+    own = "drawn" if source == "samples" else "words"
+    read = ["z", "z_all", "offsets", "columns", "values", "numbers", "given", own]
+    return [*read, *(f"m_{name}" for name in layout.others)]
 
 
 def _sums(rule: Stateful, layout: Layout, lazy: list[int]) -> list[str]:
