@@ -6,6 +6,7 @@ from mqlearn.algorithms.averaging_q import AveragingQ
 from mqlearn.algorithms.certainty_equivalence import CertaintyEquivalence
 from mqlearn.algorithms.double_q import DoubleQ
 from mqlearn.algorithms.halpern import Halpern, HalpernDirect
+from mqlearn.algorithms.maxmin import Maxmin
 from mqlearn.algorithms.momentum_q import MomentumQ
 from mqlearn.algorithms.momentum_q_linear import MomentumQLinear
 from mqlearn.algorithms.movi import MoVI
@@ -35,6 +36,7 @@ __all__ = [
     "DoubleQ",
     "Halpern",
     "HalpernDirect",
+    "Maxmin",
     "MoVI",
     "MomentumQ",
     "MomentumQLinear",

@@ -38,6 +38,9 @@ SYNCHRONOUS: Table = {
     "double": (mq.DoubleQ(), table.double_q),
     "double, own clock": (mq.DoubleQ(clock="own"), partial(table.double_q, clock="own")),
     "double, plain step": (mq.DoubleQ(factor=1), partial(table.double_q, clock="global", step=rescaled)),
+    "maxmin": (mq.Maxmin(), table.maxmin),
+    "maxmin, 8": (mq.Maxmin(n=8, factor=1), partial(table.maxmin, n=8, factor=1)),
+    "maxmin, 5": (mq.Maxmin(n=5).with_step_size(mq.Constant(0.05)), partial(table.maxmin, n=5, step=lambda k: 0.05)),
     "zap": (mq.Zap(), partial(table.zap, start=10.0, shift=2)),
     "zap from I": (mq.Zap(start=1, shift=1, rho=1), partial(table.zap, rho=1)),
     "polsa": (mq.PolSA(), table.polsa),
@@ -67,6 +70,7 @@ SYNCHRONOUS: Table = {
     "halpern": (mq.HalpernDirect(), oracles.halpern_direct),
 }  # fmt: skip
 _SAME = (
+    "maxmin", "maxmin, 8", "maxmin, 5",
     "double", "double, own clock", "polsa", "residual", "periodic", "movi", "nesterov", "adam", "amsgrad",
     "amsgrad, decay", "averaging", "pid", "pid, adaptive", "pid, previous draw", "halpern",
 )  # fmt: skip

@@ -43,6 +43,26 @@ def double_q(
     return trace
 
 
+def maxmin(
+    problem: Problem, draws: Draws, iterations: int, n=2, factor: float | None = None, step: Step | None = None
+) -> Trace:
+    """Table floor(n u), u the first uniform, moves to r + g max_v min_j Q_j(y, v) (Lan et al. 2020); measured: min_j.
+
+    The step is min(1, n/(1+(1-g)(k+1))), or min(1, factor step(k)).
+    """
+    tables, trace = [problem.q0() for _ in range(n)], Trace()
+    for k in range(iterations):
+        least = np.min(tables, axis=0)
+        moved = tables[int(draws.uniforms(k)[0] * n)]
+        rescaled = 1 / (1 + (1 - problem.discount) * (k + 1))
+        al = min(1.0, (n if factor is None else factor) * (rescaled if step is None else step(k)))
+        t = target(problem, draws.sample(k), least)
+        for i in t:
+            moved[i] = moved[i] + al * (t[i] - moved[i])
+        trace.add(np.min(tables, axis=0))
+    return trace
+
+
 def zap(problem: Problem, draws: Draws, iterations: int, rho=0.85, start=1.0, shift=1, step: Step = harmonic) -> Trace:
     """Synchronous: M += gam (I - g Phat_k S_greedy(q) - M), q += al M^-1 (T_k q - q), the new M (Devraj, Meyn 2017).
 
