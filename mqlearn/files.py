@@ -24,19 +24,23 @@ def write_whole(path: Path, content: str | bytes | Iterable[str | bytes]) -> Non
     """
     parts = [content.encode("utf-8")] if isinstance(content, str) else content
     temporary = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}")
-    path.parent.mkdir(parents=True, exist_ok=True)
     try:
-        with temporary.open("wb") as file:
+        try:
+            file = temporary.open("wb")
+        except FileNotFoundError:  # asked for only where it lacks: on a shared disk each operation takes its time
+            path.parent.mkdir(parents=True, exist_ok=True)
+            file = temporary.open("wb")
+        with file:
             for part in [parts] if isinstance(parts, bytes) else parts:
                 file.write(part.encode("utf-8") if isinstance(part, str) else part)
-        flush(temporary)
+            file.flush()
+            os.fsync(file.fileno())
         temporary.replace(path)
-    except OSError as error:
-        if error.filename is None:  # as where the disk is full
+    except BaseException as error:
+        temporary.unlink(missing_ok=True)
+        if isinstance(error, OSError) and error.filename is None:  # as where the disk is full
             error.filename = str(path)
         raise
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def flush(path: Path) -> None:

@@ -117,8 +117,11 @@ def _take(place: Path, file: str, *, wait: bool = True) -> tuple[int | None, boo
     while True:
         descriptor = None
         try:
-            place.mkdir(parents=True, exist_ok=True)
-            descriptor = os.open(place / file, os.O_RDWR | os.O_CREAT, 0o666)
+            try:
+                descriptor = os.open(place / file, os.O_RDWR | os.O_CREAT, 0o666)
+            except FileNotFoundError:
+                place.mkdir(parents=True, exist_ok=True)
+                descriptor = os.open(place / file, os.O_RDWR | os.O_CREAT, 0o666)
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:

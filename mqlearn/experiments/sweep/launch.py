@@ -53,14 +53,16 @@ def _carry_out(sweep: Sweep, launch: Callable[..., Any]) -> None:
                 sweep.tell(one, "failed", error=reason)
             break
         waiting = left
-    for one in alone:
-        error = _attempt(sweep, launch, [[one]])
-        state = sweep.told().get(one.number, {}).get("state")
-        if state not in ("done", "failed"):
-            reason = "its process died twice, the second time alone (killed, or out of memory?)"
-            detail = f" ({type(error).__name__})" if error else ""
-            refused = isinstance(error, OSError) and error.errno is not None  # as a full disk does
-            sweep.tell(one, "failed", error=journal.first_line(error) if refused and error else reason + detail)
+    most = chunks.most_jobs(sweep.launcher) if sweep.launcher.startswith("submitit") else 1  # else one takes the others
+    for batch in chunks.divided(alone, most):
+        error = _attempt(sweep, launch, [[one] for one in batch])
+        states = sweep.told()
+        for one in batch:
+            if states.get(one.number, {}).get("state") not in ("done", "failed"):
+                reason = "its process died twice, the second time alone (killed, or out of memory?)"
+                detail = f" ({type(error).__name__})" if error else ""
+                refused = isinstance(error, OSError) and error.errno is not None  # as a full disk does
+                sweep.tell(one, "failed", error=journal.first_line(error) if refused and error else reason + detail)
 
 
 def _attempt(sweep: Sweep, launch: Callable[..., Any], groups: Sequence[Sequence[PlannedCell]]) -> Exception | None:
