@@ -233,6 +233,42 @@ def test_wrong_sparse_matrices_are_refused():
     assert "must be finite" in str(refusal(of_actions, R.T, axes="uxy"))
 
 
+@pytest.mark.parametrize("form", [sparse.csr_array, sparse.csc_matrix, sparse.coo_array])
+@pytest.mark.parametrize("seed", range(4))
+def test_one_sparse_matrix_with_a_row_for_each_pair_is_the_dense_array(form, seed):
+    rng = np.random.default_rng(seed)
+    n_states, n_actions = (int(n) for n in rng.integers(2, 7, 2))
+    P, R = drawn(seed, n_states, n_actions)
+    of_successors = np.where(P > 0, rng.normal(size=P.shape), 0.0)
+    by_state, by_action = (-1, n_states), P.swapaxes(0, 1)
+    dense = model(P, R, axes="xuy")
+    assert model(form(P.reshape(by_state)), R, axes="xuy").digest() == dense.digest()
+    assert model(form(by_action.reshape(by_state)), R.T, axes="uxy").digest() == dense.digest()
+    rewards = form(of_successors.reshape(by_state)), form(of_successors.swapaxes(0, 1).reshape(by_state))
+    dense = model(P, of_successors, axes="xuy")
+    assert model(form(P.reshape(by_state)), rewards[0], axes="xuy").digest() == dense.digest()
+    assert model(form(by_action.reshape(by_state)), rewards[1], axes="uxy").digest() == dense.digest()
+
+
+def test_wrong_sparse_matrices_of_pairs_are_refused():
+    P, R = drawn(3, 5, 3)
+    pairs = sparse.csr_array(P.reshape(15, 5))
+    assert "row x A + u for state x and action u" in str(refusal(pairs[:14], R))
+    assert "R='array of shape (3, 5)': must have the shape (5, 3)" in str(refusal(pairs, R.T, axes="xuy"))
+    assert "must sum to 1 within 1e-6" in str(refusal(0.9 * pairs, R, axes="xuy"))
+    assert "axes=None: must be given, as P and R are a model in either order" in str(refusal(pairs, pairs))
+    assert model(pairs, R).digest() == model(P, R, axes="xuy").digest()  # R (S, A) leaves no doubt
+
+
+def test_a_row_so_full_that_all_rows_would_not_fit_is_refused_with_the_figure(monkeypatch):
+    monkeypatch.setattr("os.sysconf", {"SC_PAGE_SIZE": 4096, "SC_PHYS_PAGES": 2**15}.__getitem__)  # 128 MiB
+    n = 2000
+    rows, full = np.append(np.arange(1, n), np.zeros(n, int)), np.append(np.arange(1, n), np.arange(n))
+    P = sparse.csr_array((np.append(np.ones(n - 1), np.full(n, 1 / n)), (rows, full)), shape=(n, n))
+    said = str(refusal(P, np.zeros((n, 1)), axes="xuy"))
+    assert "B=2000: must be at most 671 here" in said and "would take 0.373 GiB, this machine has 0.125 GiB" in said
+
+
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
 def test_a_list_of_pairs_is_the_table(form):
     P, R = drawn(12, 6, 4)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.io
+from scipy import sparse
 
 import mqlearn as mq
 from mqlearn.errors import SettingError
@@ -291,3 +292,25 @@ def test_a_run_on_a_file_is_repeated_from_its_record(mqlearn, work, outputs):
     absent = mqlearn("run", "env=file", "env.path=absent.npz", *SMALL)
     assert absent.code == 2 and "cannot be read" in absent.err
     assert mqlearn("run", "env=file", *SMALL).code == 2
+
+
+def test_a_file_may_hold_a_sparse_matrix(tmp_path):
+    mdp = mq.garnet(7, 2, 3, dialect="normalised")
+    P, _ = dense(mdp)
+    rewards = np.zeros_like(P)
+    np.put_along_axis(rewards, mdp.successors.astype(int), mdp.rewards, 2)
+    matrix = sparse.csr_array(P.reshape(14, 7))
+    arrays = {"P_data": matrix.data, "P_indices": matrix.indices, "P_indptr": matrix.indptr, "P_shape": matrix.shape}
+    paid = rewards.reshape(14, 7)[matrix.nonzero()]
+    file = str(tmp_path / "m.npz")
+    np.savez(file, **arrays, R_data=paid, axes="xuy")
+    assert mq.from_file(file, discount=0.9).digest() == mq.from_arrays(P, rewards, axes="xuy", discount=0.9).digest()
+    np.savez(file, **arrays, R=mdp.mean_rewards)
+    assert mq.from_file(file, discount=0.9).digest() == mq.from_arrays(P, mdp.mean_rewards, discount=0.9).digest()
+    for wrong in ({"P_indptr": matrix.indptr[1:]}, {"P_indices": matrix.indices + 7}, {"P_shape": (14,)}):
+        np.savez(file, **(arrays | wrong), R=mdp.mean_rewards)
+        with pytest.raises(SettingError, match=r"env.path=.*must have the arrays of one sparse matrix in rows"):
+            mq.from_file(file, discount=0.9)
+    np.savez(file, P_data=matrix.data, R=mdp.mean_rewards)
+    with pytest.raises(SettingError, match="it has P_data of P_data, P_indices"):
+        mq.from_file(file, discount=0.9)

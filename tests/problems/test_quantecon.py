@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 import mqlearn as mq
 from mqlearn.errors import SettingError
@@ -65,3 +66,20 @@ def test_a_discrete_dp_is_read_by_the_line_that_its_refusal_names(quantecon):
         made = eval(line, {"mq": mq, "d": theirs})  # our own message
         assert made.digest() == ours.digest()
         np.testing.assert_allclose(optimal(made).v, theirs.solve(method="policy_iteration").v, rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("discount", [0.9, 0.99])
+def test_a_large_garnet_has_the_values_that_quantecon_finds(quantecon, discount):
+    """Where LU would fill up: their modified policy iteration to 1e-9, ours to its certified error."""
+    n = 5000
+    mdp = mq.garnet(n, dialect="normalised", discount=discount)
+    x, u = mdp.pairs.T
+    rows = np.arange(len(x) + 1) * mdp.n_successors
+    q = sparse.csr_matrix((mdp.probabilities.ravel(), mdp.successors.ravel(), rows), shape=(len(x), n))
+    problem = quantecon.markov.DiscreteDP(mdp.mean_rewards.ravel(), q, discount, x, u)
+    solved = problem.solve(method="modified_policy_iteration", epsilon=1e-9, max_iter=10_000)
+    found = optimal(mdp)
+    assert found.error_bound < 1e-10
+    assert np.abs(found.v - solved.v).max() <= 1e-9 + found.error_bound
+    theirs = q @ np.asarray(solved.v)
+    assert np.abs(found.q.ravel() - (mdp.mean_rewards.ravel() + discount * theirs)).max() <= 1e-9 + found.error_bound
