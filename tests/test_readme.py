@@ -38,7 +38,7 @@ LONG = {
     "mqlearn doctor --config-dir my_conf plugins=[my_rules] algorithm=heavy_ball": "likewise",
     "mqlearn claims smoke=true": "half a minute; in tests/analysis/test_claims.py",
     "mqlearn claims momentum_vs_speedy_q": "a minute; likewise",
-    "mqlearn claims momentum_vs_speedy_q smoke=true": "likewise",
+    "mqlearn claims --paper zap_2017": "minutes; in small in tests/analysis/test_claim_readings.py",
     "mqlearn bench classic --config-dir my_conf plugins=[heavy_ball] algorithm=heavy_ball": "a minute; in small in "
     "tests/suites/test_suite.py",
     "mqlearn bench paper algorithm=root_sa,speedy_q": "minutes; likewise",
