@@ -18,7 +18,10 @@ figure1               from nothing (11 curves, two maps, tracked), and drawn aga
 figure2               in full; minutes, so only when named
 sweep                 what a cell of 0.1 s takes beyond its own run, under joblib; 200 finished cells skipped; the
                       status of 1,000 runs
-growth                comparing 100 and 200 runs, in units of what 20 take
+growth                comparing 100 and 200 runs, in units of what 20 take; status, export, mq.load and the look-up of
+                      a digest of 1,000 runs, in units of what 250 take
+cluster               100,000 cells of 1 s on 1,000 slots, played on a clock of its own: what the sweep costs beside the
+                      work; ten minutes, so only when named
 times                 stands alone: how long the figures take from nothing, and, if asked, the claims and the suites;
                       makes outputs/paper/times.json and times.md, where all pages take such times from
 
@@ -32,6 +35,7 @@ from pathlib import Path
 
 from benchmarks import times
 from benchmarks.all_pairs import synchronous, synchronous_numpy
+from benchmarks.cluster import cluster
 from benchmarks.commands import figure1, figure2, sweep
 from benchmarks.growth import growth
 from benchmarks.one_sample import asynchronous_one_hot, asynchronous_table, box_step, linear_momentum
@@ -54,13 +58,14 @@ BENCHMARKS = {
         figure2,
         sweep,
         growth,
+        cluster,
     )
 }
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("names", nargs="*", metavar="NAME", help="all but figure2 and times by default")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="all but figure2, cluster and times by default")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the measurements as a list of objects")
     parser.add_argument("--claims", action="store_true", help="with times: all claims too")
     parser.add_argument("--suites", action="store_true", help="with times: all suites too")
@@ -71,7 +76,7 @@ def main() -> None:
     unknown = set(arguments.names) - set(BENCHMARKS)
     if unknown:
         parser.error(f"no benchmark is named {', '.join(sorted(unknown))}; there are {', '.join(BENCHMARKS)}")
-    names = arguments.names or [name for name in BENCHMARKS if name != "figure2"]
+    names = arguments.names or [name for name in BENCHMARKS if name not in ("figure2", "cluster")]
     c, rows = Yardstick(), []
     for name in names:
         for row in BENCHMARKS[name](c):

@@ -63,7 +63,7 @@ def write_json(path: Path, content: Any) -> None:
 
 def write_plan(path: Path, head: Mapping[str, Any], cells: Sequence[Mapping[str, Any]]) -> None:
     """A plan in one step, a cell a line: with an indent Python would write 100,000 of them for a minute."""
-    parts = [f"{json.dumps(head)[:-1]},\n\"cells\": ["]
+    parts = [f'{json.dumps(head)[:-1]},\n"cells": [']
     parts += [f"{',' * bool(number)}\n{json.dumps(one)}" for number, one in enumerate(cells)]
     write_whole(path, [*parts, "\n]}\n"])
 
