@@ -37,8 +37,8 @@ def opened() -> Iterator[Counter[str]]:
 
 
 def cell(number: int, folder: Path, **more) -> dict:
-    one = {"number": number, "digest": f"{number:064x}", "name": f"cell {number}", "experiment": "many",
-           "cell": f"i={number}", "group": "g", "folder": str(folder / str(number)), "command": f"mqlearn run i={number}"}  # fmt: skip
+    one = {"number": number, "digest": f"{number:064x}", "name": f"cell {number}", "experiment": "many", "group": "g"}
+    one |= {"cell": f"i={number}", "folder": str(folder / str(number)), "command": f"mqlearn run i={number}"}
     return {**one, "done_before": False, "tracked": False, "settings": {"a": number}, **more}
 
 
@@ -173,8 +173,8 @@ def test_a_digest_is_found_in_a_store_by_an_index_and_one_statement(stored, outp
         for i in range(300):
             run = f"{i:032x}"
             opened_one.execute(
-                "INSERT INTO runs (run_uuid, name, experiment_id, status, lifecycle_stage, start_time, end_time, artifact_uri) "
-                "VALUES (?, '', ?, 'FINISHED', 'active', 0, 1, '/nowhere')", (run, number),
+                "INSERT INTO runs (run_uuid, name, experiment_id, status, lifecycle_stage, start_time, end_time, "
+                "artifact_uri) VALUES (?, '', ?, 'FINISHED', 'active', 0, 1, '/nowhere')", (run, number),
             )  # fmt: skip
             tags = {"digest": f"d{i}", "folder": "/nowhere", "digest_version": "2"}
             opened_one.executemany(

@@ -136,7 +136,7 @@ def _resolved(place: str, value: Any, plugins: Mapping[str, ModuleType] | None) 
 
 @functools.lru_cache(maxsize=1024)
 def _resolved_text(place: str, text: str) -> str:
-    """Of a group of a record, as JSON: in 1,000 runs the same few come again, many times each. No digest is made of it."""
+    """Of a group of a record, as JSON: in 1,000 runs the same few come again. No digest is made of it."""
     return json.dumps(_resolved_now(place, json.loads(text), None))
 
 
