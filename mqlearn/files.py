@@ -1,6 +1,7 @@
 """Files that appear complete or not at all, and readers of files that anybody may have made or damaged."""
 
 import errno
+import functools
 import io
 import os
 import secrets
@@ -93,6 +94,9 @@ def text_of(path: Path) -> str:
         return file.read().decode("utf-8")
 
 
+_LONGEST = 100_000  # letters of the head of an array; NumPy refuses more than 10,000
+
+
 class Head(NamedTuple):
     """What an array says of itself."""
 
@@ -102,8 +106,12 @@ class Head(NamedTuple):
 
 def heads(path: Path) -> dict[str, Head]:
     """The arrays of an .npz file by name, without their numbers; errors as of `arrays`."""
+    found = {}
     with _archive(path) as archive:
-        return {member.filename.removesuffix(".npy"): _head(archive, member) for member in archive.infolist()}
+        for member in archive.infolist():
+            with archive.open(member) as entry:
+                found[member.filename.removesuffix(".npy")] = _head(entry, member)[0]
+    return found
 
 
 def arrays(path: Path) -> "dict[str, np.ndarray]":
@@ -116,12 +124,12 @@ def arrays(path: Path) -> "dict[str, np.ndarray]":
     found = {}
     with _archive(path) as archive:
         for member in archive.infolist():
-            head = _head(archive, member)
             with archive.open(member) as entry:
-                array = np.lib.format.read_array(entry, allow_pickle=False)
-                entry.read()  # to the end, where the checksum is compared
-            if (array.dtype, array.shape) != head:
-                raise ValueError(f"{member.filename} is not what it says of itself")
+                head, in_columns = _head(entry, member)
+                if head.dtype.hasobject:
+                    raise ValueError(f"{member.filename} holds objects")
+                content = bytearray(entry.read())  # to the end, where the checksum is compared
+            array = np.frombuffer(content, head.dtype).reshape(head.shape, order="F" if in_columns else "C")
             found[member.filename.removesuffix(".npy")] = array
     return found
 
@@ -147,19 +155,31 @@ def _archive(path: Path) -> Iterator[Any]:
             raise ValueError(f"{type(error).__name__}: {error}") from error
 
 
-def _head(archive: Any, member: Any) -> Head:
-    """Raises ValueError where the size of the array is not that of the member: none is made room for in vain."""
+def _head(entry: Any, member: Any) -> tuple[Head, bool]:
+    """The head of an array, up to which the entry is read, and whether its numbers go column by column.
+
+    Raises ValueError where the size of the array is not that of the member: none is made room for in vain.
+    """
     import numpy as np
 
-    with archive.open(member) as entry:
-        read = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
-        version = np.lib.format.read_magic(entry)
-        if version not in read:
-            raise ValueError(f"{member.filename} is of the unknown version {version}")
-        shape, _, dtype = read[version](entry)
-        size = dtype.itemsize
-        for length in shape:
-            size *= length
-        if not dtype.hasobject and size != member.file_size - entry.tell():
-            raise ValueError(f"{member.filename} has another size than its array")
-    return Head(dtype, shape)
+    version = np.lib.format.read_magic(entry)
+    width = {(1, 0): 2, (2, 0): 4}.get(version)
+    if width is None:
+        raise ValueError(f"{member.filename} is of the unknown version {version}")
+    length = entry.read(width)
+    shape, in_columns, dtype = _described(version, length + entry.read(min(int.from_bytes(length, "little"), _LONGEST)))
+    size = dtype.itemsize
+    for n in shape:
+        size *= n
+    if not dtype.hasobject and size != member.file_size - entry.tell():
+        raise ValueError(f"{member.filename} has another size than its array")
+    return Head(dtype, shape), in_columns
+
+
+@functools.lru_cache(maxsize=256)
+def _described(version: tuple[int, int], text: bytes) -> tuple[tuple[int, ...], bool, "np.dtype"]:
+    """Shape, order and type from the head of an array: runs of one sweep have the same."""
+    import numpy as np
+
+    read = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}[version]
+    return read(io.BytesIO(text))

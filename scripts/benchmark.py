@@ -19,9 +19,12 @@ figure1               from nothing (11 curves, two maps, tracked), and drawn aga
 figure2               in full; minutes, so only when named
 sweep                 what a cell of 0.1 s takes beyond its own run, under joblib; 200 finished cells skipped; the
                       status of 1,000 runs
-growth                comparing 100 and 200 runs, in units of what 20 take
+growth                comparing 100 and 200 runs, in units of what 20 take; status, export, mq.load and the look-up of
+                      a digest of 1,000 runs, in units of what 250 take
 large                 Q* and policy values of garnets of 1,000 to 100,000 states and of the lake 128x128, against
                       QuantEcon, if that is installed
+cluster               100,000 cells of 1 s on 1,000 slots, played on a clock of its own: what the sweep costs beside the
+                      work; ten minutes, so only when named
 times                 stands alone: how long the figures take from nothing, and, if asked, the claims and the suites;
                       makes outputs/paper/times.json and times.md, where all pages take such times from
 figures               stands alone: both figures from nothing, in CPU seconds of all processes, in turns with those of
@@ -37,6 +40,7 @@ from pathlib import Path
 
 from benchmarks import against, times
 from benchmarks.all_pairs import synchronous, synchronous_numpy
+from benchmarks.cluster import cluster
 from benchmarks.commands import figure1, figure2, sweep
 from benchmarks.growth import growth
 from benchmarks.large import large
@@ -61,13 +65,14 @@ BENCHMARKS = {
         sweep,
         growth,
         large,
+        cluster,
     )
 }
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("names", nargs="*", metavar="NAME", help="all but figure2, times and figures by default")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="all but figure2, cluster, times and figures by default")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the measurements as a list of objects")
     parser.add_argument("--claims", action="store_true", help="with times: all claims too")
     parser.add_argument("--suites", action="store_true", help="with times: all suites too")
@@ -86,7 +91,7 @@ def main() -> None:
     unknown = set(arguments.names) - set(BENCHMARKS)
     if unknown:
         parser.error(f"no benchmark is named {', '.join(sorted(unknown))}; there are {', '.join(BENCHMARKS)}")
-    names = arguments.names or [name for name in BENCHMARKS if name != "figure2"]
+    names = arguments.names or [name for name in BENCHMARKS if name not in ("figure2", "cluster")]
     c, rows = Yardstick(), []
     for name in names:
         for row in BENCHMARKS[name](c):

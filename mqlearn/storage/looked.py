@@ -1,7 +1,7 @@
 """Run folders that were found whole before, and need not be read again while their files are the same.
 
-Files are the same if inode, size and times of each are (as Git takes it): nobody changes a file without these. Of a disk
-that loses bits they say nothing: `mqlearn doctor`, comparisons and figures read the files themselves.
+Files are the same if inode, size and times of each are (as Git takes it): nobody changes a file without these. Of a
+disk that loses bits they say nothing: `mqlearn doctor`, comparisons and figures read the files themselves.
 """
 
 import json
@@ -52,11 +52,11 @@ class Looked:
 
 
 def _stamp(folder: str) -> tuple[str, int]:
-    """A text that is equal while the files of a run are, and when the youngest of them was changed; empty if one lacks."""
+    """A text that is equal while the files of a run are, and when the youngest was changed; empty if one lacks."""
     told, youngest = [], 0
     try:
         for name in FILES:
-            found = os.stat(f"{folder}/{name}")
+            found = os.stat(f"{folder}/{name}")  # noqa: PTH116  # a Path for each of 100,000 files takes as long again
             told.append(f"{found.st_ino} {found.st_size} {found.st_mtime_ns} {found.st_ctime_ns}")
             youngest = max(youngest, found.st_mtime_ns, found.st_ctime_ns)
     except (OSError, ValueError):

@@ -1,17 +1,17 @@
 """What MLflow is told of a run: metrics, parameters, tags, and what people see of it beside its numbers.
 
-Each metric NAME of `curves` gives curves/NAME (mean over the finite seeds) at checkpoints that are spread evenly among all,
-the first and the last among them: _ERROR of the error that a run is shown by, _OTHERS of any other, all if there are no
-more. A value costs SQLite 300 bytes (MLflow's four indexes), and all values of all seeds are in the run's artifact
-curves.npz, from which runs are read back. At the last of these checkpoints come spread/NAME_std, spread/NAME_low and
-spread/NAME_high (95 % interval of the mean); the picture of the error has its interval all along. spread/NAME_n_finite is
-where some, but not all, seeds are finite. All these are told while two seeds are finite, and on request seeds/NAME_seed_I,
-as often as the error. last/NAME is the mean at the last checkpoint, only if all seeds are finite there, so that sorting by
-it never puts a diverged run first. The error also gives curves/0_log10_NAME, the logarithm of its mean where that is above
-0. What is not finite is not written. MLflow's charts are in sections by what stands before the slash, in alphabetical
-order, and by name within a section: so the curves come first, and of these the logarithm. (Runs that were recorded by
-earlier versions have values at every checkpoint; the first ones the same numbers as NAME, NAME_std, NAME_low, NAME_high,
-NAME_n_finite, NAME_seed_I and NAME_final.)
+Each metric NAME of `curves` gives curves/NAME (mean over the finite seeds) at checkpoints that are spread evenly
+among all, the first and the last among them: _ERROR of the error that a run is shown by, _OTHERS of any other, all if
+there are no more. A value costs SQLite 300 bytes (MLflow's four indexes), and all values of all seeds are in the
+run's artifact curves.npz, from which runs are read back. At the last of these checkpoints come spread/NAME_std,
+spread/NAME_low and spread/NAME_high (95 % interval of the mean); the picture of the error has its interval all along.
+spread/NAME_n_finite is where some, but not all, seeds are finite. All these are told while two seeds are finite, and
+on request seeds/NAME_seed_I, as often as the error. last/NAME is the mean at the last checkpoint, only if all seeds
+are finite there, so that sorting by it never puts a diverged run first. The error also gives curves/0_log10_NAME, the
+logarithm of its mean where that is above 0. What is not finite is not written. MLflow's charts are in sections by
+what stands before the slash, in alphabetical order, and by name within a section: so the curves come first, and of
+these the logarithm. (Runs that were recorded by earlier versions have values at every checkpoint; the first ones the
+same numbers as NAME, NAME_std, NAME_low, NAME_high, NAME_n_finite, NAME_seed_I and NAME_final.)
 
 Parameters are the settings by dotted key.
 """

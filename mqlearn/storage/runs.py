@@ -39,6 +39,7 @@ TABLE_NAMES = (
     "q", "acting", "theta", "theta_average", "theta_acting", "error_iteration", "error_tables", "mean_path", "visits",
 )  # fmt: skip
 DONE = ("finished", "diverged")
+_SMALL = 30_000  # bytes: curves that are kept once they were read, though it may be of 10,000 runs
 
 
 @dataclass(frozen=True, eq=False)
@@ -202,6 +203,8 @@ def check_readable(run: Run) -> None:
     """Raise SettingError, which names folder, file and entry, unless a finished run can be compared and drawn."""
     recorded_settings(run)
     curves = _readable_arrays(run)
+    if sum(array.nbytes for array in curves.values()) < _SMALL:
+        vars(run)["curves"] = curves
     seeds = {len(array) for name, array in curves.items() if name not in AXES}
     if seeds - {run.settings["n_seeds"]}:
         expected = f"has {seeds.pop()} seeds, {CONFIG} says {run.settings['n_seeds']}"
@@ -209,7 +212,7 @@ def check_readable(run: Run) -> None:
 
 
 def _readable_arrays(run: Run) -> dict[str, np.ndarray]:
-    """The curves of a finished run, which are not kept; its tables are looked at. Raises SettingError."""
+    """The curves of a finished run; its tables are looked at. Raises SettingError."""
     curves = read.file(run.folder / CURVES, read.curves)
     read.file(run.folder / TABLES, read.check_table_heads)
     return curves

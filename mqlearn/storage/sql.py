@@ -31,7 +31,8 @@ _AMONG = """json_each(?) AS wanted CROSS JOIN tags AS digest ON digest.value = w
     JOIN experiments ON experiments.experiment_id = runs.experiment_id"""
 OF_STATUS = f"{_COLUMNS.format(_RUNS)} AND {ACTIVE}"
 OF_DIGESTS = f"{_COLUMNS.format(_AMONG)} AND {ACTIVE}"
-UNVERSIONED = f"""{OF_STATUS} AND version.value IS NULL  -- of versions whose digests were others; first whether there are any
+# Of versions whose digests were others; asked first is whether there are any, which costs much less.
+UNVERSIONED = f"""{OF_STATUS} AND version.value IS NULL
     AND (SELECT COUNT(*) FROM tags WHERE key = 'digest') > (SELECT COUNT(*) FROM tags WHERE key = 'digest_version')"""
 ANYWHERE = f"""{_COLUMNS.format(_AMONG)} AND experiments.lifecycle_stage = 'active'
     ORDER BY end_time, runs.run_uuid"""

@@ -1,4 +1,4 @@
-"""How the cost of a comparison grows with the number of runs."""
+"""How the cost of a comparison, and of looking at what there is, grows with the number of runs."""
 
 import io
 from collections.abc import Iterator
@@ -16,6 +16,7 @@ from mqlearn.experiments.settings import compose, identity
 from mqlearn.experiments.settings.cell import build, run_cells
 from mqlearn.storage.runs import Run
 
+from .many_runs import many_runs
 from .measuring import Row, fastest
 from .yardstick import Yardstick
 
@@ -31,6 +32,7 @@ def growth(_: Yardstick) -> Iterator[Row]:
         yield Row(f"compare_{n}", seconds, "CPU s", "time of 20 runs", seconds / few, wanted)
     few, many = (fastest({"best": partial(_compared, _runs(n, 10), "best")}, turns=1)["best"] for n in (100, 400))
     yield Row("compare_best_400", many, "CPU s", "time of 100 runs", many / few, 4.5)
+    yield from many_runs()
 
 
 def _runs(n: int, n_seeds: int) -> list[Run]:

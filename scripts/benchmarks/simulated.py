@@ -1,19 +1,21 @@
 """A cluster that is played: slots, nodes that die, a store and a shared disk that answer late, on a clock of its own.
 
-A job is a thread, of which one runs at a time; what takes time puts it to sleep on the simulated clock. A thread on a node
-that dies is never woken again, and its locks are let go as the system would; no handler of its runs, as after kill -9.
+Jobs have nothing in common but files, and none begins before the one that it follows on its slot has ended. So each
+is a plain call, on the clock of its slot: what takes time moves that clock, and where it meets the moment at which
+its node dies the call ends there, as by kill -9: no handler of the job does anything, and the system lets its locks
+go.
 """
 
 import contextlib
 import heapq
-import itertools
 import os
 import random
 import sys
-import threading
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
+
+_OPERATIONS = ("open", "os.mkdir", "os.rename", "os.remove", "os.listdir", "fcntl.flock")
 
 
 @dataclass(frozen=True)
@@ -22,13 +24,13 @@ class Conditions:
 
     slots: int = 1000
     slots_a_node: int = 20
-    start: float = 3.0  # of a process: interpreter, imports, its place in the queue
+    start: float = 3.0  # of a job: interpreter, imports, the first model and kernel
     disk: float = 0.0005  # an operation on the shared disk
     store: float = 0.0  # an answer of the store; 0: tracking=none
-    store_at_once: int = 8  # answers that the store works at
-    deaths: int = 0  # of nodes, one after the other while the sweep runs
+    deaths: int = 0  # of nodes, at moments of the time that the work takes
     requeued: float = 0.5  # share of dead nodes whose jobs the cluster queues again; of the others they have failed
-    away: float = 300.0  # until a dead node is back
+    found_out: float = 30.0  # until a job that is queued again begins
+    away: float = 120.0  # until a dead node is back
     seed: int = 0
 
 
@@ -36,162 +38,94 @@ class NodeDied(RuntimeError):
     """What a launcher tells of a job whose node died."""
 
 
-@dataclass(eq=False)
-class Task:
-    """A job on a slot."""
-
-    node: int
-    begun: float
-    go: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
-    held: set[int] = field(default_factory=set)  # descriptors of its locks
-    debt: float = 0.0  # of disk operations, slept before it does something else
-    dead: bool = False
+class _Dying(BaseException):
+    """Ends the call of a job."""
 
 
 class Cluster:
-    """Runs jobs; `launch` has the form of Hydra's launchers."""
+    """Runs jobs; `launch` has the form of Hydra's launchers.   work: seconds of one slot, in which nodes die."""
 
-    def __init__(self, conditions: Conditions, folder: str, body: Callable[[], None]) -> None:
-        self.on, self.body, self._folder = conditions, body, folder
-        self.now = self.busy = 0.0  # busy: slot-seconds
-        self.operations = self.died = 0
-        self._random = random.Random(conditions.seed)
-        self._events: list[tuple[float, int, Any]] = []
-        self._order = itertools.count()
-        self._turn = threading.Semaphore(0)
-        self._current: Task | None = None
-        self._store_free = [0.0] * conditions.store_at_once
-        self._running: dict[Task, Any] = {}
-        self._back: dict[int, float] = {}  # nodes that are away, until when
-        self._free = {node: conditions.slots_a_node for node in range(conditions.slots // conditions.slots_a_node)}
-        self._counting = False
+    def __init__(self, on: Conditions, folder: str, body: Callable[[], None], work: float) -> None:
+        self.on, self._body, self._folder = on, body, folder
+        self.now = self.busy = 0.0  # now: of the slot whose turn it is; busy: slot-seconds
+        self.ended = 0.0  # the last job
+        self.operations = self.killed = 0
+        self.dying = False
+        nodes = range(on.slots // on.slots_a_node)
+        draw = random.Random(on.seed)
+        self._deaths: dict[int, list[tuple[float, bool]]] = {node: [] for node in nodes}  # when; jobs queued again
+        for _ in range(on.deaths):
+            self._deaths[draw.choice(nodes)].append((draw.uniform(on.start, work), draw.random() < on.requeued))
+        self._node = -1
+        self._free = [(0.0, number, number // on.slots_a_node) for number in range(on.slots)]
+        self._counted = False
+        self._begun = 0.0
         sys.addaudithook(self._audit)
 
     # --- what a job meets ---
 
     def sleep(self, seconds: float) -> None:
-        """Of the job that runs; the head of the sweep pays for the disk too."""
-        task = self._current
-        if task is None:
-            self.now += seconds
-            return
-        self._at(self.now + seconds + task.debt, task)
-        task.debt = 0.0
-        self._turn.release()
-        task.go.acquire()
-
-    def ask_store(self) -> None:
-        """One request: it waits for its turn, then for its answer."""
-        begins = max(self.now, self._store_free[0])
-        heapq.heapreplace(self._store_free, begins + self.on.store)
-        self.sleep(begins + self.on.store - self.now)
-
-    def hold(self, descriptor: int) -> None:
-        if self._current is not None:
-            self._current.held.add(descriptor)
-
-    def let_go(self, descriptor: int) -> None:
-        if self._current is not None:
-            self._current.held.discard(descriptor)
+        before, self.now = self.now, self.now + seconds
+        if any(self._begun < when <= self.now for when, _ in self._deaths.get(self._node, ())):
+            self.now = max(before, min(when for when, _ in self._deaths[self._node] if when > self._begun))
+            self.dying = True
+            raise _Dying
 
     def disk(self, operations: int = 1) -> None:
         self.operations += operations
-        if self._current is None:
-            self.now += operations * self.on.disk
-        else:
-            self._current.debt += operations * self.on.disk
+        self.now += operations * self.on.disk
 
     @contextlib.contextmanager
     def counting(self) -> Iterator[None]:
         """Within this, operations on the disk take their time."""
-        self._counting = True
+        self._counted = True
         try:
             yield
         finally:
-            self._counting = False
+            self._counted = False
 
     def _audit(self, event: str, arguments: tuple) -> None:
         """Each operation on the disk that Python tells of: opening counts twice, since its stat is not told."""
-        if self._counting and event in ("open", "os.mkdir", "os.rename", "os.remove", "os.listdir", "fcntl.flock"):
-            first = arguments[0]
-            if event == "fcntl.flock" or (isinstance(first, str) and first.startswith(self._folder)):
-                self.disk(2 if event == "open" else 1)
+        if not self._counted or event not in _OPERATIONS:
+            return
+        if event == "fcntl.flock" or str(arguments[0]).startswith(self._folder):
+            self.disk(2 if event == "open" else 1)
 
     # --- what a launcher does ---
 
     def launch(self, jobs: Sequence[Sequence[str]], initial_job_idx: int) -> list[Any]:
         """Carry out all jobs; one result each, whose `_return_value` is an exception if its node died for good."""
         told: dict[int, Any] = dict.fromkeys(range(len(jobs)))
-        queue = list(range(len(jobs)))[::-1]
-        environments = [
-            dict(text.removeprefix("hydra.job.env_set.").split("=", 1) for text in job if ".env_set." in text)
-            for job in jobs
-        ]
-        if self.on.deaths > self.died:
-            self._at(self.now + self._random.uniform(5, 30), "death")
-        with self.counting():
-            while queue or self._running:
-                while queue and (node := self._place()) is not None:
-                    self._begin(queue.pop(), node, environments)
-                self.now, _, what = heapq.heappop(self._events)
-                if what == "death":
-                    self._kill(queue, told)
-                elif isinstance(what, Task) and not what.dead:
-                    self._resume(what)
-        self._events.clear()
+        queue = [(self.ended, number) for number in told]  # when it may begin
+        self._free = [(max(when, self.ended), *more) for when, *more in self._free]
+        heapq.heapify(self._free)
+        while queue:
+            ready, number = heapq.heappop(queue)
+            free, slot, node = heapq.heappop(self._free)
+            begins = max(ready, free)
+            died = self._run(jobs[number], begins, node)
+            self.busy += self.now - begins
+            self.ended = max(self.ended, self.now)
+            back = self.on.away if died is not None else 0.0
+            heapq.heappush(self._free, (self.now + back, slot, node))
+            if died:
+                heapq.heappush(queue, (self.now + self.on.found_out, number))
+            elif died is not None:
+                told[number] = NodeDied("the node of this job died")
         return [type("Returned", (), {"_return_value": told[number]})() for number in range(len(jobs))]
 
-    def _at(self, when: float, what: Any) -> None:
-        heapq.heappush(self._events, (when, next(self._order), what))
-
-    def _place(self) -> int | None:
-        for node in [node for node, until in self._back.items() if until <= self.now]:
-            del self._back[node]
-        return next((node for node, free in self._free.items() if free and node not in self._back), None)
-
-    def _begin(self, number: int, node: int, environments: Sequence[dict[str, str]]) -> None:
-        task = Task(node, self.now)
-        self._free[node] -= 1
-        self._running[task] = number
-
-        def run() -> None:
-            task.go.acquire()
-            os.environ.update(environments[number])  # which a job reads before it first waits
-            self.body()
-            self.sleep(0.0)  # for what it owes the disk
-            self._end(task)
-            self._turn.release()
-
-        threading.Thread(target=run, daemon=True).start()
-        self._at(self.now + self.on.start, task)
-
-    def _resume(self, task: Task) -> None:
-        self._current = task
-        task.go.release()
-        self._turn.acquire()
-        self._current = None
-
-    def _end(self, task: Task) -> None:
-        self.busy += self.now - task.begun
-        self._free[task.node] += 1
-        del self._running[task]
-
-    def _kill(self, queue: list[int], told: dict[int, Any]) -> None:
-        """A node that has jobs dies with all of them."""
-        self.died += 1
-        node = self._random.choice(sorted({task.node for task in self._running}))
-        again = self._random.random() < self.on.requeued
-        for task, number in [pair for pair in self._running.items() if pair[0].node == node]:
-            task.dead = True
-            for descriptor in task.held:
-                with contextlib.suppress(OSError):
-                    os.close(descriptor)
-            self._end(task)
-            if again:
-                queue.insert(0, number)
-            else:
-                told[number] = NodeDied("the node of this job died")
-        self._back[node] = self.now + self.on.away
-        self._at(self._back[node], "back")
-        if self.died < self.on.deaths:
-            self._at(self.now + self._random.uniform(5, 30), "death")
+    def _run(self, job: Sequence[str], begins: float, node: int) -> bool | None:
+        """One job, from a moment on; whether it is queued again if its node died, else None."""
+        passed = [text.removeprefix("hydra.job.env_set.").split("=", 1) for text in job if ".env_set." in text]
+        os.environ.update(dict(passed))
+        self.now, self._begun, self._node, self.dying = begins, begins, node, False
+        try:
+            with self.counting():
+                self.sleep(self.on.start)
+                self._body()
+        except _Dying:
+            self.killed += 1
+            return next(again for when, again in sorted(self._deaths[node]) if when > begins)
+        finally:
+            self._node, self.dying = -1, False
+        return None

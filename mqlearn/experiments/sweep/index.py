@@ -1,11 +1,10 @@
 """The cells of a plan as columns, without their settings: what `mqlearn status` needs of plans of 100,000 cells.
 
-outputs/sweeps/ID/index.json lies beside plan.json, from which it is made, and may be deleted. It counts only for the very
-file that it was made from, in the versions of today; else the plan itself is read.
+outputs/sweeps/ID/index.json lies beside plan.json, from which it is made, and may be deleted. It counts only for the
+very file that it was made from, in the versions of today; else the plan itself is read.
 """
 
 import json
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -57,7 +56,9 @@ def _stamp(plan: Path) -> list[int]:
 
 def _packed(texts: Sequence[str]) -> list[Any]:
     """What all texts begin with, and the rest of each; no list for the rest of equal ones."""
-    first = os.path.commonprefix([min(texts), max(texts)]) if texts else ""
+    low, high = (min(texts), max(texts)) if texts else ("", "")
+    alike = next((i for i, (a, b) in enumerate(zip(low, high, strict=False)) if a != b), min(len(low), len(high)))
+    first = low[:alike]
     rest = [text[len(first) :] for text in texts]
     return [first, rest if any(rest) else len(rest)]
 

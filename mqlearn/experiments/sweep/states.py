@@ -20,8 +20,8 @@ WORDS = ("finished", "diverged", "running", "failed", "killed", "damaged", "miss
 
 
 class State(NamedTuple):
-    """word: one of WORDS. error: why it failed, was killed or is damaged. run: the whole run on this disk, if it was read.
-    diverged: seed -> iteration, of a run on this disk."""
+    """word: one of WORDS. error: why it failed, was killed or is damaged. run: the whole run on this disk, if it was
+    read. diverged: seed -> iteration, of a run on this disk."""
 
     word: str
     error: str | None = None
@@ -70,7 +70,7 @@ class Disk:
 
 def _listed(folder: Path) -> list[str]:
     with contextlib.suppress(OSError, ValueError):
-        return os.listdir(folder)
+        return [entry.name for entry in os.scandir(folder)]
     return []
 
 

@@ -1,8 +1,8 @@
 """What the cells of a sweep under way have said so far, without reading again what stays as it is.
 
-A cell that is done stays so within its sweep. The command of the sweep reads each such file once, and adds its number to
-outputs/sweeps/ID/done.txt, from which `mqlearn status` takes it: a line a cell, its number and the seeds that diverged. The
-file is a help, and may be deleted.
+A cell that is done stays so within its sweep. The command of the sweep reads each such file once, and adds its number
+to outputs/sweeps/ID/done.txt, from which `mqlearn status` takes it: a line a cell, its number and the seeds that
+diverged. The file is a help, and may be deleted.
 """
 
 import json
@@ -45,13 +45,13 @@ class Told:
 def begun(folder: Path) -> set[int]:
     """The numbers of the cells that have said anything, by one listing."""
     with suppress(OSError):
-        names = os.listdir(folder / "cells")
+        names = [entry.name for entry in os.scandir(folder / "cells")]
         return {int(name[:-5]) for name in names if name.endswith(".json") and name[:-5].isdecimal()}
     return set()
 
 
 def kept(folder: Path) -> dict[int, dict[str, int]]:
-    """What `Told.keep` has written: by the numbers of done cells the seeds that diverged. Of a damaged file, nothing."""
+    """What `Told.keep` has written: by the numbers of done cells the seeds that diverged; nothing of a damaged file."""
     with suppress(OSError, ValueError, TypeError, RecursionError):
         text = text_of(folder / DONE)
         lines = text[: text.rfind("\n") + 1].splitlines()  # the last one may be half written

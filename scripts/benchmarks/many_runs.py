@@ -1,0 +1,89 @@
+"""What looking at many finished runs costs: `status`, `export`, `mq.load`, and a digest in a store."""
+
+import contextlib
+import os
+import sqlite3
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from hashlib import sha256
+from pathlib import Path
+from unittest import mock
+
+import mqlearn as mq
+from mqlearn.analysis import tidy
+from mqlearn.cli import status
+from mqlearn.experiments import execute
+from mqlearn.experiments.plan import PlannedCell
+from mqlearn.experiments.settings import identity
+from mqlearn.experiments.settings.cell import run_cells
+from mqlearn.experiments.sweep import journal
+from mqlearn.experiments.sweep.plan import plan
+from mqlearn.experiments.sweep.sweep import Sweep
+from mqlearn.storage import lookup, runs, sql, tracking
+
+from .measuring import Row, fastest
+
+_SETTINGS = ("env=two_state", "iterations=200", "n_checkpoints=10", "n_seeds=4", "n_workers=1")
+
+
+def many_runs(few: int = 250, many: int = 1000) -> Iterator[Row]:
+    """In units of what few take: at best as many times as there are more runs, and for a digest once."""
+    seconds: dict[int, dict[str, float]] = {}
+    for number in (few, many):
+        with tempfile.TemporaryDirectory() as outputs, mock.patch.dict(os.environ, {"MQLEARN_OUTPUTS": outputs}):
+            seconds[number] = fastest(_questions(_made(number, Path(outputs)), Path(outputs)), turns=2)
+    for name, used in seconds[many].items():
+        against = f"time of {few} runs"
+        wanted = 1.5 if name == "find_digest" else 1.15 * many / few
+        yield Row(f"{name}_{many}", used, "CPU s", against, used / seconds[few][name], wanted)
+
+
+def _questions(cells: list[PlannedCell], outputs: Path) -> dict[str, Callable[[], object]]:
+    uri = cells[0].uri
+    again = {"store": uri, "digests": [cells[3].digest], "digest_of": identity.digest_of}
+    return {
+        "status": lambda: status.experiment(uri, "default", status._plans(outputs)),
+        "load": lambda: mq.load("default"),
+        "export": lambda: sum(map(len, tidy.written(tidy.Table(mq.load("default")), "csv"))),
+        "find_digest": lambda: [lookup.finished(outputs, "default", **again) for _ in range(20)],
+    }
+
+
+def _made(number: int, outputs: Path) -> list[PlannedCell]:
+    """A sweep of so many cells, done: one that was run, and copies of its folder and record for other seeds."""
+    (first,) = plan(_SETTINGS, [], None)
+    cells = [first]
+    for seed in range(1, number):
+        digest = sha256(str(seed).encode()).hexdigest()
+        more = {"label": f"seed={seed}", "settings": {**first.settings, "seed": seed}, "number": seed + 1}
+        cells.append(replace(first, digest=digest, subfolder=f"default/{digest[:16]}", **more))
+    sweep = Sweep("20000101-000000-0000", cells, "", "joblib", "skip", None, [])
+    (sweep.folder / "cells").mkdir(parents=True)
+    cell = first.cell
+    result = run_cells([cell])[0]
+    extra = execute._circumstances(result, {}, ()) | {"made_of": cell.made_of, "effective": cell.effective}
+    for one in cells:
+        about = {"settings": one.settings, "digest": one.digest, "name": one.name}
+        run = runs.write(one.folder, **about, result=result, extra=extra)
+        journal.mark(sweep.folder, one.record(), "done", **journal.outcome(run))
+    sweep.write_plan(ended=journal.now())
+    _recorded(str(first.uri), cells, tracking.log(runs.load(first.folder), str(first.uri), "default"))
+    return cells
+
+
+def _recorded(uri: str, cells: list[PlannedCell], run_id: str) -> None:
+    """The record of the first cell again for each of the others: its row of runs and its tags."""
+    with contextlib.closing(sqlite3.connect(uri.partition("///")[2])) as store, store:
+        store.execute(sql.INDEX)
+        for table in ("runs", "tags"):
+            columns = [row[1] for row in store.execute(f"PRAGMA table_info({table})")]
+            own = {
+                "run_uuid": ":run",
+                "value": "CASE key WHEN 'digest' THEN :digest WHEN 'folder' THEN :folder ELSE value END",
+            }
+            read = ", ".join(own.get(column, column) for column in columns)
+            insert = f"INSERT INTO {table} ({', '.join(columns)}) SELECT {read} FROM {table} WHERE run_uuid = :first"
+            for one in cells[1:]:
+                named = {"run": f"{one.number:032x}", "digest": one.digest, "folder": str(one.folder), "first": run_id}
+                store.execute(insert, named)
