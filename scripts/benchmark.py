@@ -72,7 +72,9 @@ BENCHMARKS = {
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("names", nargs="*", metavar="NAME", help="all but figure2, cluster, times and figures by default")
+    parser.add_argument(
+        "names", nargs="*", metavar="NAME", help="all but figure2, cluster, times and figures by default"
+    )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the measurements as a list of objects")
     parser.add_argument("--claims", action="store_true", help="with times: all claims too")
     parser.add_argument("--suites", action="store_true", help="with times: all suites too")
