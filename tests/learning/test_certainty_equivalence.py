@@ -18,12 +18,12 @@ PLAN = mq.CertaintyEquivalence()
 LAKE = mq.frozen_lake("4x4", discount=0.9)
 UNEQUAL = mq.garnet_fixed(n_states=6, n_actions=2, discount=0.9)
 RAGGED = random_mdp(4, 7, 3, 3, 0.9, "mixed")
-RANDOM_START = {"q0": (-1.0, 1.0)}
+RANDOM_START: dict[str, Any] = {"q0": (-1.0, 1.0)}
 _ONCE = {"evaluation": mq.Evaluation(episodes=0)}
 
 
 def planned(mdp, iterations, n_seeds=3, **settings) -> Any:
-    return mq.run(mdp, PLAN, iterations=iterations, n_seeds=n_seeds, **_ONCE, **{"n_checkpoints": 6, **settings})
+    return twins.run(mdp, PLAN, iterations=iterations, n_seeds=n_seeds, **_ONCE, **{"n_checkpoints": 6, **settings})
 
 
 def of_pairs(mdp, result) -> np.ndarray:
@@ -79,7 +79,7 @@ def test_plans_on_chains_are_the_fixed_points_of_the_distinct_transitions(mode, 
     sampling = CHAINS[mode]
     found = of_pairs(LAKE, planned(LAKE, n, sampling=sampling, q0=q0))
     for lane in range(3):
-        drawn = drawn_by(sampling, n, lane)
+        drawn: Any = drawn_by(sampling, n, lane)
         if sampling.capacity:
             assert n < 40 or len({*drawn}) < n  # some transition is drawn twice
             drawn = [transition[:2] for transition in {*drawn}]
@@ -134,10 +134,10 @@ def test_recorded_transitions_count_once_and_of_a_bootstrap_as_often_as_they_are
 @pytest.mark.parametrize("sampling", [mq.Synchronous(), CHAINS["replay, small buffer"]], ids=lambda one: one.name)
 def test_the_bits_depend_neither_on_checkpoints_nor_on_workers_nor_on_rules_beside_it(sampling):
     settings = {"iterations": 3000, "n_seeds": 9, "sampling": sampling, **_ONCE}
-    one = mq.run(LAKE, PLAN, n_checkpoints=3, n_workers=1, **settings)
-    other, _ = mq.run_together(LAKE, [PLAN, mq.QLearning()], n_checkpoints=50, n_workers=3, **settings)
-    assert np.array_equal(one.q, other.q)
-    fewer = mq.run(LAKE, PLAN, **{**settings, "n_seeds": 4})
+    one = twins.run(LAKE, PLAN, n_checkpoints=3, n_workers=1, **settings)
+    together: Any = mq.run_together(LAKE, [PLAN, mq.QLearning()], n_checkpoints=50, n_workers=3, **settings)
+    assert np.array_equal(one.q, together[0].q)
+    fewer = twins.run(LAKE, PLAN, **{**settings, "n_seeds": 4})
     assert np.array_equal(one.q[:4], fewer.q)
 
 

@@ -34,7 +34,7 @@ def cut(q: np.ndarray) -> np.ndarray:
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: type(rule).__name__)
 def test_all_pairs_are_cut_before_they_are_the_previous_iterate(rule, reward):
     n = 200
-    found = mq.run(LAKE, clipped(rule), iterations=n, reward=reward, **ONCE)
+    found = twins.run(LAKE, clipped(rule), iterations=n, reward=reward, **ONCE)
     outcomes = twins.synchronous_outcomes(LAKE, 0, np.arange(2), n)
     q = last = np.stack([start(0), start(1)], axis=1)
     touched = False
@@ -60,7 +60,7 @@ CHAINS = {
 def test_the_visited_pair_is_cut_before_the_table_is_the_previous_one(rule, mode):
     n = 400
     step = mq.Constant(0.6)
-    found = mq.run(LAKE, clipped(rule), iterations=n, sampling=CHAINS[mode], step_size=step, **ONCE)
+    found = twins.run(LAKE, clipped(rule), iterations=n, sampling=CHAINS[mode], step_size=step, **ONCE)
     weights = rule.with_step_size(step).weights(0, n)
     for lane in range(2):
         chain = twins.ChainTwin(LAKE, CHAINS[mode], lane, 0, n)
@@ -83,18 +83,18 @@ def test_the_visited_pair_is_cut_before_the_table_is_the_previous_one(rule, mode
 def test_rules_with_state_are_cut_compiled_as_plain(rule, mode):
     sampling = mq.Synchronous() if mode == "synchronous" else CHAINS[mode]
     settings = {"iterations": 300, "sampling": sampling, "step_size": mq.Constant(0.5), **ONCE}
-    compiled, plain = (mq.run(LAKE, clipped(rule, choice), **settings) for choice in (True, False))
+    compiled, plain = (twins.run(LAKE, clipped(rule, choice), **settings) for choice in (True, False))
     assert np.array_equal(compiled.q, plain.q)
     assert compiled.q.min() >= LOW and compiled.q.max() <= HIGH
-    free = mq.run(LAKE, rule, **settings)
+    free = twins.run(LAKE, rule, **settings)
     assert free.q.min() < LOW or free.q.max() > HIGH
-    wide = mq.run(LAKE, mq.clipped(rule, -1e9, 1e9), **settings)
+    wide = twins.run(LAKE, mq.clipped(rule, -1e9, 1e9), **settings)
     assert np.array_equal(wide.q, free.q)
 
 
 def test_the_mean_of_the_iterates_is_that_of_cut_ones():
     def run(rule: Any, n: int) -> Any:
-        return mq.run(LAKE, rule, iterations=n, sampling=CHAINS["markovian"], step_size=mq.Constant(0.6), **ONCE)
+        return twins.run(LAKE, rule, iterations=n, sampling=CHAINS["markovian"], step_size=mq.Constant(0.6), **ONCE)
 
     tables = np.stack([run(clipped(mq.SpeedyQ()), n).q for n in range(1, 6)])
     found = run(mq.averaged(clipped(mq.SpeedyQ())), 5)
@@ -113,7 +113,7 @@ def test_the_mean_of_the_iterates_is_that_of_cut_ones():
 )
 def test_what_cannot_be_cut_is_refused(rule, settings, said):
     with pytest.raises(mq.SettingError, match=said):
-        mq.run(LAKE, rule, iterations=5, n_seeds=1, **settings)
+        twins.run(LAKE, rule, iterations=5, n_seeds=1, **settings)
 
 
 @pytest.mark.parametrize("wrong", [(1, 1), (2, 1), (float("nan"), 1), ("a", 1)])

@@ -308,7 +308,7 @@ def test_the_one_feature_diverges_above_five_sixths():
         q = theta * np.array([[1, 2], [2, 4]])
         target = np.array([r + discount * q[y].max() for r, y in zip((1, 2, 2, 4), (0, 1, 0, 1), strict=True)])
         assert (rows @ target) / (rows @ rows) == pytest.approx(1 + 1.2 * discount * theta)
-        result = mq.run(
+        result: Any = mq.run(
             mdp, mq.QLearning(), iterations=20_000, n_seeds=3, features=phi, sampling=mq.Pairs(), theta0=5.0,
             step_size=mq.Constant(0.01),
         )  # fmt: skip

@@ -4,10 +4,9 @@ from typing import Any, Self
 
 import numpy as np
 
-from mqlearn.learning.chains import Samples, copied, drop_lanes
+from mqlearn.learning.chains import copied, drop_lanes
 from mqlearn.learning.initial import Initial, initial_values
 from mqlearn.learning.learners.learner import FourNumbersLearner
-from mqlearn.learning.recorded import RecordedSamples
 from mqlearn.learning.sampling_tables import transition_model
 from mqlearn.learning.sources import FromSamples
 from mqlearn.learning.stateful.sweeps import sweep_model
@@ -82,14 +81,14 @@ class SynchronousPlans(_Plans):
 
 
 class SampledPlans(FromSamples, _Plans):
-    """From samples that other learners may share.
+    """From samples that other learners may share, `chains.Samples` or `recorded.RecordedSamples`.
 
     drawn: (L, capacity) of a buffer, what was drawn of it, see `kernels.first_draws`.
     """
 
     arrays = (*_Plans.arrays, "drawn")
 
-    def __init__(self, samples: Samples | RecordedSamples, sampling: Any, initial: Initial) -> None:
+    def __init__(self, samples: Any, sampling: Any, initial: Initial) -> None:
         FromSamples.__init__(self, samples)
         self._sampling, chain = sampling, samples.chain
         self._begin(chain.mdp, chain.model, chain.lanes, int(chain.seed), initial)
