@@ -100,7 +100,7 @@ def measured_operations() -> int:
     with _outputs() as outputs:
         (cell,) = plan(_SETTINGS, [], None)
         result = run_cells([cell.cell])[0]
-        on = Cluster(Conditions(), str(outputs), lambda: None)
+        on = Cluster(Conditions(), str(outputs), lambda: None, 1.0)
         with mock.patch.object(runs, "flush", lambda _: on.disk(2)), on.counting():
             runs.write(cell.folder, settings=cell.settings, digest=cell.digest, name=cell.name, result=result)
         return on.operations

@@ -77,12 +77,12 @@ def _recorded(uri: str, cells: list[PlannedCell], run_id: str) -> None:
     with contextlib.closing(sqlite3.connect(uri.partition("///")[2])) as store, store:
         store.execute(sql.INDEX)
         for table in ("runs", "tags"):
-            columns = [row[1] for row in store.execute(f"PRAGMA table_info({table})")]
+            columns: list[str] = [row[1] for row in store.execute(f"PRAGMA table_info({table})")]
             own = {
                 "run_uuid": ":run",
                 "value": "CASE key WHEN 'digest' THEN :digest WHEN 'folder' THEN :folder ELSE value END",
             }
-            read = ", ".join(own.get(column, column) for column in columns)
+            read = ", ".join(own.get(column) or column for column in columns)
             insert = f"INSERT INTO {table} ({', '.join(columns)}) SELECT {read} FROM {table} WHERE run_uuid = :first"
             for one in cells[1:]:
                 named = {"run": f"{one.number:032x}", "digest": one.digest, "folder": str(one.folder), "first": run_id}

@@ -1,5 +1,6 @@
 """What must not grow with the number of runs: files read, statements sent. What is told is what the slow way tells."""
 
+import importlib
 import json
 import os
 import sys
@@ -215,3 +216,15 @@ def test_settings_are_read_alike_by_both_readers_of_yaml(tmp_path):
     starred.write_text("a: &x [1]\nb: *x\n")
     with pytest.raises(SettingError, match="alias"):
         read.file(starred, read.settings)
+
+
+def test_a_played_cluster_whose_nodes_die_loses_no_cell_and_runs_none_twice(monkeypatch):
+    """The real plans, jobs, claims, states, launches and audit; both ways of a dead node: queued again, and failed."""
+    monkeypatch.syspath_prepend(Path(__file__).parents[2] / "scripts")
+    cluster, simulated = (importlib.import_module(f"benchmarks.{name}") for name in ("cluster", "simulated"))
+    for requeued in (0.0, 1.0):
+        on = simulated.Conditions(slots=40, deaths=2, requeued=requeued, seed=1)
+        done = cluster.played(400, on, beside=0.02, operations=36)
+        assert done.died >= 20  # the jobs of a node die with it
+        assert (done.lost, done.twice) == (0, 0) and done.begun > 400
+        assert "400 cells, 400 done" in done.said and "400 of 400 cells have one finished run" in done.said

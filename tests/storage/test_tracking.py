@@ -119,6 +119,7 @@ def test_sql_and_the_api_write_the_same_rows(uri, tmp_path, monkeypatch):
     generator = np.random.default_rng(0)
     curves = {"q_error": generator.random((4, 300)), "a b": -generator.random((4, 300))}
     curves["q_error"][1:, 250:] = np.nan
+    curves |= {f"m{number}": generator.random((4, 300)) for number in range(4)}
     many = replace(Outcome(), iteration=np.arange(1, 301), curves=curves, diverged={1: 250, 2: 250, 3: 250})
     empty = replace(Outcome(), curves={"q_error": np.full((3, 3), np.nan)}, diverged={0: 1, 1: 1, 2: 1})
     some = [write(tmp_path / f"{i}", f"d{i}", result=result) for i, result in enumerate((many, Outcome(), empty))]
