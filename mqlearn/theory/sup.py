@@ -45,7 +45,7 @@ def _both(sigma: np.ndarray, draws: int) -> tuple[SupError, float]:
     """`expected_sup` and `expected_norm`. The rows of a table ask for them of one floor again and again."""
     if not np.isfinite(sigma).all():
         return SupError(float("nan"), float("nan")), float("nan")
-    key = hashlib.sha256(np.ascontiguousarray(sigma)).digest(), sigma.shape, draws
+    key = hashlib.sha256(sigma.tobytes()).digest(), sigma.shape, draws
     if key not in _found:
         while len(_found) >= _KEPT:
             _found.pop(next(iter(_found)))

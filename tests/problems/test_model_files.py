@@ -308,7 +308,8 @@ def test_a_file_may_hold_a_sparse_matrix(tmp_path):
     np.savez(file, **arrays, R=mdp.mean_rewards)
     assert mq.from_file(file, discount=0.9).digest() == mq.from_arrays(P, mdp.mean_rewards, discount=0.9).digest()
     for wrong in ({"P_indptr": matrix.indptr[1:]}, {"P_indices": matrix.indices + 7}, {"P_shape": (14,)}):
-        np.savez(file, **(arrays | wrong), R=mdp.mean_rewards)
+        changed: dict[str, Any] = arrays | wrong
+        np.savez(file, **changed, R=mdp.mean_rewards)
         with pytest.raises(SettingError, match=r"env.path=.*must have the arrays of one sparse matrix in rows"):
             mq.from_file(file, discount=0.9)
     np.savez(file, P_data=matrix.data, R=mdp.mean_rewards)

@@ -38,7 +38,9 @@ def read(plan: Path) -> dict[str, Any] | None:
         if content["digest_version"] != identity.DIGEST_VERSION:
             return None
         columns = [_unpacked(content["columns"][key]) for key in _TEXTS]
-        cells = [dict(zip(_TEXTS, one, strict=True)) for one in zip(*columns, strict=True)]
+        cells: list[dict[str, Any]] = [
+            dict(zip(map(str, _TEXTS), one, strict=True)) for one in zip(*columns, strict=True)
+        ]
         before, diverged = {*content["done_before"]}, content["diverged"]
         for number, (one, tracked) in enumerate(zip(cells, content["tracked"], strict=True), 1):
             one.update(number=number, done_before=number in before, tracked=tracked)
