@@ -17,7 +17,7 @@ LAKE = mq.frozen_lake("4x4", discount=0.9)
 # What must be given, by the name of a parameter.
 NEEDED = {
     "mdp": LAKE, "rule": mq.QLearning(), "base": mq.Harmonic(), "discount": 0.9, "beta": 0.5, "lam": 0.9, "alpha": 0.1,
-    "n": 2, "h": 2.0, "offset": 1.0, "horizon": 9.0,
+    "n": 2, "h": 2.0, "offset": 1.0, "horizon": 9.0, "iterations": 100,
 }  # fmt: skip
 # Not settings by themselves: of files, of Gymnasium, of runs, or without a number.
 LEFT_OUT = {

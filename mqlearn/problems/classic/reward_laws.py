@@ -4,14 +4,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mqlearn.checks import check_int, choice, within
+from mqlearn.checks import PlainNumbers, check_int, choice, within
 
 LAWS = ("normal", "uniform", "none")
 _DIGITS = 14  # of nodes and weights, so that all machines make the same model of them
 
 
 @dataclass(frozen=True)
-class RewardLaw:
+class RewardLaw(PlainNumbers):
     """How rewards lie about their mean.
 
     law: normal, of the standard deviation `deviation`; uniform, on mean -+ `deviation`; none, the mean alone.
