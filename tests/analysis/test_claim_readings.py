@@ -79,10 +79,11 @@ def another(key: str, value: Any, where: Any) -> Any:
         "expect": "a_better" if value == "b_better" else "b_better", "metric": "value_gap",
         "window": [0.25, 0.75], "exponent": -0.75, "quantity": "new",
         "measure": {"peak": "overshoot", "samples": "mean_curve", "mean_curve": "samples"}.get(str(value), "peak"),
-        "norm": "rms" if value == "sup" else "sup", "between": [0.5, 9], "minus": "Q-learning",
+        "norm": "rms" if value == "sup" else "sup", "between": [0.5, 9], "minus": "another rule",
         "x": "horizon" if value == "value" else "value", "a_in": {"map": "4x4"}, "b_in": {"map": "8x8"},
-        "in": dict(list(where[0].items())[:1]), "below": 0.5, "above": 0.5, "value": "largest_optimal_value",
-        "pooled": next(iter(where[0]), None),
+        "in": {} if value else dict(list(where[0].items())[:1]), "below": 0.5, "above": 0.5,
+        "value": "largest_optimal_value",
+        "pooled": next(iter(where[0])) if value is None else None,
         "equals": {factor: dict.fromkeys(levels, 7) for factor, levels in value.items()}
         if isinstance(value, dict) else None,
     }  # fmt: skip
@@ -100,10 +101,23 @@ def test_what_the_code_reads_of_a_check_is_in_its_reading(name, read_of):
     before = criteria.reading(claim, where)
     for number, check in enumerate(claim.spec["checks"]):
         kind = check["test"]
-        for key in read_of[kind] & check.keys() - {"test"} - unread(check):
+        for key in read_of[kind] & check.keys() - {"test", "level"} - unread(check):
             changed = copy.deepcopy(claim.spec)
             changed["checks"][number][key] = another(key, check[key], where)
             assert criteria.reading(Claim(name, changed), where) != before, f"{kind}: {key} stands nowhere"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_level_of_a_claim_is_in_its_reading(name):
+    """All its checks have one; values that need no run, bounds and ends of runs are decided without."""
+    claim = claims.load(name)
+    where = places(runs_of(claim))
+    changed = copy.deepcopy(claim.spec)
+    for check in changed["checks"]:
+        check["level"] = check["level"] / 2
+    assert len({check["level"] for check in claim.spec["checks"]}) == 1
+    without = all(check["test"] in ("exact", "ends", "bound") for check in claim.spec["checks"])
+    assert (criteria.reading(Claim(name, changed), where) == criteria.reading(claim, where)) is without
 
 
 def constants(module: ModuleType) -> dict[str, float]:

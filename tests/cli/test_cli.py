@@ -317,8 +317,8 @@ def test_completion(mqlearn, monkeypatch):
         return mqlearn("-sc", "query=bash").out.split()
 
     assert completed("mqlearn ") == [
-        "run", "figure", "compare", "bench", "report", "export", "explain", "status", "claims", "truth", "theory",
-        "problems", "new", "doctor", "rerun", "upload", "ui",
+        "run", "figure", "compare", "bench", "report", "export", "explain", "status", "claims", "papers", "truth",
+        "theory", "problems", "new", "doctor", "rerun", "upload", "ui",
     ]  # fmt: skip
     assert completed("mqlearn r") == ["run", "report", "rerun"]
     rules = [f"algorithm={name}" for name in ("momentum_q", "nesa", "q_learning", "speedy_q")]

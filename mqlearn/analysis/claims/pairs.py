@@ -104,7 +104,7 @@ def _pooling(look: Look, factor: str, levels: Sequence[str]) -> Look:
             raise SettingError("checks.pooled", factor, "must have the same checkpoints at all of its levels")
         made = _view(runs[0], curves)
         made.__dict__["settings"] = runs[0].settings | {"n_seeds": len(runs)}
-        made.__dict__.update(pooled_digests=[run.digest for run in runs], unit=factor)
+        made.__dict__.update(pooled_digests=[run.digest for run in runs], pooled=factor)
         return Seen(made, every[0].cell, label)
 
     return pooled
@@ -131,7 +131,7 @@ def decide(wanted: Sequence[Wanted]) -> list[ClaimCheck]:
         evidence |= {"expected": one.expect, "ratio": ratio, "margin": one.margin}
         evidence |= {"notes": found["notes"]} if found["notes"] else {}
         pooled = [digest for side in (one.a, one.b) for digest in side.run.__dict__.get("pooled_digests", ())]
-        evidence |= {"unit": one.a.run.__dict__["unit"]} if pooled else {}
+        evidence |= {"pooled": one.a.run.__dict__["pooled"]} if pooled else {}
         evidence |= {"digests": list(dict.fromkeys(pooled or [found["digest_a"], found["digest_b"]]))}
         checks.append(ClaimCheck(one.conditions, pair_outcome(evidence), evidence, one.aside))
     return checks
@@ -186,7 +186,7 @@ def half(run: Run, *, second: bool) -> Run:
 def _view(run: Run, curves: dict[str, np.ndarray]) -> Run:
     made = Run(run.folder, run.summary)
     # What the cached properties would read from disk, and of a set of problems what its runs and its units are.
-    kept = {name: value for name, value in run.__dict__.items() if name in ("pooled_digests", "unit")}
+    kept = {name: value for name, value in run.__dict__.items() if name in ("pooled_digests", "pooled")}
     made.__dict__.update(curves=curves, settings=run.settings, **kept)
     return made
 

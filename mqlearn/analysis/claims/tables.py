@@ -84,7 +84,7 @@ def brief(checks: Sequence[ClaimCheck]) -> list[str]:
         word = {HOLDS: "hold", OPEN: "not shown", FAILS: "the other way"}[first.outcome]
         for kind, members in itertools.groupby(sorted(group, key=_kind), key=_kind):
             own = [check.evidence for check in members]
-            seeds = "" if kind == "exact" else f", {_range([e['n_finite'] for e in own])} {own[0].get('unit', 'seed')}s"
+            seeds = "" if kind == "exact" else f", {_range([e['n_finite'] for e in own])} {own[0].get('pooled', 'seed')}s"
             aside = " (beside the verdict)" if first.aside else ""
             lines.append(f"{about}{len(own)} {word}{aside}: {_numbers(kind, own)}{seeds}")
     return lines
