@@ -81,10 +81,11 @@ def brief(checks: Sequence[ClaimCheck]) -> list[str]:
     for group in filter(None, groups):
         first = group[0]
         about = f"{first.conditions['quantity']}: " if "quantity" in first.conditions else ""
-        word = {HOLDS: "hold", OPEN: "not shown", FAILS: "the other way"}[first.outcome]
+        word = {HOLDS: "hold" if len(group) > 1 else "holds", OPEN: "not shown", FAILS: "the other way"}[first.outcome]
         for kind, members in itertools.groupby(sorted(group, key=_kind), key=_kind):
             own = [check.evidence for check in members]
-            seeds = "" if kind == "exact" else f", {_range([e['n_finite'] for e in own])} {own[0].get('pooled', 'seed')}s"
+            unit = own[0].get("pooled", "seed")
+            seeds = "" if kind == "exact" else f", {_range([e['n_finite'] for e in own])} {unit}s"
             aside = " (beside the verdict)" if first.aside else ""
             lines.append(f"{about}{len(own)} {word}{aside}: {_numbers(kind, own)}{seeds}")
     return lines
@@ -138,7 +139,8 @@ def _numbers(kind: str, own: Sequence[dict[str, Any]]) -> str:
         ends = _range([e[end] for e in own for end in ("low", "high")])
         short = [f"{e['levels_used']} of {len(e['levels'])}" for e in own if e["levels_used"] < len(e["levels"])]
         lost = f"; through {', '.join(dict.fromkeys(short))} places, the others censored" if short else ""
-        return f"exponent {_range([e['measured_exponent'] for e in own])} (intervals within {ends}){lost}"
+        what = "difference of exponents" if "minus" in own[0] else "exponent"
+        return f"{what} {_range([e['measured_exponent'] for e in own])} (intervals within {ends}){lost}"
     if kind == "floor":
         ends = _range([e[end] for e in own for end in ("low", "high")])
         return (

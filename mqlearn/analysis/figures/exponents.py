@@ -183,7 +183,8 @@ def _fill(axes: "Axes", grown: Sequence[Growth], looks: Mapping[str, style.Look]
 def _measured_words(spec: Mapping[str, Any]) -> str:
     if spec["measure"] == "error":
         return kind_of(spec["metric"]).axis
-    return f"samples to {spec['epsilon']:g}" + " of the initial error" * bool(spec["relative"])
+    of = " of the initial one" * bool(spec["relative"])
+    return f"samples of each pair until the\nmean error is at most {spec['epsilon']:.3g}{of}"
 
 
 def _notes(grown: Sequence[Growth], spec: Mapping[str, Any]) -> list[str]:

@@ -11,8 +11,10 @@ from mqlearn.analysis.papers.paper import MARKS, Paper
 from mqlearn.analysis.papers.results import VERDICTS, Measured, name_of, row, verdict
 
 _SHARE = (
-    "The claims of a paper share the level 0.05 among them (Bonferroni), the checks of a claim share what it has (Holm "
-    "or Bonferroni); over papers nothing is corrected, and nothing is claimed."
+    "The claims of a paper share the level 0.05 among them (Bonferroni). Within a claim all pairs are corrected together "
+    "(Holm), and the intervals of each of its other checks hold together (Bonferroni). There is no correction over "
+    "papers, and no statement about all of them together. g is the discount, k the iteration, T the last one, Q_0 the "
+    "initial table; a question of ours is a control that the paper leaves out, and decides no verdict."
 )
 Pair = tuple[Paper, Measured | None]
 
@@ -64,7 +66,7 @@ def markdown(some: Sequence[Pair]) -> str:
         "What others report stands beside what is measured here, under their settings as far as they are known. "
         + _SHARE,
         "",
-        "| paper | verdict | why | claims of its own that hold | of ours |",
+        "| paper | verdict | why | claims of its own that hold | questions of ours answered yes |",
         "|---|---|---|---|---|",
     ]
     for paper, found in some:

@@ -17,7 +17,7 @@ VERDICTS = {
     "reproduced": "all that was tested of what it reports holds",
     "conditional": "some of what it reports holds, under the conditions that are named",
     "not reproduced": "nothing of what it reports holds",
-    "undecided": "the runs could not have shown it",
+    "undecided": "the runs do not decide",
     "under our settings": "settings or numbers are unknown; ours took their place",
     "not testable": "nothing of it can be tested here",
     "not run": "nothing has been run here yet",
