@@ -58,7 +58,8 @@ def _check(
         "measured_exponent": found.value, "low": found.low, "high": found.high, "level": each,
         "between": list(spec["between"]), "over": spec["over"], "levels": list(levels),
         "of_levels": [math.exp(log) if math.isfinite(log) else None for log in found.logs.tolist()],
-        **({"minus": spec["minus"]} if other else {}), "levels_used": found.used, "n_finite": min(_n_finite(run, metric) for run in runs), "metric": metric,
+        **({"minus": spec["minus"]} if other else {}),
+        "levels_used": found.used, "n_finite": min(_n_finite(run, metric) for run in runs), "metric": metric,
         "digests": [one.run.digest for one in (*seen, *other)],
     }  # fmt: skip
     if not math.isfinite(found.value):
