@@ -12,9 +12,9 @@ from mqlearn.analysis.papers.results import VERDICTS, Measured, name_of, row, ve
 
 _SHARE = (
     "The claims of a paper share the level 0.05 among them (Bonferroni). Within a claim all pairs are corrected "
-    "together (Holm), and the intervals of each of its other checks hold together (Bonferroni). There is no correction over "
-    "papers, and no statement about all of them together. g is the discount, k the iteration, T the last one, Q_0 the "
-    "initial table; a question of ours is a control that the paper leaves out, and decides no verdict."
+    "together (Holm), and the intervals of each of its other checks hold together (Bonferroni). There is no correction "
+    "over papers, and no statement about all of them together. g is the discount, k the iteration, T the last one, "
+    "Q_0 the initial table; a question of ours is a control that the paper leaves out, and decides no verdict."
 )
 Pair = tuple[Paper, Measured | None]
 
