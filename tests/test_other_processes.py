@@ -22,7 +22,8 @@ sys.meta_path.insert(0, Absent())
 """
 
 
-def test_without_mlflow(process, outputs):
+def test_without_mlflow(process, outputs, tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))  # where no empty store is kept, to be copied
     run = process("run", "-m", "hydra/launcher=basic", *SMALL, "tracking=none", "seed=1,2", before=NO_MLFLOW)
     out, err = run.communicate(timeout=120)
     assert run.returncode == 0 and "mqlearn:" not in err, err

@@ -85,11 +85,13 @@ class PolicyValues:
     @cached_property
     def _follows(self) -> bool:
         """Whether values follow from probabilities of success, by fewer moves than a solve costs: where the reward is 1
-        on entering a goal, and else 0."""
+        on entering a goal, which ends, and else 0."""
         mdp = self.mdp
         possible = (mdp.probabilities > 0) & mdp.learned[:, :, None]
         moves = math.log(1e14) / -math.log(mdp.discount)
-        return moves <= _MOVES and bool(((mdp.rewards == mdp.goal[mdp.successors]) | ~possible).all())
+        if moves > _MOVES or (mdp.goal & ~mdp.terminal).any():
+            return False
+        return bool(((mdp.rewards == mdp.goal[mdp.successors]) | ~possible).all())
 
     @cached_property
     def _model(self) -> Any:

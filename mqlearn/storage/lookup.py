@@ -32,10 +32,10 @@ def finished(
         folders = sorted(f for f in parent.iterdir() if not f.name.startswith(".")) if parent.is_dir() else []
         found = {digest_of(run): run for run in map(runs.complete, folders) if run is not None}
     else:
-        found = {}
+        found, wanted = {}, None if digests is None else {*digests}
         for run in _stored(store, experiment, outputs, digests, digest_of):
             found.setdefault(digest_of(run), run)
-            if digests is not None and found.keys() >= {*digests}:
+            if wanted is not None and len(found) >= len(wanted) and found.keys() >= wanted:
                 break
     order = sorted(found) if digests is None else digests
     return {digest: found[digest] for digest in order if digest in found}

@@ -35,8 +35,12 @@ def copy(database: Path) -> bool:
 def keep(database: Path) -> None:
     """Keep a store that MLflow has just made, and that nothing has been written to, for `copy`."""
     with suppress(OSError, sqlite3.Error, importlib.metadata.PackageNotFoundError):
-        if not sql.is_known(database) or any(_kept()):
+        if not sql.is_known(database):
             return
+        for kept in _kept():
+            if _name(kept.read_bytes()) == kept.name:
+                return
+            kept.unlink()  # damaged: as good as none
         with closing(sqlite3.connect(":memory:")) as empty:
             with closing(sqlite3.connect(database, timeout=20)) as made:
                 made.backup(empty)

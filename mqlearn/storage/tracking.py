@@ -140,7 +140,7 @@ def _log_by_sql(run: runs.Run, store: sql_store.SqlStore, root: str, told: _Told
         parameters, long = mlflow_payload.parameters(effective_settings(run))
         shutil.copytree(run.folder, folder)
         for name, content in {**{name: text.encode() for name, text in long.items()}, **told.shown.pictures}.items():
-            (folder / name).parent.mkdir(exist_ok=True)
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
             (folder / name).write_bytes(content)
         model = None if told.shown.model is None else mlflow_payload.model_input(*told.shown.model)
         record = sql_store.Record(

@@ -85,7 +85,7 @@ def another(key: str, value: Any, where: Any) -> Any:
         "value": "largest_optimal_value",
         "pooled": next(iter(where[0])) if value is None else None,
         "equals": {factor: dict.fromkeys(levels, 7) for factor, levels in value.items()}
-        if isinstance(value, dict) else None,
+        if key == "equals" and isinstance(value, dict) else None,
     }  # fmt: skip
     return [*value, value[0]] if key in SHAPES else known[key]
 

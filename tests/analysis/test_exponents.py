@@ -272,3 +272,19 @@ def test_a_figure_of_exponents_is_drawn_from_its_yaml(mqlearn, outputs):
     assert done.code == 0, done.err
     record = json.loads((outputs / "figures" / "growth.json").read_text())
     assert len(record["digests"]) == 6 and (outputs / "figures" / "growth.svg").is_file()
+
+
+def test_a_resample_in_which_the_rival_alone_has_no_slope_counts_as_below_all():
+    """A rival that a third of its seeds carries to the last place: where they are not drawn, it has no slope."""
+    x = np.log([10.0, 20.0, 40.0])
+    own = [statistics.log_mean(np.full(6, scale)) for scale in (1.0, 2.0, 4.0)]
+
+    def lacking(counts: np.ndarray) -> np.ndarray:
+        return np.where(counts[:, 0] + counts[:, 1] > 0, 0.5, np.inf)
+
+    rival = [statistics.log_mean(np.ones(6)), statistics.log_mean(np.ones(6)), lacking]
+    found = statistics.exponent(x, own, [6, 6, 6], rival, together=True)
+    assert np.isfinite(found.value) and found.low == -np.inf and np.isfinite(found.high)
+    turned = statistics.exponent(x, rival, [6, 6, 6], own, together=True)
+    assert turned.high == np.inf and np.isfinite(turned.low)
+    assert np.isneginf(statistics.exponent(x, rival, [6, 6, 6], rival, together=True).low)

@@ -341,3 +341,38 @@ def test_a_set_of_one_problem_is_refused(mqlearn, work):
         (folder / "mine.yaml").write_text(yaml.safe_dump(spec))
         done = mqlearn("claims", "mine", "--config-dir", "my_conf")
         assert done.code == 2 and "one problem is no set" in done.err and "mine.yaml" in done.err
+
+
+def test_a_mean_with_diverged_seeds_is_open_and_a_negative_one_has_its_ends_in_order():
+    spec = {"test": "reported", "of": ["rule"], "equals": -100.0, "tolerance": 0.2}
+    draws = np.random.default_rng(3).normal(-115, 40, size=(40, 1))
+    look = looked({"one": np.hstack([draws, draws])})
+    (found,) = reported.means(claim.filled(spec), [{"problem": "one"}], look)
+    assert found.evidence["low"] < found.evidence["measured_over_reported"] < found.evidence["high"]
+    assert found.outcome == OPEN  # the interval reaches beyond 1.2
+    draws[3:] = np.inf
+    (found,) = reported.means(claim.filled(spec), [{"problem": "one"}], looked({"one": np.hstack([draws, draws])}))
+    assert found.outcome == OPEN and found.evidence["reason"] == "37 of 40 seeds are not finite"
+    with pytest.raises(SettingError, match="must not be 0"):
+        reported.means(claim.filled(spec | {"equals": 0}), [{"problem": "one"}], look)
+
+
+def test_a_seed_that_diverged_on_one_problem_is_no_problem():
+    curves = {name: np.full((3, 2), float(i + 1)) for i, name in enumerate(("p", "q", "r"))}
+
+    def look(place: Any, label: str) -> Seen:
+        seen = looked(curves, seed=0, iterations=1)(place, label)
+        if place["problem"] == "p":
+            seen.run.summary["diverged"] = {"2": 1}
+        return seen
+
+    spec = claim.filled({"test": "pairs", "a": ["a"], "b": ["b"], "metric": "q_error", "pooled": "problem"})
+    (wanted,) = pairs.wanted_pairs(spec, [{"problem": name} for name in curves], look)
+    assert wanted.a.run.diverged == {} and wanted.a.run.curves["q_error"][:, 1].tolist() == [1, 2, 3]
+    assert pairs.half(wanted.a.run, second=True).__dict__["pooled_digests"] == ["ap", "aq", "ar"]
+
+
+def test_a_paper_of_which_a_part_was_run_has_no_verdict():
+    whole = with_outcomes(its=[HOLDS], ours=[HOLDS])
+    assert results.verdict(a_paper(), whole)[0] == "reproduced"
+    assert results.verdict(a_paper(), with_outcomes(ours=[HOLDS]))[0] == "not run"

@@ -20,6 +20,7 @@ from mqlearn.errors import SettingError, nearest
 from mqlearn.storage.runs import Run
 
 MEASURES = ("error", "peak", "overshoot", "spread")
+_POOLED = ("pooled_digests", "pooled")  # of a run whose seeds are problems: the runs, and the condition
 ITSELF = "itself"  # as a rival: the same rule under the conditions b_in
 
 
@@ -102,8 +103,9 @@ def _pooling(look: Look, factor: str, levels: Sequence[str]) -> Look:
         curves["iteration"] = runs[0].curves["iteration"]
         if any(not np.array_equal(run.curves["iteration"], curves["iteration"]) for run in runs):
             raise SettingError("checks.pooled", factor, "must have the same checkpoints at all of its levels")
-        made = _view(runs[0], curves)
-        made.__dict__["settings"] = runs[0].settings | {"n_seeds": len(runs)}
+        own = runs[0].settings | {"n_seeds": len(runs)}
+        # What has diverged is a seed of one problem: as the mean of its problem it is not finite.
+        made = _view(Run(runs[0].folder, runs[0].summary | {"diverged": {}}), curves, own)
         made.__dict__.update(pooled_digests=[run.digest for run in runs], pooled=factor)
         return Seen(made, every[0].cell, label)
 
@@ -180,14 +182,16 @@ def frozen(run: Run, metric: str, at: int) -> Run:
 def half(run: Run, *, second: bool) -> Run:
     """The run with its first or its second half of the seeds."""
     n = run.settings["n_seeds"]
-    return of_seeds(run, n // 2, n) if second else of_seeds(run, 0, n // 2)
+    part = of_seeds(run, n // 2, n) if second else of_seeds(run, 0, n // 2)
+    part.__dict__.update({name: value for name, value in run.__dict__.items() if name in _POOLED})
+    return part
 
 
-def _view(run: Run, curves: dict[str, np.ndarray]) -> Run:
+def _view(run: Run, curves: dict[str, np.ndarray], settings: Mapping[str, Any] | None = None) -> Run:
     made = Run(run.folder, run.summary)
     # What the cached properties would read from disk, and of a set of problems what its runs and its units are.
-    kept = {name: value for name, value in run.__dict__.items() if name in ("pooled_digests", "pooled")}
-    made.__dict__.update(curves=curves, settings=run.settings, **kept)
+    kept = {name: value for name, value in run.__dict__.items() if name in _POOLED}
+    made.__dict__.update(curves=curves, settings=run.settings if settings is None else settings, **kept)
     return made
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from mqlearn.analysis.claims.checks import ClaimCheck, Look, level_of_each, looked_at
+from mqlearn.analysis.claims.checks import OPEN, ClaimCheck, Look, level_of_each, looked_at
 from mqlearn.analysis.claims.criteria import decide
 from mqlearn.analysis.comparison.seed_values import Question, metric_of
 from mqlearn.analysis.statistics.intervals import bootstrap_interval
@@ -34,15 +34,24 @@ def values(spec: Mapping[str, Any], places: Sequence[Mapping[str, str]], look: L
 def means(spec: Mapping[str, Any], places: Sequence[Mapping[str, str]], look: Look) -> list[ClaimCheck]:
     """The mean over seeds of `metric` at the last iteration, over the reported one.
 
-    equals: as for `values`.   tolerance: of the ratio, see `criteria`. The intervals of one check hold together
-    (Bonferroni). Raises SettingError.
+    equals: as for `values`, not 0.   tolerance: of the ratio, see `criteria`. Open where a seed has diverged. The
+    intervals of one check hold together (Bonferroni). Raises SettingError.
     """
     checks, level = [], level_of_each(spec, places)
     for said, seen in looked_at(spec, places, look):
         metric, equals = metric_of(Question(metric=spec["metric"]), seen.run), _reported(spec["equals"], said)
-        found = bootstrap_interval(seen.run.curves[metric][:, -1], level=level)
+        if equals == 0:
+            raise SettingError("checks.equals", equals, "must not be 0: a mean is held against it as a ratio")
+        last = seen.run.curves[metric][:, -1]
+        found = bootstrap_interval(last, level=level)
+        if found.n_finite < len(last):
+            why = f"{len(last) - found.n_finite} of {len(last)} seeds are not finite"
+            told = {"reason": why, "n_finite": found.n_finite, "metric": metric, "digests": [seen.run.digest]}
+            checks.append(ClaimCheck(said, OPEN, told))
+            continue
+        low, high = sorted((found.low / equals, found.high / equals))
         evidence = {
-            "measured_over_reported": found.value / equals, "low": found.low / equals, "high": found.high / equals,
+            "measured_over_reported": found.value / equals, "low": low, "high": high,
             "level": level, "measured": found.value, "equals": equals, "tolerance": float(spec["tolerance"]),
             "n_finite": found.n_finite, "metric": metric, "digests": [seen.run.digest],
         }  # fmt: skip

@@ -66,9 +66,12 @@ def verdict(paper: Paper, found: Measured | None) -> tuple[str, str]:
     if paper.spec["not_testable"]:
         return "not testable", " ".join(str(paper.spec["not_testable"]).split())
     tested = {one.answer.claim.name: one.answer for one in found.claims} if found else {}
-    own = [name for name in deciding(paper) if name in tested]
+    own = deciding(paper)
+    lacking = [name for name in own if name not in tested]
     if not tested:
         return "not run", f"`mqlearn papers {paper.key} --store` runs it"
+    if lacking:
+        return "not run", f"{', '.join(lacking)} not yet; `mqlearn papers {paper.key} --store` runs it"
     checks = [check for name in own for check in tested[name].checks if not check.aside]
     holding = sum(check.outcome == HOLDS for check in checks)
     opposite = sum(check.outcome == FAILS for check in checks)
@@ -119,7 +122,7 @@ def row(paper: Paper, found: Measured | None) -> dict[str, Any]:
 
 
 def difference(old: Sequence[Mapping[str, Any]], new: Sequence[Mapping[str, Any]]) -> str | None:
-    """The first thing in which rows of claims differ: an outcome, or a number by more than 1e-9 of its size."""
+    """The first thing in which rows of claims differ: an outcome, or a number beyond its eight stored digits."""
     for before, after in zip(old, new, strict=True):
         if len(before["evidence"]) != len(after["evidence"]):
             return (

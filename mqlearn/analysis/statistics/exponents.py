@@ -104,13 +104,18 @@ def exponent(
         if rival is None:
             return found, logs
         other = slopes(x, _stacked(rival, counts))
-        return np.where(np.isfinite(found) & np.isfinite(other), found - other, np.inf), logs
+        known = np.isfinite(found) & np.isfinite(other)
+        # The one without a slope is beyond all: above, if it is the rule, below, if it is the rival; if both, anywhere.
+        beyond = np.where(np.isfinite(other), np.inf, np.where(np.isfinite(found), -np.inf, np.nan))
+        return np.where(known, found - np.where(known, other, 0), beyond), logs
 
     value, logs = slopes_of(ones)
     told = Exponent(float(value[0]), np.nan, np.nan, logs[0], int(np.isfinite(logs[0]).sum()))
     if not np.isfinite(told.value) or min(n_seeds) < 2:
         return told
-    low, high = _ends(slopes_of(drawn)[0], level)
+    samples = slopes_of(drawn)[0]
+    anywhere = np.isnan(samples)
+    low, high = (_ends(np.where(anywhere, end, samples), level)[side] for side, end in enumerate((-np.inf, np.inf)))
     return told._replace(low=low, high=high)
 
 
