@@ -1,5 +1,7 @@
 """Values, returns and successes of policies of many states, by powers of their chains, against ways of their own."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 from random_mdps import random_mdp
@@ -85,3 +87,17 @@ def test_episodes_have_the_same_numbers_whether_what_they_draw_is_kept_or_not():
         fresh = keeping.returns(some, lanes, 3), forgetting.returns(some, lanes, 3)
         np.testing.assert_array_equal(fresh[0]["return_uniform"], fresh[1]["return_uniform"])
         assert (fresh[0]["return_uniform"] != kept["return_uniform"]).any()
+
+
+def test_a_goal_that_does_not_end_is_reached_again_and_again():
+    """A ring of 200 states, entered at its goal every 200 moves: V = g^198 / (1 - g^200) from the start."""
+    n, discount = 200, 0.99
+    transitions, rewards = np.zeros((n, 1, n)), np.zeros((n, 1, n))
+    for x in range(n):
+        transitions[x, 0, (x + 1) % n] = 1
+        rewards[x, 0, (x + 1) % n] = float((x + 1) % n == n - 1)
+    ring = mq.from_arrays(transitions, rewards, discount=discount, start=np.eye(n)[0])
+    ring = dataclasses.replace(ring, goal=np.arange(n) == n - 1)
+    result = mq.run(ring, mq.QLearning(), iterations=20, n_seeds=2)
+    np.testing.assert_allclose(result.curves["policy_value"][:, -1], discount**198 / (1 - discount**200), rtol=1e-12)
+    np.testing.assert_allclose(result.curves["value_gap"][:, -1], 0, atol=1e-12)
