@@ -75,6 +75,8 @@ def another(key: str, value: Any, where: Any) -> Any:
         return not value
     if isinstance(value, int | float):
         return value + 0.015625
+    if key in SHAPES:
+        return [*value, value[0]]
     known = {
         "expect": "a_better" if value == "b_better" else "b_better", "metric": "value_gap",
         "window": [0.25, 0.75], "exponent": -0.75, "quantity": "new",
@@ -87,7 +89,7 @@ def another(key: str, value: Any, where: Any) -> Any:
         "equals": {factor: dict.fromkeys(levels, 7) for factor, levels in value.items()}
         if key == "equals" and isinstance(value, dict) else None,
     }  # fmt: skip
-    return [*value, value[0]] if key in SHAPES else known[key]
+    return known[key]
 
 
 def test_each_kind_of_check_was_watched(read_of):
