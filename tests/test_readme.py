@@ -160,7 +160,7 @@ def check_script(line: str) -> None:
     assert os.access(ROOT / program, os.X_OK) or (program.endswith(".py") and (ROOT / program).is_file()), line
     figures = [path.stem for path in (CONF / "experiment").glob("figure?.yaml")]
     if program == "scripts/reproduce" and arguments:
-        assert arguments[0] in ("bench", "claims", "all", *figures), line
+        assert arguments[0] in ("bench", "claims", "papers", "all", *figures), line
         assert set(arguments[1:]) <= {"--check"}, line
     if program == "scripts/test" and arguments:
         assert (ROOT / arguments[0]).exists(), line
