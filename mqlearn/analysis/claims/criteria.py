@@ -175,7 +175,11 @@ def _floor_words(check: Mapping[str, Any], places: Sequence[Mapping[str, str]]) 
 
 def _exponent(check: Mapping[str, Any], evidence: Mapping[str, Any]) -> str:
     low, high = check["between"]
-    low, high = -math.inf if low is None else low, math.inf if high is None else high
+    return _whole_interval(evidence, -math.inf if low is None else low, math.inf if high is None else high)
+
+
+def _whole_interval(evidence: Mapping[str, Any], low: float, high: float) -> str:
+    """holds: the interval lies within [low, high]; fails: it lies wholly outside; open: else."""
     if low <= evidence["low"] and evidence["high"] <= high:
         return HOLDS
     return FAILS if evidence["high"] < low or evidence["low"] > high else OPEN
@@ -241,10 +245,7 @@ def _exact_words(check: Mapping[str, Any], places: Sequence[Mapping[str, str]]) 
 
 
 def _mean(_: Mapping[str, Any], evidence: Mapping[str, Any]) -> str:
-    low, high = 1 - evidence["tolerance"], 1 + evidence["tolerance"]
-    if low <= evidence["low"] and evidence["high"] <= high:
-        return HOLDS
-    return FAILS if evidence["high"] < low or evidence["low"] > high else OPEN
+    return _whole_interval(evidence, 1 - evidence["tolerance"], 1 + evidence["tolerance"])
 
 
 def _mean_words(check: Mapping[str, Any], places: Sequence[Mapping[str, str]]) -> str:
