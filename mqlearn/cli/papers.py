@@ -3,11 +3,15 @@
 import json
 import shutil
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from mqlearn.cli.arguments import CONFIG_DIR, deliver, parse
 from mqlearn.errors import SettingError
 from mqlearn.files import write_whole
 from mqlearn.paths import outputs_folder
+
+if TYPE_CHECKING:
+    from mqlearn.analysis.papers.paper import Paper
 
 _FREE = ("n_workers", "tracking", "plugins")
 
@@ -23,6 +27,10 @@ def papers(arguments: Sequence[str]) -> int:
     from mqlearn.analysis.papers.paper import known, load
 
     options = parse(arguments, flags=("--store", "--check"), values=CONFIG_DIR, written=("--json",))
+    if len(options.given) > 1:
+        raise SettingError(
+            "flag", "--check", "compares with what is stored, which --store makes anew: give one of them"
+        )
     keys = [text for text in options.overrides if "=" not in text]
     overrides = [text for text in options.overrides if "=" in text]
     for text in overrides:
@@ -49,7 +57,7 @@ def papers(arguments: Sequence[str]) -> int:
     return status
 
 
-def _run(paper, overrides: list[str], config_dir: str | None, *, check: bool) -> int:
+def _run(paper: "Paper", overrides: list[str], config_dir: str | None, *, check: bool) -> int:
     """Test the claims of a paper, and store or compare: 1 if something differs."""
     from mqlearn.analysis.claims import claim, tables
     from mqlearn.analysis.claims.answers import Stored

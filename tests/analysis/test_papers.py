@@ -178,6 +178,11 @@ def test_a_paper_of_ones_own_is_run_stored_and_checked(mqlearn, own, outputs, mo
     (folder / "my_paper.json").write_text(json.dumps(content))
     differs = mqlearn(*arguments, "--check", "tracking=none")
     assert differs.code == 1 and "value_a" in differs.out and "was stored" in differs.out
+    content["claims"][0]["evidence"][0]["outcome"] = FAILS
+    (folder / "my_paper.json").write_text(json.dumps(content))
+    stale = mqlearn(*arguments)
+    assert stale.code == 2 and stale.err.startswith("mqlearn: paper='my_paper': ") and stale.err.count("\n") == 1
+    assert "was decided by other criteria" in stale.err and "papers my_paper --store" in stale.err
 
 
 @pytest.mark.parametrize(
@@ -212,6 +217,7 @@ def test_unknown_papers_and_settings_are_one_message(mqlearn):
         (("claims", "--paper", "zap_2016"), "did you mean 'zap_2017'?"),
         (("papers", "zap_2017", "n_workers=2"), "has no effect"),
         (("papers", "zap_2017", "--check", "discount=0.5"), "has no effect"),
+        (("papers", "zap_2017", "--check", "--store"), "give one of them"),
     ):
         done = mqlearn(*arguments)
         assert done.code == 2 and said in done.err and done.err.count("\n") == 1, done.err

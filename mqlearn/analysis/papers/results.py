@@ -52,7 +52,12 @@ def measured(paper: Paper, config_dir: str | None = None) -> Measured | None:
     except (OSError, ValueError, TypeError, KeyError) as error:
         raise SettingError("paper", paper.key, f"{path} cannot be read: {error}") from None
     names = [name for name in paper.spec["claims"] if name in rows]
-    return Measured(tuple(answers.of_rows(path, [rows[name] for name in names], config_dir)), seconds)
+    try:
+        claims = tuple(answers.of_rows(path, [rows[name] for name in names], config_dir))
+    except SettingError as error:  # it is no file that was named by a flag
+        again = f"`mqlearn papers {paper.key} --store` makes it anew"
+        raise SettingError("paper", paper.key, f"{path} {error.admissible}; {again}") from None
+    return Measured(claims, seconds)
 
 
 def text_of(paper: Paper, found: Sequence[Stored], seconds: float) -> str:
