@@ -1,5 +1,6 @@
 """`mqlearn status`: what was planned, and what has become of it, read from the plans on disk and from the store."""
 
+import contextlib
 import gc
 import json
 import sys
@@ -16,7 +17,7 @@ from mqlearn.experiments.presentation.names import plain_label
 from mqlearn.experiments.settings import compose, identity
 from mqlearn.experiments.sweep import index, journal, states, told
 from mqlearn.paths import outputs_folder
-from mqlearn.storage import looked, runs
+from mqlearn.storage import deletion, looked, runs
 from mqlearn.storage.connection import TrackingError
 from mqlearn.storage.store import experiments, recorded
 
@@ -88,15 +89,25 @@ def experiment(uri: str | None, name: str, plans: Sequence[dict[str, Any]]) -> d
     disk = states.Disk(outputs_folder(), known)
     rows = [_row(disk, digest, one, in_store.get(digest)) for digest, one in planned.items()]
     known.write()
+    gone = _deleted(uri, rows)
     rows += [_row(disk, run.digest, None, run) for digest, run in in_store.items() if digest not in planned]
     count = Counter(row["status"] for row in rows)
     report: dict[str, Any] = {"experiment": name, "planned": len(planned)}
     report["done"] = count["finished"] + count["diverged"]
     report |= {key: count[key] for key in ("running", "failed", "killed", "missing", "damaged", "diverged")}
-    lacking = [row for row in rows if row["tracked"] and not row["run_id"] and row["status"] in runs.DONE]
+    report["deleted"] = sum(row["digest"] in gone for row in rows)
+    done = [row for row in rows if row["tracked"] and not row["run_id"] and row["status"] in runs.DONE]
+    lacking = [row for row in done if row["digest"] not in gone]
     report["not_uploaded"] = len(lacking) if uri else 0
     report["cells"] = rows
     return report
+
+
+def _deleted(uri: str | None, rows: Sequence[dict[str, Any]]) -> set[str]:
+    """Digests of planned cells whose runs were deleted in the store."""
+    with contextlib.suppress(TrackingError):  # which has been told
+        return deletion.deleted(uri) & {row["digest"] for row in rows} if uri else set()
+    return set()
 
 
 def _present(run: Any) -> str:
@@ -201,6 +212,9 @@ def _overview(reports: Sequence[dict[str, Any]], width: int | None) -> list[str]
     counts = Counter({key: sum(report[key] for report in reports) for key in _ORDER})
     name = reports[0]["experiment"] if len(reports) == 1 else f"{len(reports)} experiments"
     lines = wrapped(f"{name}: " + ", ".join(f"{counts[key]} {_words(key)}" for key in _ORDER), width)
+    if deleted := sum(report.get("deleted", 0) for report in reports):
+        what = "mqlearn delete removes files that are still here; the same sweep runs anew what has none"
+        lines += wrapped(f"{deleted} of them deleted in MLflow ({what})", width)
     if len(reports) == 1:
         return lines
     table = [["experiment", *map(_words, _ORDER)]]

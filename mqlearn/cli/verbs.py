@@ -231,6 +231,19 @@ of your own that the run was made with are named again, with plugins=[...].""",
 
 Delivers run folders to the tracking store, each once. Exit code 3 if the store took one of them not.""",
     ),
+    "delete": Verb(
+        "delete runs: their folders and their records, after a look",
+        """mqlearn delete [experiment.name=NAME] [overrides that select] [yes=true] [tracking.uri=URI|tracking=none]
+
+  mqlearn delete experiment.name=trial                    lists what it would delete, and asks
+  mqlearn delete digest=037df06ab4a70645 yes=true         does not ask
+
+Selects among finished, failed and killed runs as `mqlearn compare` does, and lists them with their size and with the
+figures and reports in the outputs folder that show them. Without yes=true it asks, and where nobody can be asked it
+deletes nothing. The store keeps the records as deleted until `mlflow gc`. A run that a process is at is left, with exit
+code 1. Runs that were deleted in the MLflow UI alone still count, as long as their folders are here: compare and status
+say so, and no sweep tracks them again.""",
+    ),
     "ui": Verb(
         "open the MLflow UI on the tracking store",
         """mqlearn ui [experiment.name=NAME] [host=127.0.0.1] [port=5000] [tracking.uri=URI]

@@ -36,6 +36,16 @@ UNVERSIONED = f"""{OF_STATUS} AND version.value IS NULL
     AND (SELECT COUNT(*) FROM tags WHERE key = 'digest') > (SELECT COUNT(*) FROM tags WHERE key = 'digest_version')"""
 ANYWHERE = f"""{_COLUMNS.format(_AMONG)} AND experiments.lifecycle_stage = 'active'
     ORDER BY end_time, runs.run_uuid"""
+IDS = """SELECT digest.value, runs.run_uuid FROM json_each(?) AS wanted
+    CROSS JOIN tags AS digest ON digest.value = wanted.value AND digest.key = 'digest'
+    CROSS JOIN runs ON runs.run_uuid = digest.run_uuid WHERE runs.lifecycle_stage = 'active'"""
+STAGE = "SELECT lifecycle_stage FROM runs WHERE run_uuid = ?"
+# Deleted, and no finished run of the same digest is left.
+DELETED = """
+    SELECT DISTINCT digest.value FROM runs JOIN tags AS digest ON digest.run_uuid = runs.run_uuid
+    WHERE runs.lifecycle_stage = 'deleted' AND runs.status = 'FINISHED' AND digest.key = 'digest' AND NOT EXISTS (
+        SELECT 1 FROM tags JOIN runs AS other ON other.run_uuid = tags.run_uuid WHERE tags.key = 'digest'
+        AND tags.value = digest.value AND other.lifecycle_stage = 'active' AND other.status = 'FINISHED')"""
 # MLflow has no index by the value of a tag: one of ours, by which a digest is found among many runs as among few.
 INDEX = "CREATE INDEX IF NOT EXISTS mqlearn_digests ON tags (value, run_uuid) WHERE key = 'digest'"
 

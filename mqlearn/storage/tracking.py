@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mqlearn.errors import SettingError
 from mqlearn.paths import outputs_folder
-from mqlearn.storage import formats, locks, mlflow_payload, moved, new_store, runs, sql_store
+from mqlearn.storage import deletion, formats, locks, mlflow_payload, moved, new_store, runs, sql_store
 from mqlearn.storage.connection import TrackingError, connect, failures, load_mlflow, sqlite_path
 from mqlearn.storage.effective import effective_settings
 from mqlearn.storage.passwords import Address
@@ -205,9 +205,10 @@ def upload(
 ) -> str:
     """`log` the run in `folder`, unless the store has a FINISHED run with its digest; the id of either.
 
-    Raises SettingError if the folder holds no run or is damaged, TrackingError if the store fails.
+    A run that was deleted in the store is recorded anew. Raises SettingError if the folder holds no run or is damaged,
+    TrackingError if the store fails.
     """
-    return record(runs.whole(folder), uri, experiment, per_seed, tags=tags, show=show)
+    return record(runs.whole(folder), uri, experiment, per_seed, tags=tags, show=show, restore=True)
 
 
 def record(
@@ -218,8 +219,11 @@ def record(
     *,
     tags: Mapping[str, Any] | None = None,
     show: mlflow_payload.Show = mlflow_payload.plainly,
+    restore: bool = False,
 ) -> str:
     """`upload` of a run that is known to be whole. Whoever comes second, at the same time too, finds it recorded.
+
+    restore: also where it was recorded before and its record has been deleted; else that is a TrackingError.
 
     Processes that have only a server in common hold no claim against each other. Of two that recorded one digest at
     the same time the one that ends last sees both, and takes one back.
@@ -228,6 +232,9 @@ def record(
     with locks.claimed(_locks(uri), *_claim(experiment, run.digest)):
         there = finished(uri, experiment, [run.digest])
         if not there:
+            before = run.summary.get("mlflow_run_id")
+            if before and not restore and deletion.is_deleted(uri, before):
+                raise TrackingError(f"run {before} was deleted in MLflow; `mqlearn delete` removes its files, too")
             end_killed(uri, experiment, run.digest)
             run_id = log(run, uri, experiment, per_seed, tags=tags, show=show)
             there = [] if database or run.status not in runs.DONE else finished(uri, experiment, [run.digest])

@@ -188,7 +188,7 @@ def test_a_password_is_written_nowhere(mqlearn, outputs, monkeypatch):
     uri = "http://me:hidden@127.0.0.1:9"
     done = mqlearn("run", "-m", "iterations=2", "n_seeds=1", f"tracking.uri={uri}", "seed=1,2", "hydra/launcher=basic")
     assert done.code == 3
-    assert "NOT UPLOADED: 2 runs are complete on disk" in done.out and "mqlearn upload " in done.out
+    assert "NOT UPLOADED: 2 runs, whole on disk" in done.out and "mqlearn upload " in done.out
     assert "hidden" not in done.err + done.out
     files = [path for path in outputs.rglob("*") if path.is_file()]
     assert {path.name for path in files} >= {"config.yaml", "summary.json", "plan.json"}

@@ -17,7 +17,8 @@ from mqlearn.experiments.settings.override_commands import flat, text_of
 from mqlearn.learning.setup import resolve_reward
 from mqlearn.paths import followed
 from mqlearn.problems.environments.frozen_lake import map_name, map_rows
-from mqlearn.storage import lookup, runs
+from mqlearn.storage import deletion, lookup, runs
+from mqlearn.storage.connection import TrackingError
 from mqlearn.storage.effective import effective_settings, filled
 from mqlearn.storage.record_schema import GROUPS
 from mqlearn.storage.runs import Run
@@ -68,9 +69,19 @@ def find(outputs: Path, names: Sequence[str] | None = None, store: str | None = 
         for digest, run in latest.items()
         if repeated[digest] > 1
     ]
+    notes += _deleted(latest, outputs, store)
     notes += [f"{_LEFT_OUT[0]}: {text}" for digest, text in broken.items() if digest not in latest]
     notes += [f"{_LEFT_OUT[1]}, not counted unless the store has a copy: {text}" for text in damaged]
     return _readable(Found(tuple(latest.values()), tuple(notes)))
+
+
+def _deleted(latest: Mapping[str, Run], outputs: Path, store: str | None) -> list[str]:
+    """What is said of runs on this disk that were deleted in the store."""
+    here = {digest: run.folder for digest, run in latest.items() if outputs / "downloads" not in run.folder.parents}
+    with contextlib.suppress(TrackingError):  # which has been told
+        if store is not None and here and (gone := deletion.deleted(store) & here.keys()):
+            return [deletion.note({digest: here[digest] for digest in sorted(gone)})]
+    return []
 
 
 def nothing(found: Found, arguments: Sequence[str], outputs: Path, store: str | None) -> SettingError:

@@ -143,8 +143,8 @@ def _not_tracked(sweep: Sweep, states: dict[int, dict[str, Any]]) -> list[str]:
     reason = states[left[0].number]["not_tracked"]
     parents = sorted({str(one.folder.parent) for one in left})
     return [
-        f"NOT UPLOADED: {len(left)} runs are complete on disk and not in the store ({reason})",
-        "  they need not run again: the same command delivers them, or",
+        f"NOT UPLOADED: {len(left)} run{'s' * (len(left) > 1)}, whole on disk and not in the store ({reason})",
+        "  They need not run again. The same command delivers them, but for what was deleted in MLflow; and so does",
         *(f"  mqlearn upload {shlex.quote(parent)}/*" for parent in parents),
     ]
 

@@ -1,0 +1,134 @@
+"""`mqlearn delete`: runs that one wants gone, folder and record together, once they are listed and confirmed."""
+
+import contextlib
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from mqlearn.analysis.comparison import selection
+from mqlearn.cli.arguments import parse, take_plugins, take_switch
+from mqlearn.cli.explain import KINDS, provenance
+from mqlearn.errors import SettingError
+from mqlearn.experiments import execute
+from mqlearn.paths import outputs_folder
+from mqlearn.storage import addresses, deletion, locks, lookup, runs
+from mqlearn.storage.runs import Run
+
+_MOST = 40  # runs that a preview lists
+
+
+class _Chosen(NamedTuple):
+    run: Run
+    records: list[str]  # ids in the store
+
+    @property
+    def line(self) -> str:
+        where = [f"MLflow run {run_id}" for run_id in self.records]
+        return "\n".join(
+            [f"  {self.run.name}  {self.run.digest[:16]}", f"    {', '.join([str(self.run.folder), *where])}"]
+        )
+
+
+def delete(arguments: Sequence[str]) -> int:
+    """`mqlearn delete`: 0; 1 if a run is being made just now, and was left. Raises SettingError if no run matches."""
+    options = parse(arguments)
+    take_plugins(options)
+    sure = take_switch(options, "yes")
+    names, overrides, stores = _sorted(options.overrides)
+    if not names and not overrides:
+        expected = "must say which runs: experiment.name=NAME, or settings that select, such as algorithm=q_learning"
+        raise SettingError("selection", " ".join(arguments), expected)
+    outputs = outputs_folder()
+    store = addresses.named(stores, outputs)
+    chosen = _chosen(outputs, names, overrides, store)
+    print(_preview(chosen, outputs))
+    if store is None:
+        print(
+            "Only their folders: tracking=none leaves the records of a store, from which finished runs are found again."
+        )
+    if not (sure or _confirmed(len(chosen))):
+        print("Nothing was deleted. Add yes=true to delete them.")
+        return 0
+    busy = [one.run.name for one in chosen if not _gone(one, store, outputs)]
+    print(f"deleted: {len(chosen) - len(busy)} of {len(chosen)} runs")
+    if store is not None and any(one.records for one in chosen):
+        print(f"MLflow keeps their records as deleted: `mlflow gc --backend-store-uri {store}` ends them for good")
+    for name in busy:
+        sys.stderr.write(f"mqlearn: {name}: is being run just now, and was left\n")
+    return 1 if busy else 0
+
+
+def _sorted(texts: Sequence[str]) -> tuple[list[str], list[str], list[str]]:
+    """Experiments, overrides that select, and the words on the store."""
+    names, overrides, stores = [], [], []
+    for text in texts:
+        key, _, value = text.lstrip("+").partition("=")
+        if key in ("experiment.name", "experiment"):
+            names += [part.strip(" '\"") for part in value.split(",")]
+        else:
+            (stores if key.partition(".")[0] == "tracking" else overrides).append(text)
+    return names, overrides, stores
+
+
+def _chosen(outputs: Path, names: Sequence[str], overrides: Sequence[str], store: str | None) -> list[_Chosen]:
+    """The finished runs that are meant, and folders of failed, killed and damaged ones whose settings can be read."""
+    found = selection.find(outputs, names or None, store)
+    everything = [*found.runs, *_unfinished(outputs, names)]
+    if not everything:
+        raise selection.nothing(found, [*names, *overrides], outputs, store)
+    some = selection.select(everything, overrides, ("experiment.name", "yes"))
+    known = {} if store is None else deletion.records(store, [run.digest for run in some])
+    folders = list({run.folder: run for run in some}.values())
+    return [_Chosen(run, known.pop(run.digest, [])) for run in folders]
+
+
+def _unfinished(outputs: Path, names: Sequence[str]) -> Iterator[Run]:
+    for held in lookup.everywhere(outputs, names or None, None):
+        if held.run is None:
+            with contextlib.suppress(SettingError):
+                run = runs.load(held.folder)
+                runs.recorded_settings(run)
+                yield run
+
+
+def _preview(chosen: Sequence[_Chosen], outputs: Path) -> str:
+    size = sum(deletion.size(one.run.folder) for one in chosen)
+    lines = [f"{len(chosen)} run{'s' * (len(chosen) != 1)}, {size / 1e6:.1f} MB:"]
+    lines += [one.line for one in chosen[:_MOST]]
+    lines += [f"  and {len(chosen) - _MOST} more"] * (len(chosen) > _MOST)
+    shown = _shown_in(outputs, {one.run.digest for one in chosen})
+    if shown:
+        lines.append("These show some of them, and cannot be drawn again without running them anew:")
+        lines += [f"  {path} ({count} run{'s' * (count != 1)})" for path, count in shown]
+    return "\n".join(lines)
+
+
+def _shown_in(outputs: Path, digests: set[str]) -> list[tuple[Path, int]]:
+    """The figures and reports that were made from runs with these digests, and from how many of them."""
+    found = []
+    for path in sorted(path for place in ("figures", "reports") for path in (outputs / place).rglob("*")):
+        if path.suffix.lower() in KINDS and path.is_file():
+            with contextlib.suppress(SettingError):
+                count = len(digests & {*provenance(path)["digests"].values()})
+                found += [(path, count)] * bool(count)
+    return found
+
+
+def _confirmed(count: int) -> bool:
+    """What a person at the terminal says; nobody else is asked."""
+    if not sys.stdin.isatty():
+        return False
+    return input(f"Delete {'it' if count == 1 else f'these {count} runs'}? [yes/no] ").strip().lower() == "yes"
+
+
+def _gone(one: _Chosen, store: Any, outputs: Path) -> bool:
+    """Delete a run, unless a process is at its cell."""
+    try:
+        experiment = str(one.run.settings["experiment"]["name"])
+    except (KeyError, TypeError):
+        experiment = ""
+    with locks.at_once(locks.folder(outputs), *execute.claim(experiment, one.run.digest)) as held:
+        if held:
+            deletion.delete(one.run.folder, store, one.records, outputs / "downloads")
+    return held

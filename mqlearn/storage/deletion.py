@@ -1,0 +1,121 @@
+"""Runs that are to go, and those that a store has as deleted. MLflow keeps these until its `mlflow gc`."""
+
+import json
+import os
+import secrets
+import shutil
+from collections.abc import Collection, Mapping
+from contextlib import suppress
+from pathlib import Path
+
+from mqlearn.storage import runs, sql
+from mqlearn.storage.connection import connect, failures
+
+
+def deleted(uri: str) -> set[str]:
+    """The digests whose finished runs of a store have all been deleted there. Raises TrackingError."""
+    rows = sql.query(uri, sql.DELETED)
+    if rows is not None:
+        return {row[0] for row in rows}
+    from mlflow.entities import ViewType
+
+    return {*_by_api(uri, ViewType.DELETED_ONLY)} - {*_by_api(uri, ViewType.ACTIVE_ONLY)}
+
+
+def is_deleted(uri: str, run_id: str) -> bool:
+    """Whether a run of a store has been deleted there; false of one that the store does not know."""
+    rows = sql.query(uri, sql.STAGE, run_id)
+    if rows is not None:
+        return rows == [("deleted",)]
+    with failures("reading a run", uri):
+        from mlflow.exceptions import MlflowException
+
+        with suppress(MlflowException):
+            return connect(uri).get_run(run_id).info.lifecycle_stage == "deleted"
+    return False
+
+
+def records(uri: str, digests: Collection[str]) -> dict[str, list[str]]:
+    """The ids of all runs of a store with these digests, whatever became of them. Raises TrackingError."""
+    found: dict[str, list[str]] = {}
+    rows = sql.query(uri, sql.IDS, json.dumps([*digests]))
+    if rows is None:
+        from mlflow.entities import ViewType
+
+        everything = _by_api(uri, ViewType.ACTIVE_ONLY, finished=False)
+        return {digest: ids for digest, ids in everything.items() if digest in digests}
+    for digest, run_id in rows:
+        found.setdefault(digest, []).append(run_id)
+    return found
+
+
+def _by_api(uri: str, view: int, finished: bool = True) -> dict[str, list[str]]:
+    """Ids by digest, over all experiments."""
+    found: dict[str, list[str]] = {}
+    with failures("reading the store", uri):
+        client = connect(uri)
+        for experiment in client.search_experiments():
+            condition, token = "attributes.status = 'FINISHED'" if finished else "", None
+            while True:
+                page = client.search_runs(
+                    [experiment.experiment_id], condition, run_view_type=view, max_results=1000, page_token=token
+                )
+                for run in page:
+                    if "digest" in run.data.tags:
+                        found.setdefault(run.data.tags["digest"], []).append(run.info.run_id)
+                token = page.token
+                if not token:
+                    break
+    return found
+
+
+def delete(folder: Path, uri: str | None, run_ids: Collection[str], downloads: Path) -> None:
+    """Delete a run: its records, then its folder. For the holder of its claim.
+
+    uri: None leaves the records of a store alone.   downloads: where copies of a store's runs are kept. Files in the
+    folder that are not the run's stay there. Raises TrackingError, before the folder is touched, if the store fails.
+    """
+    if uri is not None and run_ids:
+        with failures("deleting a run", uri):
+            for run_id in run_ids:
+                connect(uri).delete_run(run_id)
+                shutil.rmtree(downloads / runs.slug(run_id), ignore_errors=True)
+    _remove(folder)
+
+
+def _remove(folder: Path) -> None:
+    """Remove a run's files, and its folder if nothing else is in it.
+
+    It is renamed first: whoever looks meanwhile finds the whole run or none.
+    """
+    runs.clear(folder)
+    gone = folder.with_name(f".{folder.name}.{os.getpid()}-{secrets.token_hex(4)}")
+    with suppress(FileNotFoundError):
+        folder.rename(gone)
+        others = [entry for entry in gone.iterdir() if entry.name not in runs.FILES]
+        if others:  # a folder of the user's own, by hydra.run.dir
+            folder.mkdir()
+            for entry in others:
+                entry.rename(folder / entry.name)
+        shutil.rmtree(gone)
+
+
+def size(folder: Path) -> int:
+    """Bytes of the files of a run."""
+    with suppress(OSError):
+        return sum(path.stat().st_size for path in folder.iterdir() if path.name in runs.FILES)
+    return 0
+
+
+def note(gone: Mapping[str, Path]) -> str:
+    """What is said of runs that a store has as deleted and whose folders are here: digest -> folder."""
+    some = [f"{folder} (digest={digest[:16]})" for digest, folder in [*gone.items()][:3]]
+    more = f" and {len(gone) - 3} more" if len(gone) > 3 else ""
+    which = "1 run was" if len(gone) == 1 else f"{len(gone)} runs were"
+    counts = (
+        "its files are still here, so that it counts" if len(gone) == 1 else "their files are here, so that they count"
+    )
+    return (
+        f"{which} deleted in MLflow; {counts}: {', '.join(some)}{more}. "
+        "mqlearn delete digest=... removes the files, mqlearn upload FOLDER tracks a run again"
+    )

@@ -1,0 +1,97 @@
+"""`mqlearn delete`, and what is said of runs that were deleted in MLflow itself."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from mqlearn.experiments import execute
+from mqlearn.storage import connection, deletion, locks
+
+TWO = ("algorithm=q_learning,speedy_q", "iterations=20", "n_seeds=2", "n_checkpoints=3", "evaluation.episodes=0")
+
+
+@pytest.fixture
+def swept(stored: str, outputs: Path, mqlearn) -> dict[str, Path]:
+    """Folders of two finished runs of the experiment `default`, by algorithm."""
+    done = mqlearn("run", "-m", *TWO, "hydra/launcher=basic")
+    assert done.code == 0, done.err
+    folders = [*(outputs / "runs" / "default").iterdir()]
+    named = {
+        json.loads((folder / "summary.json").read_text())["name"].split(",")[0].split()[0]: folder for folder in folders
+    }
+    assert sorted(named) == ["q_learning", "speedy_q"]
+    return named
+
+
+def test_nothing_is_deleted_without_a_word_and_then_folder_and_record_go_together(swept, stored, mqlearn):
+    looked = mqlearn("delete", "algorithm=speedy_q")
+    assert looked.code == 0 and "Nothing was deleted" in looked.out and str(swept["speedy_q"]) in looked.out
+    assert swept["speedy_q"].exists() and str(swept["q_learning"]) not in looked.out
+    digest = json.loads((swept["speedy_q"] / "summary.json").read_text())["digest"]
+    (run_id,) = deletion.records(stored, [digest])[digest]
+    assert run_id in looked.out
+    done = mqlearn("delete", "algorithm=speedy_q", "yes=true")
+    assert done.code == 0 and "deleted: 1 of 1 runs" in done.out
+    assert not swept["speedy_q"].exists() and swept["q_learning"].exists()
+    assert connection.connect(stored).get_run(run_id).info.lifecycle_stage == "deleted"
+    assert deletion.deleted(stored) == {digest} and deletion.is_deleted(stored, run_id)
+    told = mqlearn("status").out
+    assert "1 done" in told and "1 missing" in told and "1 of them deleted in MLflow" in told
+    again = mqlearn("run", "-m", *TWO, "hydra/launcher=basic")  # asked for anew, so made anew
+    assert again.code == 0 and "1 done, 1 skipped" in again.out
+    assert not deletion.deleted(stored)
+
+
+def test_a_person_is_asked(swept, mqlearn, monkeypatch):
+    monkeypatch.setattr(sys.stdin, "isatty", lambda: True, raising=False)
+    for word, left in (("y", True), ("", True), ("yes", False)):
+        monkeypatch.setattr("builtins.input", lambda question, word=word: word)
+        mqlearn("delete", "algorithm=speedy_q")
+        assert swept["speedy_q"].exists() == left
+
+
+def test_what_mlflow_deleted_is_said_and_not_put_back_without_a_word(swept, stored, mqlearn):
+    digest = json.loads((swept["speedy_q"] / "summary.json").read_text())["digest"]
+    connection.connect(stored).delete_run(deletion.records(stored, [digest])[digest][0])
+    compared = mqlearn("compare", "experiment.name=default").out
+    assert "1 run was deleted in MLflow" in compared and str(swept["speedy_q"]) in compared
+    assert "1 of them deleted in MLflow" in mqlearn("status").out
+    again = mqlearn("run", "-m", *TWO, "hydra/launcher=basic")
+    assert again.code == 3 and "was deleted in MLflow" in again.out + again.err
+    assert digest not in deletion.records(stored, [digest])
+    single = mqlearn("run", "existing=skip", TWO[0].replace("q_learning,", ""), *TWO[1:])
+    assert single.code == 3 and "was deleted in MLflow" in single.err
+    assert mqlearn("upload", swept["speedy_q"]).code == 0  # asked for by name
+    assert len(deletion.records(stored, [digest])[digest]) == 1
+    assert "deleted in MLflow" not in mqlearn("compare", "experiment.name=default").out
+
+
+def test_figures_and_reports_of_what_goes_are_named(swept, outputs, mqlearn):
+    mqlearn("report", "experiment.name=default")
+    told = mqlearn("delete", "experiment.name=default").out
+    assert "2 runs" in told and str(outputs / "reports" / "default.html") in told
+
+
+def test_a_run_that_a_process_is_at_is_left_and_files_of_others_stay(swept, outputs, mqlearn):
+    digest = json.loads((swept["speedy_q"] / "summary.json").read_text())["digest"]
+    with locks.claimed(locks.folder(outputs), *execute.claim("default", digest)):
+        done = mqlearn("delete", "algorithm=speedy_q", "yes=true")
+    assert done.code == 1 and "is being run just now" in done.err and swept["speedy_q"].exists()
+    (swept["speedy_q"] / "notes.txt").write_text("mine")
+    mqlearn("delete", "algorithm=speedy_q", "yes=true")
+    assert [path.name for path in swept["speedy_q"].iterdir()] == ["notes.txt"]
+
+
+def test_what_names_no_run_deletes_none(swept, mqlearn):
+    for words, said in (
+        ((), "must say which runs"),
+        (("algorithm=nesa",), "no run matches"),
+        (("colour=red",), "is no setting of these runs"),
+        (("experiment.name=other",), "has no runs"),
+        (("experiment.name=default", "yes=perhaps"), "yes='perhaps'"),
+    ):
+        done = mqlearn("delete", *words)
+        assert done.code == 2 and said in done.err
+    assert all(folder.exists() for folder in swept.values())
