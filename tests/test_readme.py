@@ -126,7 +126,7 @@ def made_small(line: str, outputs: Path) -> list[str]:
     if verb in ("run", "figure") and not {"--help", "--cfg"} & {*rest}:
         few = FEW[2:] if "sampling=recorded" in rest else FEW  # it has its own numbers of iterations and seeds
         rest += [*few, *(["hydra/launcher=basic"] if "-m" in rest else [])]
-    elif verb in ("compare", "report", "export"):
+    elif verb in ("compare", "report", "export", "delete"):
         rest += ["tracking=none"]
     return [verb, *rest]
 

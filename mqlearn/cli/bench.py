@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from mqlearn.suites.run_suite import Wanted
 
 _SUITE = "classic"
-_WRITTEN = ("--json", "--csv", "--latex", "--html", "--figure")
+_WRITTEN = ("--json", "--csv", "--latex", "--html", "--figure", "--scores")
 _FREE = ("algorithm", "plugins", "existing", "n_workers", "tracking")
 
 
@@ -92,6 +92,7 @@ def _texts(found: dict[str, Any]) -> dict[str, Any]:
         "--csv": lambda: tables.comma_separated(found),
         "--latex": lambda: tables.latex(found),
         "--html": lambda: page.build(found),
+        "--scores": lambda: tables.scores_matrix(found),
     }
 
 

@@ -58,7 +58,7 @@ def _answered(request: "Request", question: Any, found: Any, width: int | None) 
 
     chosen = selection.select(found.runs, request.overrides, (*_OWN, "experiment.name"))
     curves = planned(request.names[0], request.config_dir) if len(request.names) == 1 else {}
-    notes, lead = list(found.notes), ""
+    notes, lead, by_rule = list(found.notes), "", ()
     if request.own.get("tuned"):
         from mqlearn.analysis.comparison import tuned
 
@@ -82,11 +82,12 @@ def _answered(request: "Request", question: Any, found: Any, width: int | None) 
         with Counting("compared", 2 * len(wanted), "tests and verdicts") as counting:
             verdicts = answers(wanted, question, counting)
         heads = run_tables.runs(made, question, width)
+        by_rule = made if "--latex" in request.files else ()
     rows = [comparison.row(verdict) for verdict in verdicts]
     texts = {
         "--json": lambda: verdict_table.json(rows),
         "--csv": lambda: verdict_table.csv(rows),
-        "--latex": lambda: verdict_table.latex(rows),
+        "--latex": lambda: run_tables.latex(by_rule, question, rows) + verdict_table.latex(rows),
     }
     if deliver(request.files, texts):
         print(tables.terminal(verdicts, question, heads=heads, notes=notes, lead=lead, width=width))

@@ -2,8 +2,10 @@
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Collection, Mapping, Sequence
 from html.parser import HTMLParser
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -29,9 +31,10 @@ class Known(NamedTuple):
 
 def explain(arguments: Sequence[str]) -> int:
     """`mqlearn explain FILE`: returns 0. Raises SettingError for a file that does not say where it is from."""
-    from mqlearn.cli.arguments import only, parse
+    from mqlearn.cli.arguments import only, parse, take_plugins
 
-    options = parse(arguments, flags=("--json",))
+    options = parse(arguments, flags=("--json", "--methods", "--bibtex"))
+    take_plugins(options)
     if not options.overrides or ("=" in options.overrides[0] and not is_there(options.overrides[0])):
         raise SettingError("explain", " ".join(arguments), "must name a file first: a picture or a report of mqlearn's")
     name, *overrides = options.overrides
@@ -39,12 +42,41 @@ def explain(arguments: Sequence[str]) -> int:
     record = provenance(Path(name))
     settings = compose.compose(overrides)
     known, problem = _known(settings, list(record["digests"].values()))
-    if "--json" in options.given:
+    if {"--methods", "--bibtex"} & options.given:
+        print("\n".join(_written(Path(name).name, record, known, options.given)))
+    elif "--json" in options.given:
         found = {digest: [one._asdict() for one in some] for digest, some in known.items()}
         print(json.dumps({**record, "runs": found}, indent=2, sort_keys=True))
     else:
         print(_told(Path(name).name, record, known, problem))
     return 0
+
+
+def _written(
+    file: str, record: dict[str, Any], known: Mapping[str, Sequence[Known]], flags: Collection[str]
+) -> list[str]:
+    """The paragraph on methods, and the BibTeX, of what a file shows. Raises SettingError if it has no run here."""
+    from mqlearn.analysis.comparison import labels
+    from mqlearn.analysis.writing import bibtex, methods
+    from mqlearn.cli.report import verdicts_of
+
+    folders = {digest: [Path(one.folder) for one in some] for digest, some in known.items()}
+    kept = {digest: [runs.complete(folder, digest) for folder in some] for digest, some in folders.items()}
+    found = [next(run for run in some if run is not None) for some in kept.values() if any(some)]
+    if "suite" in record:
+        raise SettingError("file", file, "is of a leaderboard; `mqlearn bench SUITE --html FILE` says how it was made")
+    if not found:
+        raise SettingError("file", file, "none of its runs is here, and what they were stands in their records alone")
+    if len(found) < len(kept):
+        sys.stderr.write(f"note: {len(kept) - len(found)} of its {len(kept)} runs are not here, and are left out\n")
+    texts = []
+    if "--methods" in flags:
+        verdicts = verdicts_of(labels.entries(found))[0] if "report" in record else []
+        texts.append(methods.paragraph(found, record, verdicts))
+    if "--bibtex" in flags:
+        names = [name for run in found for name in bibtex.choices(run.settings)]
+        texts.append(bibtex.cited(names, version("mqlearn")))
+    return texts
 
 
 def provenance(path: Path) -> dict[str, Any]:
@@ -61,6 +93,8 @@ def provenance(path: Path) -> dict[str, Any]:
         record = _from_html(path) if pages else style.read_provenance(path)
     except (SettingError, ValueError, OSError) as error:
         raise problem from error
+    if isinstance(record, dict) and "suite" in record:  # of a leaderboard, whose runs a suite keeps together
+        record.setdefault("digests", {})
     if not isinstance(record, dict) or not isinstance(record.get("digests"), dict) or "command" not in record:
         raise problem
     if not all(isinstance(digest, str) for digest in record["digests"].values()):
@@ -115,17 +149,13 @@ def _known(settings: dict[str, Any], digests: Sequence[str]) -> tuple[dict[str, 
 
 
 def _told(file: str, record: Mapping[str, Any], known: Mapping[str, Sequence[Known]], problem: str) -> str:
-    kind = "report" if "report" in record else "figure"
+    kind = next((name for name in ("report", "suite") if name in record), "figure")
     lines = [f"{file}: {kind} {record.get(kind, '')}", f"command      {record['command']}"]
     if record.get("data_digest"):
         lines.append(f"data digest  {record['data_digest']}")
-    lines += [
-        "versions",
-        *_pairs(record.get("versions")),
-        "settings that all runs share",
-        *_pairs(record.get("settings")),
-    ]
-    lines.append("runs")
+    for name, what in (("versions", "versions"), ("settings", "settings that all runs share")):
+        lines += [what, *_pairs(record[name])] if name in record else []
+    lines += ["runs"] * bool(record["digests"])
     for label, digest in record["digests"].items():
         lines.append(f"  {label}\n    digest  {digest}")
         for one in known[digest]:

@@ -23,14 +23,15 @@ def figure(arguments: Sequence[str]) -> int:
     options = parse(arguments, flags=("--check", "--store"), values=CONFIG_DIR)
     if not options.overrides or "=" in options.overrides[0]:
         raise SettingError("figure", " ".join(arguments), "must name a figure first, for example figure1")
-    band, axis, existing = take(options, "band"), take(options, "figure.axis"), take_existing(options) or "skip"
+    band, axis, width = take(options, "band"), take(options, "figure.axis"), take(options, "figure.width")
+    existing = take_existing(options) or "skip"
     name, *overrides = options.overrides
     if band is not None:
         choice("band", band, BANDS)
     if axis is not None:
         choice("figure.axis", axis, KINDS)
     planned = plan(name, overrides, options.config_dir)
-    wanted = make.drawing(planned, command("figure", [name, *overrides], options.config_dir), band, axis)
+    wanted = make.drawing(planned, command("figure", [name, *overrides], options.config_dir), band, axis, width)
     if "--check" in options.given and not wanted.reference.is_file():
         raise SettingError("--check", wanted.stem.name, f"there is no reference data for it in {make.REFERENCE}")
     drawn = _drawn(wanted, existing)

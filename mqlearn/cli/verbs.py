@@ -38,7 +38,7 @@ Hydra's: --cfg job prints the composed settings, --info what was found where; hy
     "figure": Verb(
         "run what is missing for a figure, then draw it",
         """mqlearn figure NAME [--check] [band=ci95|std] [figure.axis=iterations|samples]
-  [existing=skip|rerun|error] [overrides]
+  [figure.width=two_columns|one_column|INCHES] [existing=skip|rerun|error] [overrides]
 
   mqlearn figure figure1                  runs what is missing, then draws outputs/figures/figure1.{png,pdf,svg}
   mqlearn figure figure1 discount=0.99    a variant, with a file name of its own
@@ -75,6 +75,7 @@ Settings: against=LABEL|DIGEST|best|all (one run; the best of each block, picked
   mqlearn bench classic plugins=[my_rules] algorithm=my_rule        your own rule among them: runs yours alone
   mqlearn bench paper algorithm=root_sa,speedy_q         these two, and tuned Q-learning
   mqlearn bench classic --figure board.png --html board.html        the figure, and a page with a curve for each cell
+  mqlearn bench classic --scores scores.csv              rule and seed by problem, for other statistics packages
 
 Runs what is missing, each rule with the default of its source and with the best of 15 settings of its step size and of
 the numbers under `tuning:` in its yaml, by one search for all, on seeds that do not report. Kept in outputs/bench, one
@@ -111,10 +112,14 @@ name of the file says the format (else csv); without --output it goes to standar
     ),
     "explain": Verb(
         "what a figure or a report says of its own origin",
-        """mqlearn explain FILE.png|.pdf|.svg|.html [--json] [tracking.uri=URI]
+        """mqlearn explain FILE.png|.pdf|.svg|.html [--json|--methods|--bibtex] [tracking.uri=URI]
+
+  mqlearn explain outputs/figures/figure1.png
+  mqlearn explain outputs/reports/figure1.html --methods     a paragraph for a paper: what was run, measured and tested
+  mqlearn explain outputs/figures/figure1.pdf --bibtex       sources of its rules, step sizes, operators, problems
 
 Prints command, settings, versions and digests that a figure or report carries within itself, and where the runs with
-these digests are on this machine: MLflow run ids and folders.""",
+these digests are on this machine: MLflow run ids and folders. --methods and --bibtex read the records of its runs.""",
     ),
     "status": Verb(
         "what sweeps planned, and what has become of it",

@@ -37,7 +37,23 @@ def test_csv_latex_and_json_hold_the_same_numbers(compare, tmp_path):
         assert line["a"] == row["a"] and line["verdict"] == row["verdict"]
         assert float(line["effect"]) == row["effect"] and float(line["p_corrected"]) == row["p_corrected"]
     tex = (tmp_path / "v.tex").read_text()
-    assert tex.count(r"\begin{tabular}") == tex.count(r"\end{tabular}") == 2
+    assert tex.count(r"\begin{tabular}") == tex.count(r"\end{tabular}") == 3  # by rules, and the pairs of two blocks
+    by_rule = tex[: tex.index(r"\end{tabular}")]
+    means = {(row["group"], row[side]): row[f"value_{side}"] for row in rows for side in "ab"}
+    for line in by_rule.splitlines()[by_rule.splitlines().index(r"\midrule") + 1 : -1]:
+        label, *cells = line.removesuffix(r" \\").split(" & ")
+        values = {
+            float(
+                re.sub(r" \\cdot 10\^\{(.*?)\}", r"e\1", cell)
+                .split()[0]
+                .strip("$")
+                .replace(r"\mathbf{", "")
+                .rstrip("}")
+            )
+            for cell in cells
+        }
+        told = [value for (_, name), value in means.items() if verdict_table.escaped(name) == label]
+        assert sorted(values) == [float(f"{value:.3g}") for value in sorted(told)], line
     assert tex.count(r"q\_learning") >= 4 and "q_learning &" not in tex
     assert not list(tmp_path.glob(".*"))
 
@@ -58,4 +74,5 @@ def test_every_column_of_verdicts_is_in_all_five_outputs(compare, tmp_path):
         assert column.heading.replace(" ", "") in tex.replace("$", "").replace(" ", "")
     assert re.split(r" {2,}", head.strip()) == [column.heading for column in verdict_table.COLUMNS]
     assert len(tex.split(" & ")) == len(verdict_table.COLUMNS)
-    assert {line.count(" & ") for line in written["latex"].splitlines() if r" \\" in line} == {tex.count(" & ")}
+    pairs = written["latex"].partition(r"\end{tabular}")[2]  # after the table of rules
+    assert {line.count(" & ") for line in pairs.splitlines() if r" \\" in line} == {tex.count(" & ")}

@@ -114,9 +114,12 @@ def test_different_starts_are_ticks_not_one_line():
 
 @pytest.mark.parametrize("last", [30, 100_000])
 @pytest.mark.parametrize("n_panels", [1, 2, 3])
-def test_no_text_sticks_out_of_the_page_and_none_of_the_legend_is_lost(last, n_panels):
+@pytest.mark.parametrize("width", ["two_columns", "one_column"])
+def test_no_text_sticks_out_of_the_page_and_none_of_the_legend_is_lost(last, n_panels, width):
     curves = [curve(label, family=family, short="m = 100", last=last) for label, family in FAMILIES.items()]
-    figure = error_curves.draw([Panel(f"map {i}", curves) for i in range(n_panels)])
+    with style.on_page(width):
+        figure = error_curves.draw([Panel(f"map {i}", curves) for i in range(n_panels)])
+    assert figure.get_figwidth() == style.WIDTHS[width]
     figure.canvas.draw()
     page = figure.bbox
     lowests = []
@@ -258,6 +261,19 @@ def test_every_curve_is_told_apart_without_colour():
 def test_what_cannot_be_drawn_is_one_clear_message(panels, message):
     with pytest.raises(SettingError, match=message):
         error_curves.draw(panels)
+
+
+def test_one_column_has_its_panels_below_each_other_and_text_of_eight_points():
+    panels = [Panel(f"map {i}", [curve("a"), curve("b")]) for i in range(2)]
+    with style.on_page("one_column"):
+        figure = error_curves.draw(panels)
+    first, second = (axes.get_position() for axes in figure.axes)
+    assert first.x0 == second.x0 and first.y0 > second.y1
+    assert figure.axes[0].xaxis.get_ticklabels()[0].get_fontsize() == 8
+    assert style.page().width == error_curves.draw(panels).get_figwidth() == 7.2  # after it as before
+    for width in ("wide", "2", "nan", "inf", "-3"):
+        with pytest.raises(SettingError, match=r"two_columns or one_column, or inches from 2\.5 to 20"):
+            style.width_in_inches(width)
 
 
 def test_names_that_are_given_twice_hide_nothing():

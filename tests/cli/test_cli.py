@@ -300,7 +300,7 @@ def test_the_bare_command_lists_the_verbs(mqlearn):
 
 @pytest.mark.parametrize(
     "verb",
-    ["run", "truth", "figure", "compare", "bench", "report", "export", "explain", "doctor", "rerun", "upload", "ui"],
+    [*VERBS],
 )
 def test_every_verb_explains_itself(mqlearn, verb):
     done = mqlearn(verb, "--help")
@@ -318,7 +318,7 @@ def test_completion(mqlearn, monkeypatch):
 
     assert completed("mqlearn ") == [
         "run", "figure", "compare", "bench", "report", "export", "explain", "status", "claims", "papers", "truth",
-        "theory", "problems", "new", "doctor", "rerun", "upload", "ui",
+        "theory", "problems", "new", "doctor", "rerun", "upload", "delete", "ui",
     ]  # fmt: skip
     assert completed("mqlearn r") == ["run", "report", "rerun"]
     rules = [f"algorithm={name}" for name in ("momentum_q", "nesa", "q_learning", "speedy_q")]

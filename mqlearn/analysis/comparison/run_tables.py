@@ -1,7 +1,7 @@
 """Single runs as tables: the centres of their seeds, or their times, each with how many seeds are in it."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import groupby
 
 import numpy as np
@@ -10,8 +10,8 @@ from mqlearn.analysis import axis as axes
 from mqlearn.analysis.comparison.columns import aligned, wrapped
 from mqlearn.analysis.comparison.labels import Entry
 from mqlearn.analysis.comparison.seed_values import Question, gone_by, horizon, metric_of, summary_of
-from mqlearn.analysis.comparison.verdict_table import number
-from mqlearn.analysis.comparison.wording import asked
+from mqlearn.analysis.comparison.verdict_table import Row, escaped, number, tex
+from mqlearn.analysis.comparison.wording import asked, unbeaten
 from mqlearn.analysis.statistics.intervals import CENTRES, FEW, METHOD_NAMES, bootstrap_interval
 from mqlearn.analysis.statistics.survival import Times, median_time, times_to
 
@@ -41,6 +41,51 @@ def runs(entries: Sequence[Entry], question: Question, width: int | None = None)
         told = f" (left out to fit: {', '.join(left)})" if left else ""
         heads[block] = "\n".join([*wrapped(f"{asked(question, metric, at)}; runs, {shown}{told}:", width), *lines])
     return heads
+
+
+def latex(entries: Sequence[Entry], question: Question, verdicts: Sequence[Row]) -> str:
+    """A tabular (package booktabs) with a row for each rule and a column for each block: means with their intervals.
+
+    Bold: better than most rivals of the block and worse than none, by the verdicts. A dagger: seeds that diverged.
+    Empty for times, whose medians the tables of pairs have, and without entries.
+    """
+    if question.is_ratio or not entries:
+        return ""
+    blocks = {block: list(own) for block, own in groupby(entries, lambda entry: entry.block)}
+    labels = list(dict.fromkeys(entry.label for entry in entries))
+    cells = {(block, label): "--" for block in blocks for label in labels}
+    for block, own in blocks.items():
+        metric = metric_of(question, *(entry.run for entry in own))
+        at = horizon(question, metric, *(entry.run for entry in own))
+        best, _ = unbeaten([one for one in verdicts if one["group"] == block and not one["mixed"]])
+        for entry in own:
+            gone = gone_by(entry.run, at, question.axis)
+            values = np.where(gone, math.nan, summary_of(question, metric, at, entry.run))[:, None]
+            found = bootstrap_interval(values, "mean", question.interval, 1 - question.level)
+            value, low, high = (tex(float(row[0]), 3) for row in (found.value, found.low, found.high))
+            text = rf"\mathbf{{{value}}}" if entry.label in best else value
+            text += "" if math.isnan(found.low[0]) else f" \\; [{low}, {high}]"
+            cells[block, entry.label] = f"${text}$" + r"$^{\dagger}$" * bool(gone.any())
+    lines = [f"% columns: {escaped('; '.join(blocks))}"]
+    told = f"{_asked_of(question, blocks)}: means with {_interval_kinds(question)} over finite seeds"
+    lines += [f"% {escaped(told)}"]
+    lines += [
+        "% bold: better than most rivals of its column and worse than none, by the tests below; dagger: seeds diverged"
+    ]
+    lines += [rf"\begin{{tabular}}{{l{'r' * len(blocks)}}}", r"\toprule"]
+    names = [escaped(block.split(",")[0]) for block in blocks]
+    lines += [f"rule & {' & '.join(names)} \\\\", r"\midrule"]
+    lines += [f"{' & '.join([escaped(label), *(cells[block, label] for block in blocks)])} \\\\" for label in labels]
+    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", "", ""])
+
+
+def _asked_of(question: Question, blocks: Mapping[str, Sequence[Entry]]) -> str:
+    """The question, of each block, in words."""
+    told = {}
+    for own in blocks.values():
+        metric = metric_of(question, *(entry.run for entry in own))
+        told[asked(question, metric, horizon(question, metric, *(entry.run for entry in own)))] = None
+    return "; ".join(told)
 
 
 def _interval_kinds(question: Question) -> str:

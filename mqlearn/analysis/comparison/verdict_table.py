@@ -188,7 +188,8 @@ def latex(rows: Sequence[Row]) -> str:
     return "\n".join(lines)
 
 
-def _tex(x: float, digits: int) -> str:
+def tex(x: float, digits: int) -> str:
+    """A number within mathematics."""
     mantissa, _, exponent = f"{x:.{digits}g}".partition("e")
     return f"{mantissa} \\cdot 10^{{{int(exponent)}}}" if exponent else mantissa.replace("inf", "\\infty")
 
@@ -200,4 +201,4 @@ def escaped(text: str) -> str:
     return "".join(special.get(c) or (f"\\{c}" if c in "&%$#_{}" else c) for c in line)
 
 
-_LATEX = Style(escaped, _tex, precision=3, none="--", math="${}$")
+_LATEX = Style(escaped, tex, precision=3, none="--", math="${}$")

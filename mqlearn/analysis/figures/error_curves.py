@@ -125,7 +125,7 @@ def draw(
     with style.context():
         for text in [panel.title for panel in panels] + [t for c in curves for t in (c.label, c.short)]:
             style.check_text("curves", text)
-        columns = min(len(panels), 2)
+        columns = min(len(panels), 1 if style.page().narrow else 2)
         figure, axes = parts.sheet(-(-len(panels) // columns), columns)
         shared = choice("figure.scales", scales, SCALES) == "common"
         zero = beyond = False

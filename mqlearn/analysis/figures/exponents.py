@@ -142,7 +142,7 @@ def draw(grown: Sequence[Growth], spec: Mapping[str, Any]) -> "Figure":
     with style.context():
         for text in [*titles, *families]:
             style.check_text("curves", text)
-        columns = min(len(titles), 2)
+        columns = min(len(titles), 1 if style.page().narrow else 2)
         figure, axes = parts.sheet(-(-len(titles) // columns), columns)
         for title, one in zip(titles, axes.flat, strict=False):
             _fill(one, [each for each in grown if each.panel == title], looks, spec)

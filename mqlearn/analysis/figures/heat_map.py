@@ -45,7 +45,7 @@ def draw(
         figure, axes = parts.sheet(len(panels), 1)
         heights = [max(len(panel.curves), 2) * ROW for panel in panels]
         total = sum(heights) + 0.62 * len(panels) + 1.3
-        figure.set_size_inches(style.WIDTH, total)
+        figure.set_size_inches(style.page().width, total)
         top = total
         for panel, one, height in zip(panels, axes[:, 0], heights, strict=True):
             top -= 0.35 + height

@@ -91,7 +91,7 @@ def draw(
     last = max(1, *(int(curve.position[-1]) for curve in curves))
     unit, name = next((u, n) for u, n in ((1e6, " (millions)"), (1e3, " (thousands)"), (1, "")) if last >= u)
     ticks = np.linspace(0, last / unit, 5)
-    columns = min(len(settings), COLUMNS)
+    columns = min(len(settings), COLUMNS // 2 if style.page().narrow else COLUMNS)
     blocks = -(-len(settings) // columns)
     with style.context():
         for text in [one.title for one in settings] + list(looks):
@@ -106,9 +106,9 @@ def draw(
                 one, first = axes[i // columns * len(rows) + row, i % columns], i % columns == 0
                 one.set(visible=True, xlim=(-0.02 * ticks[-1], 1.1 * ticks[-1]), ylim=ylim, xticks=ticks)
                 one.set_xticklabels([f"{tick:.3g}" for tick in ticks])
-                one.tick_params(labelsize=8, labelbottom=metric == rows[-1], labelleft=first)
-                one.set_xlabel(f"{along}{name}" if metric == rows[-1] else "", fontsize=9)
-                one.set_ylabel(ROWS[metric] if first else "", fontsize=9)
+                one.tick_params(labelsize=style.page().size(8), labelbottom=metric == rows[-1], labelleft=first)
+                one.set_xlabel(f"{along}{name}" if metric == rows[-1] else "", fontsize=style.page().size(9))
+                one.set_ylabel(ROWS[metric] if first else "", fontsize=style.page().size(9))
                 here = setting.curves.get(metric, ())
                 _fill(one, here, points and metric == POINTS, looks, intervals, unit)
                 beyond |= any(parts.leaves(one, intervals[id(curve)], curve.position >= 0) for curve in here)
@@ -121,7 +121,7 @@ def draw(
         gap = 0.16 if blocks == 1 else 0.62
         parts.arrange(figure, axes, footer=footer, row_height=ROW_HEIGHT, right=0.06, row_gap=gap)
         texts = [f"({'abcdefgh'[i % 8]}) {one.title}" for i, one in enumerate(settings)]
-        room = axes[0, 0].get_position().width * style.WIDTH
+        room = axes[0, 0].get_position().width * style.page().width
         size = min(9.5, max(6.0, 9.5 * room / (1.12 * parts.text_width(figure, texts, 9.5))))
         for i, text in enumerate(texts):
             axes[i // columns * len(rows), i % columns].set_title(text, fontsize=size, pad=5)

@@ -50,7 +50,8 @@ class Drawing:
         """Write the pictures and their record. done: the finished run of each cell, by digest."""
         cells, spec = self.planned.cells, self.planned.spec
         ended = [done[one.digest] for one in cells]
-        drawn, data = self.module.from_runs(cells, ended, spec, self.band, *known)
+        with style.on_page(spec.get("width")):
+            drawn, data = self.module.from_runs(cells, ended, spec, self.band, *known)
         provenance = {
             "figure": self.planned.name,
             "command": self.command,
@@ -91,8 +92,10 @@ class Drawn:
         return path, path.with_suffix(".png")
 
 
-def drawing(planned: "Plan", command: str, band: str | None = None, axis: str | None = None) -> Drawing:
-    """The figure of a plan, in the outputs folder; `band` or `axis` None: that of the yaml.
+def drawing(
+    planned: "Plan", command: str, band: str | None = None, axis: str | None = None, width: str | None = None
+) -> Drawing:
+    """The figure of a plan, in the outputs folder; `band`, `axis` or `width` None: that of the yaml.
 
     Raises SettingError for one that there is not.
     """
@@ -104,6 +107,9 @@ def drawing(planned: "Plan", command: str, band: str | None = None, axis: str | 
     choice("figure.scales", planned.spec.get("scales", error_curves.SCALES[0]), error_curves.SCALES)
     if axis is not None and axis != planned.spec.get("axis"):
         planned, asked = replace(planned, spec=planned.spec | {"axis": axis}), [*asked, f"figure.axis={axis}"]
+    style.width_in_inches(width or planned.spec.get("width"))
+    if width is not None and width != planned.spec.get("width"):
+        planned, asked = replace(planned, spec=planned.spec | {"width": width}), [*asked, f"figure.width={width}"]
     suffix = "".join(f"_{one}" for one in asked)
     stem = outputs_folder() / "figures" / f"{planned.stem}{suffix}"
     module = module_of(planned.spec)

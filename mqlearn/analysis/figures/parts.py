@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mqlearn.analysis.figures.style import DPI, GRID, QUIET, WIDTH, Look, dash, handle, marker
+from mqlearn.analysis.figures.style import DPI, GRID, QUIET, Look, dash, handle, marker, page
 from mqlearn.analysis.statistics.intervals import Band, Interval
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ def sheet(rows: int, columns: int) -> "tuple[Figure, np.ndarray]":
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(WIDTH, WIDTH))
+    figure = Figure(figsize=(page().width, page().width))
     FigureCanvasAgg(figure)
     axes: np.ndarray = np.empty((rows, columns), dtype=object)
     for place in np.ndindex(rows, columns):
@@ -48,16 +48,17 @@ def arrange(
     labels and axis labels get the room on the left that they need.
     """
     rows, columns = axes.shape
+    full = page().width
     bottom = footer + 0.52
     height = bottom + rows * row_height + (rows - 1) * row_gap + 0.32
-    figure.set_size_inches(WIDTH, height)
+    figure.set_size_inches(full, height)
     left = [0.6] * columns
     for _ in range(2):  # once to have tick labels of the final size, once for the room that they take
-        width = (WIDTH - sum(left) - columns * right) / columns
+        width = (full - sum(left) - columns * right) / columns
         for (row, column), one in np.ndenumerate(axes):
             x = sum(left[: column + 1]) + column * (width + right)
             y = bottom + (rows - 1 - row) * (row_height + row_gap)
-            one.set_position((x / WIDTH, y / height, width / WIDTH, row_height / height))
+            one.set_position((x / full, y / height, width / full, row_height / height))
         left = [max(_overhang(one) for one in column) + 0.08 for column in axes.T]
 
 
@@ -132,7 +133,7 @@ def reference_line(axes: "Axes", y: float, text: str) -> None:
     axes.axhline(y, color=QUIET, linewidth=0.7, linestyle=(0, (1, 2)), zorder=1.5)
     axes.annotate(
         text, (1, y), (-2, 1.5), xycoords=("axes fraction", "data"), textcoords="offset points",
-        fontsize=7.5, color=QUIET, ha="right", va="bottom",
+        fontsize=page().size(7.5), color=QUIET, ha="right", va="bottom",
     )  # fmt: skip
 
 
@@ -146,12 +147,19 @@ def end_labels(axes: "Axes", ends: Mapping[str, float], entries: Mapping[str, Lo
     labels = sorted(ends, key=lambda label: ends[label])
     to_axes = axes.transData + axes.transAxes.inverted()
     y = np.array([to_axes.transform((axes.get_xlim()[1], ends[label]))[1] for label in labels]).clip(0, 1)
-    for label, start, place in zip(labels, y, _spread(y, 0.132 * inch[1]), strict=True):
+    for label, start, place in zip(labels, y, _spread(y, page().size(0.132) * inch[1]), strict=True):
         look = entries[label]
         common: dict[str, Any] = {"transform": axes.transAxes, "clip_on": False, "color": look.color}
         axes.plot(1 + np.array([0.03, 0.13]) * inch[0], [start, place], linewidth=0.6, **common)
         axes.plot([1 + 0.2 * inch[0]], [place], **common, **marker(look))
-        axes.text(1 + END * inch[0], place, texts[label], transform=axes.transAxes, fontsize=8, va="center_baseline")
+        axes.text(
+            1 + END * inch[0],
+            place,
+            texts[label],
+            transform=axes.transAxes,
+            fontsize=page().size(8),
+            va="center_baseline",
+        )
 
 
 def _spread(places: np.ndarray, step: float) -> np.ndarray:
@@ -175,7 +183,7 @@ def text_width(figure: "Figure", texts: Collection[str], size: float = 8) -> flo
     """Width of the widest of `texts`, in inches."""
     widest = 0.0
     for text in texts:
-        artist = figure.text(0, 0, text, fontsize=size)
+        artist = figure.text(0, 0, text, fontsize=page().size(size))
         widest = max(widest, artist.get_window_extent().width / DPI)
         artist.remove()
     return widest
@@ -209,21 +217,25 @@ def legend(
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
+    full = page().width
+
     def row(handles: list[Any], texts: list[str], y: float, columns: int, length: float) -> Legend:
         return figure.legend(
             handles, texts, ncols=columns, handlelength=length, handletextpad=0.6, labelspacing=0.3,
             columnspacing=1.6, borderpad=0, borderaxespad=0,
-            loc="lower center", bbox_to_anchor=(WIDTH / 2, y), bbox_transform=figure.dpi_scale_trans,
+            loc="lower center", bbox_to_anchor=(full / 2, y), bbox_transform=figure.dpi_scale_trans,
         )  # fmt: skip
 
     y = 0.07
-    for line in reversed([line for note in notes for line in textwrap.wrap(note, 125)]):
+    for line in reversed(
+        [line for note in notes for line in textwrap.wrap(note, round(125 * full / (7.2 * page().size(1))))]
+    ):
         figure.text(
-            WIDTH / 2,
+            full / 2,
             y,
             line,
             transform=figure.dpi_scale_trans,
-            fontsize=8,
+            fontsize=page().size(8),
             color=QUIET,
             ha="center",
             va="bottom",
@@ -233,7 +245,8 @@ def legend(
         Patch(facecolor=QUIET, alpha=0.25 * has_band, linewidth=0),
         Line2D([], [], color=QUIET, linewidth=1.2),
     )
-    box = row([swatch], [band], y + 0.02 * bool(notes), 1, 2.6)
+    told = textwrap.fill(band, round(130 * full / (7.2 * page().size(1)))) if page().narrow else band
+    box = row([swatch], [told], y + 0.02 * bool(notes), 1, 2.6)
     y += box.get_window_extent().height / DPI + 0.07
     for rows in range(1, len(entries) + 1):
         packed = _pack(columns, rows)
@@ -242,7 +255,7 @@ def legend(
         texts = [f"{label} †" if label in marked else label for label in cells]
         box = row(handles, texts, y, len(packed), 3.1)
         extent = box.get_window_extent()
-        if extent.width / DPI < WIDTH - 0.1 or rows == len(entries):
+        if extent.width / DPI < full - 0.1 or rows == len(entries):
             return y + extent.height / DPI
         box.remove()
     return y

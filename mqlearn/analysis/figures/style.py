@@ -11,10 +11,12 @@ of the user's matplotlibrc takes part.
 """
 
 import json
+import math
 import os
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
 
-WIDTH = 7.2  # inches: two columns of a journal
+WIDTHS = {"two_columns": 7.2, "one_column": 3.5}  # inches, of a journal's page; the first is the usual one
 DPI = 250  # 1800 pixels across: twice the width at which the README shows it
 INK, QUIET, GRID = "#222222", "#6b6b6b", "#e9e9e9"
 
@@ -146,12 +148,65 @@ def _ramp(anchors: Sequence[str], n: int) -> list[str]:
     return ["#" + "".join(f"{round(value):02x}" for value in row) for row in mixed]
 
 
+@dataclass(frozen=True)
+class Page:
+    """The room that a figure has: `width` in inches. Printed at this width, texts have their sizes in points."""
+
+    width: float = WIDTHS["two_columns"]
+
+    @property
+    def narrow(self) -> bool:
+        """Whether panels stand below each other."""
+        return self.width < 5
+
+    def size(self, points: float) -> float:
+        """The size of a text: 9 points are 8 in one column, as journals set captions."""
+        return points * 8 / 9 if self.narrow else points
+
+
+_USUAL = Page()
+_page: ContextVar[Page] = ContextVar("page", default=_USUAL)
+
+
+def page() -> Page:
+    """The page of the figure that is being drawn."""
+    return _page.get()
+
+
+@contextmanager
+def on_page(width: object = None) -> Iterator[None]:
+    """Draw for another page: one of WIDTHS, or a width in inches; None: the usual one. Raises SettingError."""
+    token = _page.set(Page(width_in_inches(width)))
+    try:
+        yield
+    finally:
+        _page.reset(token)
+
+
+def width_in_inches(width: object = None) -> float:
+    """The width of a figure, from the setting figure.width. Raises SettingError."""
+    if width is None:
+        return _USUAL.width
+    try:
+        inches = WIDTHS[width] if isinstance(width, str) and width in WIDTHS else float(str(width))
+    except ValueError:
+        inches = math.nan
+    if not 2.5 <= inches <= 20:
+        raise SettingError("figure.width", width, f"must be {' or '.join(WIDTHS)}, or inches from 2.5 to 20")
+    return inches
+
+
 @contextmanager
 def context() -> Iterator[None]:
     """Matplotlib's own defaults with the settings of this file, whatever the user's matplotlibrc says."""
     matplotlib = _matplotlib()
     theirs = {"backend", "backend_fallback", "interactive"}
     ours = {key: value for key, value in matplotlib.rcParamsDefault.items() if key not in theirs} | _RC
+    ours |= {
+        key: page().size(value)
+        for key, value in _RC.items()
+        if key.endswith(("size", "labelsize")) and "tick.m" not in key
+    }
     with matplotlib.rc_context(ours):
         yield
 

@@ -45,7 +45,7 @@ def draw(found: Mapping[str, Any]) -> "Figure":
     rows = [row for row in by_setting(found, "tuned") if row["score"] is not None]
     with style.context():
         map_height = 0.5 + 0.21 * len(rows) + 1.1
-        figure = Figure(figsize=(style.WIDTH, 2.9 + map_height), layout="constrained")
+        figure = Figure(figsize=(style.page().width, 2.9 + map_height), layout="constrained")
         above, below = figure.subplots(2, 1, height_ratios=(2.6, map_height))
         _profiles(above, found, rows)
         _heat_map(figure, below, found, rows)

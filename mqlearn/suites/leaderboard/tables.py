@@ -190,6 +190,23 @@ def _not_run(start: str, not_run: Mapping[str, Mapping[str, str]], total: int) -
     return texts
 
 
+def scores_matrix(found: Mapping[str, Any]) -> str:
+    """CSV for other statistics packages: a row for each rule, setting and seed, a column for each problem.
+
+    A score is the error over that of the tuned baseline on the same seed; empty where either did not run.
+    """
+    problems = [one["problem"] for one in found["problems"]]
+    rows: dict[tuple[str, str, int], dict[str, Any]] = {}
+    for one in found["scores"]:
+        rows.setdefault((one["rule"], one["league"], one["seed"]), {})[one["problem"]] = one["score"]
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
+    writer.writerow(["rule", "setting", "seed", *problems])
+    for key, scores in rows.items():
+        writer.writerow([*key, *(scores.get(problem) for problem in problems)])
+    return buffer.getvalue()
+
+
 def comma_separated(found: Mapping[str, Any]) -> str:
     """CSV: the leaderboard, then after an empty line a row for each rule, setting and problem."""
     buffer = io.StringIO()

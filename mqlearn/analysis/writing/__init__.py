@@ -1,0 +1,1 @@
+"""Words for a paper, made from the records of runs."""
