@@ -8,7 +8,7 @@ from typing import Any
 
 from mqlearn.learning.diagnostics import after_run
 from mqlearn.learning.lockstep import advance, learners_of
-from mqlearn.learning.record import Result
+from mqlearn.learning.record import Origin, Result
 from mqlearn.learning.run_state import RunState, build_run
 from mqlearn.learning.setup import (
     AnyRule,
@@ -109,4 +109,5 @@ def _result(setup: Setup, made: RunState, number: int, rule: AnyRule) -> Result:
     facts, found = after_run(setup, rule, left, course.recorder)
     each = samples_an_iteration(rule, setup.mdp, setup.sampling_of(rule))
     findings = [*course.findings, *found]
-    return course.recorder.result(each, left, course.seconds, made.facts | facts, findings, setup.reward)
+    origin = Origin(setup.mdp, rule, setup)
+    return course.recorder.result(each, left, course.seconds, made.facts | facts, findings, setup.reward, origin)

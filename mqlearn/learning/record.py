@@ -29,6 +29,21 @@ def table_of_curves(iteration: np.ndarray, curves: Mapping[str, np.ndarray]) -> 
     return pandas.DataFrame(seeds | {name: curve.ravel() for name, curve in curves.items()})
 
 
+@dataclass(frozen=True, eq=False)
+class Origin:
+    """Of what a result was made.
+
+    mdp, rule: the objects, the rule with its step size and at the discount; None where a file does not hold them.
+    setup: the `learning.setup.Setup`, None of a result that was read.   record: of one that was read, what the file
+    says of its settings.
+    """
+
+    mdp: Any
+    rule: Any
+    setup: Any = None
+    record: Mapping[str, Any] | None = None
+
+
 @dataclass(frozen=True, repr=False)
 class Result:
     """What a run measured.
@@ -45,7 +60,7 @@ class Result:
     sampling.   diverged: seed index -> first iteration k at which a parameter was not finite or beyond
     1e100.   seconds: of the learning loop, without metrics; drawing samples that rules share counts for each of them.
     facts: what else the summary records.   findings: what a user should know beside the numbers, each with a code, a
-    sentence and the numbers in it; warnings: their sentences.   reward: as resolved.
+    sentence and the numbers in it; warnings: their sentences.   reward: as resolved.   origin: of what it was made.
 
     >>> result = mq.run(mq.two_state(), mq.MomentumQ(m=1), iterations=10, n_seeds=2)
     >>> [found.code for found in result.findings], result.warnings
@@ -69,6 +84,7 @@ class Result:
     facts: dict[str, Any]
     findings: tuple[Finding, ...]
     reward: str
+    origin: Origin | None = field(default=None, compare=False)
 
     def __repr__(self) -> str:
         n_seeds = len(next(iter(self.curves.values()), []))
@@ -167,6 +183,7 @@ class Recorder:
         facts: dict[str, Any],
         findings: Sequence[Finding],
         reward: str,
+        origin: Origin | None = None,
     ) -> Result:
         """What was recorded, of learners that have come to the end and of those that diverged."""
         last: list[Any] = [*learners, *(gone.learner for gone in self.ended)]
@@ -204,6 +221,7 @@ class Recorder:
             facts=facts,
             findings=tuple(each_once(findings)),
             reward=reward,
+            origin=origin,
         )
 
 

@@ -50,7 +50,7 @@ _P = ParamSpec("_P")
 class Setup:
     """The validated settings of a run, without its rules. `validated` makes it.
 
-    iteration: (C,) int64 checkpoints, the last is T.   step_size: of every rule, None leaves each its own.
+    iteration: (C,) int64 checkpoints, the last is T, as `checkpoints` and `n_checkpoints` ask.   step_size: of every rule, None leaves each its own.
     evaluation: with its number of episodes.   operator: on this problem.   n_workers: threads, None for as many as
     suit.   reward: mean or sampled.
     The other fields are as in `mqlearn.run`.
@@ -58,6 +58,8 @@ class Setup:
 
     mdp: Environment
     iteration: np.ndarray
+    checkpoints: str
+    n_checkpoints: int
     n_seeds: int
     seed: int
     step_size: StepSize | None
@@ -164,6 +166,8 @@ def validated(
     return Setup(
         mdp=mdp,
         iteration=checkpoint_iterations(iterations, checkpoints, n_checkpoints, quarters=not synchronous),
+        checkpoints=checkpoints,
+        n_checkpoints=n_checkpoints,
         n_seeds=n_seeds,
         seed=seed,
         step_size=step_size,

@@ -115,7 +115,7 @@ def write(
     """
     folder = Path(os.path.realpath(folder))  # Path.resolve raises what is no OSError at links in a circle
     check_target(folder, digest, digest_of)
-    summary = _summary(digest, name, result) | dict(extra or {})
+    summary = summary_of(digest, name, result) | dict(extra or {})
     temporary = folder.parent / f".{folder.name}.{os.getpid()}-{secrets.token_hex(4)}"
     try:
         temporary.mkdir(parents=True)
@@ -345,7 +345,8 @@ def _put(temporary: Path, folder: Path, digest: str, digest_of: DigestOf) -> Non
             shutil.rmtree(old)
 
 
-def _summary(digest: str, name: str, result: Any) -> dict[str, Any]:
+def summary_of(digest: str, name: str, result: Any) -> dict[str, Any]:
+    """What the summary says of a result by itself; without one, that of a run that failed."""
     summary = {formats.KEY: formats.FORMAT, "digest": digest, "name": name, "status": "failed"}
     summary |= {"final": {}, "diverged": {}}
     summary |= {"mlflow_run_id": None, "seconds": None}

@@ -9,6 +9,8 @@ from typing import Any
 from mqlearn.analysis import axis as axes
 from mqlearn.analysis.comparison.seed_values import Question
 
+_FEW = 6  # pairs, each of which has a sentence of its own at the prompt
+
 
 def summary(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     """The answer in short: how many comparisons, what they show, and in each block the rules that none beats."""
@@ -19,6 +21,42 @@ def summary(rows: Sequence[Mapping[str, Any]]) -> list[str]:
         found = "".join(unbeaten_words(list(members)))
         lines.append(f"[{block}] {found or 'no rule is shown to be better than another'}")
     return lines if len(lines) <= 12 else [*lines[:12], f"and {len(lines) - 12} blocks more, below"]
+
+
+def sentences(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The verdicts for the prompt: a sentence for each pair where they are few, else the answer in short."""
+    if len(rows) > _FEW:
+        return summary([{**one, "p_corrected": _number(one["p_corrected"])} for one in rows])
+    several = len({one["group"] for one in rows}) > 1
+    return [(f"[{one['group']}] " if several else "") + _sentence(one) for one in rows]
+
+
+def _sentence(one: Mapping[str, Any]) -> str:
+    """One verdict: who is better, by how much, on how many seeds; or what the seeds cannot say."""
+    a, b = ("b", "a") if one["verdict"] == "b_better" else ("a", "b")
+    said = {
+        "no_difference": f"No difference is shown between {one['a']} and {one['b']}",
+        "impossible": f"{one['a']} against {one['b']} cannot be decided",
+    }.get(one["verdict"], f"{one[a]} is better than {one[b]}")
+    values = " against ".join(f"{_number(one[f'value_{side}']):.4g}" for side in (a, b))
+    place = axes.words(one["axis"], one["at"])
+    what = f"time to {one['metric']} <= {one['epsilon']:g}" if one["epsilon"] else f"{one['metric']} at {place}"
+    what = f"area under {one['metric']} up to {place}" if one["summary"] == "area" else what
+    p = _number(one["p_corrected"])
+    told = [f"{what}: {values}"] + [f"p {p:.3g}"] * (p == p)
+    paired = f"{one['n_used']} paired seeds" if one["paired"] else f"{one['n_finite_a']} and {one['n_finite_b']} seeds"
+    more = ""
+    if one["deterministic"]:
+        more = " The seed has no effect: the values are exact."
+    elif one["verdict"] == "impossible":
+        more = f" {one['reason'][:1].upper()}{one['reason'][1:]}."
+    elif one["verdict"] == "no_difference" and one["seeds_needed"]:
+        more = f" If it is as large as observed, about {one['seeds_needed']} seeds show it."
+    return f"{said} ({', '.join([*told, paired])}).{more}"
+
+
+def _number(value: Any) -> float:
+    return math.nan if value is None else float(value)
 
 
 def counted(rows: Sequence[Mapping[str, Any]]) -> str:
