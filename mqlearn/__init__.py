@@ -67,6 +67,7 @@ if TYPE_CHECKING:
     )
     from mqlearn.analysis.library import compare, load
     from mqlearn.cli.library import bench
+    from mqlearn.cli.sweep_in_memory import sweep
     from mqlearn.errors import SettingError
     from mqlearn.learning.learners import Linear
     from mqlearn.learning.loop import Result, run, run_together
@@ -229,6 +230,7 @@ __all__ = [
     "slip_grid",
     "solve",
     "strens_chain",
+    "sweep",
     "taxi",
     "tile_coding",
     "times",
@@ -246,6 +248,7 @@ _PLACES = {
         "algorithms.operators": "Numbers Operator",
         "analysis.library": "compare load",
         "cli.library": "bench",
+        "cli.sweep_in_memory": "sweep",
         "errors": "SettingError",
         "learning.loop": "Result run run_together",
         "learning.sampling": "Sampling",

@@ -9,6 +9,7 @@ import numpy as np
 
 from mqlearn.errors import SettingError
 from mqlearn.experiments.settings import described
+from mqlearn.experiments.settings.cell import name_of
 from mqlearn.learning.record import LEARNED_TABLES, Origin, Result, table_of_curves
 from mqlearn.storage import runs
 
@@ -72,9 +73,7 @@ def as_run(result: Result, problem: str | None = None, rule: str | None = None) 
     settings = dict(record["settings"])
     for group, name in (("env", problem), ("algorithm", rule)):
         settings[group] = settings[group] | ({} if name is None else {"name": name})
-    name = record["name"]
-    if problem is not None or rule is not None:
-        name = ", ".join([str(settings["algorithm"]["name"]), *name.split(", ")[1:]])
+    name = record["name"] if problem is None and rule is None else name_of(settings, {}, None)
     summary = runs.summary_of(record["digest"], name, result) | result.facts
     summary |= {key: record[key] for key in ("numerics_version", "made_of", "effective")}
     summary |= {"ended": None, "reward": result.reward, "warnings": [*result.warnings]}

@@ -156,6 +156,8 @@ def compare(
     except TypeError as error:
         raise SettingError("compare", ", ".join(question), f"unknown or ill-typed question ({error})") from None
     several = list(named(some))
+    if not several:
+        raise SettingError("compare", some, "needs two results or runs at least")
     strict = any(isinstance(one, Result) for _, one in several)  # each was given by hand: none is left out
     given = [(name, _run_of(one, name)) for name, one in several]
     found = [run for _, run in given]

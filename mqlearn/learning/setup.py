@@ -7,7 +7,7 @@
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any, Concatenate, Literal, ParamSpec, Required, TypedDict, TypeVar
 
 import numpy as np
 
@@ -113,6 +113,28 @@ class Setup:
         check(rule, self.mdp.discount)
         self.check_rule(rule)
         return rule
+
+
+class RunSettings(TypedDict, total=False):
+    """The keywords of `validated`, for type checkers."""
+
+    iterations: Required[int]
+    n_seeds: int
+    seed: int
+    step_size: StepSize | None
+    sampling: Sampling | None
+    features: Any
+    linear: Linear | None
+    operator: Operator | None
+    evaluation: Evaluation | None
+    checkpoints: Literal["log", "linear"]
+    n_checkpoints: int
+    n_workers: int | None
+    reward: Literal["auto", "mean", "sampled"]
+    q0: Any
+    theta0: Any
+    metrics: Mapping[str, Metric] | None
+    progress: Progress | bool | None
 
 
 def validated(

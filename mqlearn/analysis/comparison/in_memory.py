@@ -19,8 +19,6 @@ def check_alike(given: Sequence[tuple[str | None, Run]], question: Question) -> 
 
     Of other lengths only if the question does not say where they are compared, and they end at other samples too.
     """
-    if not given:
-        raise SettingError("compare", [], "needs two results")
     first_name, first = given[0]
     base = first_name or f"result 0 ({first.settings['algorithm']['name']})"
     for number, (name, run) in enumerate(given[1:], 1):
@@ -45,8 +43,9 @@ def _other(a: Run, b: Run, question: Question) -> str:
         for settings in normal:
             settings.pop("evaluation", None)
     first, second = map(flat, normal)
-    for key in sorted({*first, *second} - {"sampling.clock"}):
+    for key in sorted({*first, *second} - {"sampling.clock"}, key=lambda key: (not key.startswith("sampling"), key)):
         if first.get(key) != second.get(key):
+            key = "sampling" if key == "sampling._target_" else key
             return f"{key} is {shown(second.get(key))}, not {shown(first.get(key))}"
     ends = [(int(run.curves["iteration"][-1]), int(run.curves["samples"][-1])) for run in (a, b)]
     if question.at is None and ends[0][0] != ends[1][0] and ends[0][1] != ends[1][1]:

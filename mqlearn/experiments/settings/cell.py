@@ -294,7 +294,7 @@ def name_of(settings: Mapping[str, Any], plugins: Mapping[str, Any], rule: Any) 
     from mqlearn.algorithms import Stateful
     from mqlearn.learning.stateful.step_size import uses_step_size
 
-    hidden = ("map", "slippery", "success_rate", "rewards", "kwargs", "content")
+    hidden = ("map", "slippery", "success_rate", "rewards", "kwargs", "content", "model")
     operator = (described("operator"),) if identity.counts("operator", settings["operator"], plugins) else ()
     idle = isinstance(rule, Stateful) and not uses_step_size(rule)
     step_size = "step size not used" if idle else described("step_size", ("discount",))
