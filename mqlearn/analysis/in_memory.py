@@ -9,7 +9,7 @@ import numpy as np
 
 from mqlearn.errors import SettingError
 from mqlearn.experiments.settings import described
-from mqlearn.experiments.settings.cell import name_of
+from mqlearn.experiments.settings.cell import Cell, name_of
 from mqlearn.learning.record import LEARNED_TABLES, Origin, Result, table_of_curves
 from mqlearn.storage import runs
 
@@ -73,7 +73,7 @@ def as_run(result: Result, problem: str | None = None, rule: str | None = None) 
     settings = dict(record["settings"])
     for group, name in (("env", problem), ("algorithm", rule)):
         settings[group] = settings[group] | ({} if name is None else {"name": name})
-    name = record["name"] if problem is None and rule is None else name_of(settings, {}, None)
+    name = record["name"] if problem is None and rule is None else name_of(settings, {}, origin_of(result).rule)
     summary = runs.summary_of(record["digest"], name, result) | result.facts
     summary |= {key: record[key] for key in ("numerics_version", "made_of", "effective")}
     summary |= {"ended": None, "reward": result.reward, "warnings": [*result.warnings]}
@@ -102,6 +102,18 @@ def record_of(result: Result) -> dict[str, Any]:
     cell, made_of = described.cell_of(origin.mdp, origin.rule, origin.setup)
     facts = {"made_of": made_of, "effective": cell.effective, "numerics_version": NUMERICS_VERSION}
     return {"settings": cell.settings, "digest": cell.digest, "name": cell.name, **facts}
+
+
+def cell_of(result: Result) -> Cell:
+    """The cell of a result; of one that was read its objects are made again from what ships.
+
+    Raises SettingError where its file does not hold them: a simulator, a rule, a step size or a policy of the user's.
+    """
+    origin = origin_of(result)
+    if origin.setup is not None:
+        return described.cell_of(origin.mdp, origin.rule, origin.setup)[0]
+    assert origin.record is not None
+    return described.rebuilt(origin.record, origin.mdp, origin.arrays)
 
 
 def origin_of(result: Result) -> Origin:

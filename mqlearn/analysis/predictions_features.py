@@ -12,6 +12,7 @@ from mqlearn.algorithms import MomentumQLinear, QLearning, Rule, Stateful
 from mqlearn.algorithms.step_sizes import Constant, InverseSqrt
 from mqlearn.errors import SettingError
 from mqlearn.experiments.settings.cell import Cell
+from mqlearn.learning.initial import of_all_seeds
 from mqlearn.theory import assumptions, bounds
 from mqlearn.theory.assumptions import Check
 from mqlearn.theory.bounds import Slope
@@ -252,7 +253,7 @@ class LinearFeatures:
         given = self.cell.run_arguments
         return measured_bias(
             self.mdp, self.features, given["linear"], given["sampling"], rule, self.mu, self.root.theta, iteration,
-            n_seeds=_SEEDS, seed=int(given["seed"]), theta0=given["theta0"], mean_reward=given["reward"] == "mean",
+            n_seeds=_SEEDS, seed=int(given["seed"]), theta0=of_all_seeds(given["theta0"]), mean_reward=given["reward"] == "mean",
         )  # fmt: skip
 
 

@@ -17,6 +17,8 @@ LEARNED_TABLES = ("q", "acting", "theta", "theta_average", "theta_acting", "mean
 ERROR_TABLES = "error_tables"  # the distance of tables to the fixed point
 _FIRST = ("q_error", "expected_return")  # what every run promises
 _PLOTS = "mqlearn.analysis.figures.quick"  # by name, at the first picture: a run needs nothing of what draws
+_FILES = "mqlearn.analysis.result_files"  # likewise what writes files
+_THEORY = "mqlearn.analysis.theory_text"  # and what knows theorems
 _LARGE = 10_000  # pairs: beyond, fewer error tables are kept
 
 
@@ -33,15 +35,16 @@ def table_of_curves(iteration: np.ndarray, curves: Mapping[str, np.ndarray]) -> 
 class Origin:
     """Of what a result was made.
 
-    mdp, rule: the objects, the rule with its step size and at the discount; None where a file does not hold them.
-    setup: the `learning.setup.Setup`, None of a result that was read.   record: of one that was read, what the file
-    says of its settings.
+    mdp, rule: the objects, the rule with its step size and at the discount.   setup: the `learning.setup.Setup`.
+    record: of a result that was read, what its file says of all of them, which are None then but for the model.
+    arrays: of that file, what settings cannot say: features, and where learning started.
     """
 
     mdp: Any
-    rule: Any
+    rule: Any = None
     setup: Any = None
     record: Mapping[str, Any] | None = None
+    arrays: Mapping[str, np.ndarray] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, repr=False)
@@ -105,6 +108,27 @@ class Result:
         operator = self.facts.get("operator", {}).get("name", "")
         positions = {"iterations": self.iteration, "samples": self.samples}
         return drawn_by.plot(positions, self.curves, metric, axis, operator=operator)
+
+    def theory(self) -> Any:
+        """What theorems say of this run, beside what it measured: a dict as `mqlearn theory --json` writes it.
+
+        At the prompt it prints what `mqlearn theory` prints: assumptions, asymptotic constants, bounds, exact errors.
+        Raises SettingError for a simulator, another operator than Bellman's, and where a file that was read does not
+        hold the rule.
+
+        >>> result = mq.run(mq.two_state(), mq.QLearning(), iterations=100, n_seeds=5)
+        >>> result.theory()["measured"]["iteration"]
+        100
+        """
+        return importlib.import_module(_THEORY).of_result(self)
+
+    def save(self, path: Any) -> Any:
+        """Write all of it, with model and settings, to one .npz file, which `mq.read` reads again, bit for bit.
+
+        path: of the file, as it is called.   Returns it as a Path. Of a rule or a function of your own its name and a
+        digest of its text are in the file, not its code. Raises SettingError for a path that cannot be written to.
+        """
+        return importlib.import_module(_FILES).save(self, path)
 
     @property
     def warnings(self) -> tuple[str, ...]:

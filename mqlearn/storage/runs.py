@@ -124,11 +124,11 @@ def write(
             iteration = {"iteration": np.asarray(result.iteration, dtype=np.int64)}
             if (samples := getattr(result, "samples", None)) is not None:
                 iteration["samples"] = np.asarray(samples, dtype=np.int64)
-            _save_arrays(temporary / CURVES, iteration | result.curves)
+            save_arrays(temporary / CURVES, iteration | result.curves)
             tables = {name: getattr(result, name, None) for name in TABLE_NAMES}
             if tables["theta"] is not None:  # of which the tables are a product, and a large one
                 del tables["q"]
-            _save_arrays(temporary / TABLES, {n: table for n, table in tables.items() if table is not None})
+            save_arrays(temporary / TABLES, {n: table for n, table in tables.items() if table is not None})
         summary["files"] = {path.name: checksums.of_file(path) for path in sorted(temporary.iterdir())}
         (temporary / SUMMARY).write_text(_sealed(summary), encoding="utf-8")
         for path in (*temporary.iterdir(), temporary):
@@ -359,8 +359,8 @@ def summary_of(digest: str, name: str, result: Any) -> dict[str, Any]:
     return summary | {"ended": datetime.now(UTC).isoformat(timespec="milliseconds")}
 
 
-def _save_arrays(path: Path, arrays: Mapping[str, Any]) -> None:
-    """An .npz file as numpy.load reads it; its bytes depend on names and numbers alone, any name will do."""
+def save_arrays(path: Any, arrays: Mapping[str, Any]) -> None:
+    """An .npz file, or into an open one, as numpy.load reads it; its bytes depend on names and numbers alone, any name will do."""
     with zipfile.ZipFile(path, "w") as archive:
         for name, array in arrays.items():
             member = zipfile.ZipInfo(f"{name}.npy", date_time=(1980, 1, 1, 0, 0, 0))

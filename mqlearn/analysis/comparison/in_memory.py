@@ -45,8 +45,8 @@ def _other(a: Run, b: Run, question: Question) -> str:
     first, second = map(flat, normal)
     for key in sorted({*first, *second} - {"sampling.clock"}, key=lambda key: (not key.startswith("sampling"), key)):
         if first.get(key) != second.get(key):
-            key = "sampling" if key == "sampling._target_" else key
-            return f"{key} is {shown(second.get(key))}, not {shown(first.get(key))}"
+            said = [str(shown(values.get(key))).removeprefix("mqlearn.") for values in (second, first)]
+            return f"{key.removesuffix('._target_')} is {said[0]}, not {said[1]}"
     ends = [(int(run.curves["iteration"][-1]), int(run.curves["samples"][-1])) for run in (a, b)]
     if question.at is None and ends[0][0] != ends[1][0] and ends[0][1] != ends[1][1]:
         return f"it has {ends[1][0]} iterations, not {ends[0][0]} (at= says where to compare)"

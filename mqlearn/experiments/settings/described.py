@@ -14,11 +14,15 @@ from mqlearn import source_text
 from mqlearn.algorithms.rule import Rule
 from mqlearn.algorithms.stateful import Stateful
 from mqlearn.checks import plain_number
-from mqlearn.experiments.settings import identity, targets
+from mqlearn.errors import SettingError
+from mqlearn.experiments.settings import identity, instantiate, targets
 from mqlearn.experiments.settings.cell import Cell, name_of
 from mqlearn.experiments.settings.own_step_size import label
 from mqlearn.experiments.settings.sections import NOT_TRACKED
-from mqlearn.learning.learners import on_clock
+from mqlearn.learning.learners import Linear, on_clock
+from mqlearn.learning.setup import validated
+from mqlearn.problems.feature_rows import Features
+from mqlearn.problems.mdp import table_of_pairs
 
 _OPTIONS: dict[str, Any] = {"averaged": False, "batch": 1, "clip": None}  # of any rule, with what is usual
 _OF_A_RUN = {*_OPTIONS, "step_size", "discount", "compiled"}  # attributes of a rule that are no settings of its own
@@ -40,7 +44,7 @@ def settings_of(mdp: Any, rule: Any, setup: Any) -> dict[str, Any]:
         "sampling": node_of("sampling", sampling),
         "features": tabular if features is None else node_of("features", features),
         "evaluation": node_of("evaluation", setup.evaluation),
-        "linear": {key: value for key, value in node_of("linear", setup.linear).items() if key[0] != "_"},
+        "linear": _entries("linear", setup.linear),
         "discount": mdp.discount,
         "reward": setup.reward,
         "q0": plain(setup.q0),
@@ -157,3 +161,39 @@ def cell_of(mdp: Any, rule: Any, setup: Any) -> tuple[Cell, dict[str, Any]]:
     }
     name = name_of(settings, {}, rule)
     return Cell(settings, digest, name, mdp, arguments, setup, rule, {}), {"model": mdp.digest(), "sources": sources}
+
+
+def rebuilt(record: Mapping[str, Any], mdp: Any, arrays: Mapping[str, np.ndarray]) -> Cell:
+    """The cell of a run from its record, its model, and the arrays that its settings cannot say. Raises SettingError.
+
+    Only what ships is made: no code of a record runs.
+    """
+    settings = json.loads(json.dumps(record["settings"]))
+    if mdp is None:
+        raise SettingError("theory", settings["env"]["name"], "the file does not hold the problem, a simulator")
+    made = {
+        group: instantiate.make(group, dict(settings[group]), {})
+        for group in ("algorithm", "step_size", "operator", "sampling", "evaluation")
+    }
+    shared = {key: settings[key] for key in ("iterations", "n_seeds", "seed", "checkpoints", "n_checkpoints", "reward")}
+    shared |= {key: arrays.get(key, settings[key]) for key in ("q0", "theta0")}
+    for key, value in shared.items():
+        if key in arrays:
+            shared[key] = table_of_pairs(mdp, value) if key == "q0" else value
+        elif isinstance(value, list):
+            shared[key] = tuple(value)
+    rule = made.pop("algorithm").with_step_size(made.pop("step_size"))
+    linear = Linear(**settings["linear"])
+    setup = validated(mdp, **shared, **made, linear=linear, features=_features(settings["features"], arrays))
+    ready = setup.ready(rule)
+    cell, _ = cell_of(mdp, ready, setup)
+    return dataclasses.replace(cell, settings=record["settings"], digest=record["digest"], name=record["name"])
+
+
+def _features(node: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Features | None:
+    """Features with the very rows that they had."""
+    if "active" not in arrays:
+        return None
+    made = Features(node["name"], arrays["active"], arrays["values"], node["n_features"], node["norm"], node["through"])
+    object.__setattr__(made, "values", arrays["values"])  # scaled when they were first made
+    return made
