@@ -55,7 +55,7 @@ def save(result: Result, path: str | Path) -> Path:
 def read(path: str | Path) -> Result:
     """The result that `Result.save` wrote: every number as it was, with what it says of its settings.
 
-    It is compared, drawn and saved as the result itself; `theory` needs a rule that comes with mqlearn. Raises
+    path: of the file. It is compared, drawn and saved as the result itself; `theory` needs a rule that comes with mqlearn. Raises
     SettingError, one line, for a file that is missing, damaged, of another kind, or of a newer mqlearn.
 
     >>> import tempfile, pathlib
