@@ -122,7 +122,8 @@ def _told(file: str, record: Mapping[str, Any], known: Mapping[str, Sequence[Kno
     lines += [
         "versions",
         *_pairs(record.get("versions")),
-        "settings that all runs share",
+        # A page lists what differs beside it; of the rest a rule may have no such setting.
+        f"settings that all runs {'that have them ' * (kind == 'report')}share",
         *_pairs(record.get("settings")),
     ]
     lines.append("runs")
