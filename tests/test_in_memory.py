@@ -1,6 +1,7 @@
 """From Python without files: results compared, swept, saved and gone on from."""
 
 import inspect
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from mqlearn.errors import SettingError
 from mqlearn.learning.setup import RunSettings, validated
 
 TWO = mq.two_state()
-SHORT = {"iterations": 50, "n_seeds": 8}
+SHORT: dict[str, Any] = {"iterations": 50, "n_seeds": 8}
 RULES = {"Q": mq.QLearning(), "Speedy": mq.SpeedyQ()}
 
 

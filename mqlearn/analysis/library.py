@@ -90,7 +90,8 @@ class Comparison(list[dict[str, Any]]):
 
     def __init__(self, rows: Iterable[dict[str, Any]], text: str = "", notes: Sequence[str] = ()) -> None:
         super().__init__(rows)
-        self.text, self.notes = text, tuple(notes)
+        self.text: str = text
+        self.notes: tuple[str, ...] = tuple(notes)
 
     def __repr__(self) -> str:
         from mqlearn.analysis.comparison import wording

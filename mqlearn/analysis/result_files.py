@@ -55,8 +55,8 @@ def save(result: Result, path: str | Path) -> Path:
 def read(path: str | Path) -> Result:
     """The result that `Result.save` wrote: every number as it was, with what it says of its settings.
 
-    path: of the file. It is compared, drawn and saved as the result itself; `theory` needs a rule that comes with mqlearn. Raises
-    SettingError, one line, for a file that is missing, damaged, of another kind, or of a newer mqlearn.
+    path: of the file. It is compared, drawn and saved as the result itself; `theory` needs a rule that comes with
+    mqlearn. Raises SettingError, one line, for a file that is missing, damaged, of another kind, or of a newer mqlearn.
 
     >>> import tempfile, pathlib
     >>> result = mq.run(mq.two_state(), mq.QLearning(), iterations=10, n_seeds=2)

@@ -37,8 +37,8 @@ def sweep(
     """Run every rule on every problem, at every point of a grid, on the same seeds.
 
     problems, rules: name -> object.   grid: setting of `mq.run`, or "discount", -> its values; all combinations are
-    run.   settings: of `mq.run`, for all.   n_workers: threads for the whole sweep, by default one a core.   progress: True for a bar over
-    the cells, or a function called with (cells done, error of the last one).
+    run.   settings: of `mq.run`, for all.   n_workers: threads for the whole sweep, by default one a core.
+    progress: True for a bar over the cells, or a function called with (cells done, error of the last one).
 
     What it returns is what `mq.load` returns: `mq.compare` of it answers within each problem and point of the grid,
     `.frame()` is one table, `.plot()` one figure. No number depends on the workers, and each run is that of `mq.run`.

@@ -173,7 +173,7 @@ class Recorder:
             return
         most = _ERROR_TABLES if self.optimal_q.size <= _LARGE else _ERROR_TABLES_LARGE
         kept = np.linspace(0, len(self.iteration) - 1, min(most, len(self.iteration)))
-        self.error_columns = np.unique(np.rint(kept).astype(int))
+        self.error_columns: np.ndarray = np.unique(np.rint(kept).astype(int))
 
     def record(self, column: int, learners: list[Learner], measured: list[dict[str, np.ndarray]]) -> None:
         for learner, metrics in zip(learners, measured, strict=True):

@@ -51,7 +51,8 @@ _P = ParamSpec("_P")
 class Setup:
     """The validated settings of a run, without its rules. `validated` makes it.
 
-    iteration: (C,) int64 checkpoints, the last is T, as `checkpoints` and `n_checkpoints` ask.   step_size: of every rule, None leaves each its own.
+    iteration: (C,) int64 checkpoints, the last is T, as `checkpoints` and `n_checkpoints` ask.
+    step_size: of every rule, None leaves each its own.
     evaluation: with its number of episodes.   operator: on this problem.   n_workers: threads, None for as many as
     suit.   reward: mean or sampled.
     The other fields are as in `mqlearn.run`.
@@ -151,10 +152,10 @@ def validated(
     linear: Linear | None = None,
     operator: Operator | None = None,
     evaluation: Evaluation | None = None,
-    checkpoints: str = "log",
+    checkpoints: Literal["log", "linear"] = "log",
     n_checkpoints: int = 200,
     n_workers: int | None = None,
-    reward: str = "auto",
+    reward: Literal["auto", "mean", "sampled"] = "auto",
     q0: Start = 0.0,
     theta0: Start = 0.0,
     metrics: Mapping[str, Metric] | None = None,

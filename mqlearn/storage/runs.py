@@ -360,7 +360,10 @@ def summary_of(digest: str, name: str, result: Any) -> dict[str, Any]:
 
 
 def save_arrays(path: Any, arrays: Mapping[str, Any]) -> None:
-    """An .npz file, or into an open one, as numpy.load reads it; its bytes depend on names and numbers alone, any name will do."""
+    """An .npz file, or into an open one, as numpy.load reads it.
+
+    Its bytes depend on names and numbers alone, any name will do.
+    """
     with zipfile.ZipFile(path, "w") as archive:
         for name, array in arrays.items():
             member = zipfile.ZipInfo(f"{name}.npy", date_time=(1980, 1, 1, 0, 0, 0))

@@ -15,7 +15,7 @@ _OF_RULE = ("algorithm", "step_size", "linear", "n_seeds", "checkpoints", "n_che
 
 
 def check_alike(given: Sequence[tuple[str | None, Run]], question: Question) -> None:
-    """Raise SettingError for the first result that is of another problem, other samples, seeds or length than the first.
+    """Raise SettingError for a result that is of another problem, of other samples, seeds or length than the first.
 
     Of other lengths only if the question does not say where they are compared, and they end at other samples too.
     """
@@ -62,4 +62,3 @@ def labelled(made: Sequence[Entry], names: Mapping[Run, str]) -> list[Entry]:
         else entry
         for entry in made
     ]
-
