@@ -138,7 +138,7 @@ def test_a_sweep_is_one_table_and_one_figure(swept):
 )
 def test_a_sweep_that_cannot_be_is_refused_before_it_runs(settings, said):
     with pytest.raises(SettingError, match=said):
-        mq.sweep({"two": TWO}, RULES, **{"iterations": 10**12, **settings})
+        mq.sweep({"two": TWO}, RULES, iterations=10**12, **settings)
 
 
 def test_type_checkers_know_each_setting_of_a_run():
@@ -193,6 +193,7 @@ def test_a_run_goes_on_from_each_seed_of_a_result(results):
     on = mq.run(TWO, mq.QLearning(), q0=results["Q"], **SHORT)
     np.testing.assert_array_equal(on.curves["q_error"][:, 0], results["Q"].curves["q_error"][:, -1])
     fewer = mq.run(TWO, mq.QLearning(), q0=results["Q"], iterations=50, n_seeds=3)
+    assert on.q is not None
     np.testing.assert_array_equal(fewer.q, on.q[:3])
     with pytest.raises(SettingError, match="has 8 seeds, and this run 9"):
         mq.run(TWO, mq.QLearning(), q0=results["Q"], iterations=50, n_seeds=9)

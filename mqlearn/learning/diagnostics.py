@@ -63,7 +63,8 @@ def fixed_point(
     if mu is None:
         text = f"epsilon-greedy behaviour has no stationary chain: {absent}"
         return None, ({}, [Finding("no_stationary_chain", text)])
-    held = 0.0 if isinstance(theta0, tuple) else of_all_seeds(theta0)
+    common = of_all_seeds(theta0)
+    held = 0.0 if isinstance(common, tuple) else common
     key = (mdp.digest(), features.digest(), mu.tobytes(), np.asarray(held).tobytes(), operator.operator)
     if key not in _fixed_points:  # the rules of a comparison share it
         _fixed_points[key] = theta_star(

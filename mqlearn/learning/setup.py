@@ -183,9 +183,9 @@ def validated(
     seed, n_checkpoints = check_int("seed", seed, 0, 2**32 - 1), check_int("n_checkpoints", n_checkpoints, 1)
     n_workers = check_int("n_workers", n_workers, 1, null="one thread a core")
     synchronous = sampling.all_pairs
-    reward = resolve_reward(reward, synchronous)
+    resolved = resolve_reward(reward, synchronous)
     evaluation = resolve_evaluation(evaluation, default_episodes(mdp, sampling))
-    combinations.check_parts(mdp, sampling, features, reward, metrics, evaluation, iterations, n_seeds)
+    combinations.check_parts(mdp, sampling, features, resolved, metrics, evaluation, iterations, n_seeds)
     if isinstance(progress, bool):
         progress = Bar(iterations) if progress else None
     return Setup(
@@ -202,7 +202,7 @@ def validated(
         operator=on_problem(Bellman() if operator is None else operator, mdp, features),
         evaluation=evaluation,
         n_workers=n_workers,
-        reward=reward,
+        reward=resolved,
         q0=start_q,
         theta0=start_theta,
         metrics=metrics or {},

@@ -74,8 +74,8 @@ def node_of(group: str, thing: Any) -> dict[str, Any]:
     name, module = kind.__name__.strip("<>"), kind.__module__
     ours = targets.location(group, f"mqlearn.{name}") == f"{module}.{name}"
     called = (targets.choices(group).get(name) if ours else None) or label(name)
-    if group == "features" and isinstance(getattr(thing, "name", None), str):
-        called = thing.name
+    if group == "features" and isinstance(own := getattr(thing, "name", None), str):
+        called = own
     return {"_target_": f"{'mqlearn' if ours else module}.{name}", "name": called, **_entries(group, thing)}
 
 
