@@ -6,6 +6,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Unpack
 
+import numpy as np
+
 from mqlearn.analysis.in_memory import as_run
 from mqlearn.analysis.library import Runs
 from mqlearn.checks import check_int
@@ -103,14 +105,15 @@ def _jobs(problems: Mapping[str, Any], grid: Any, shared: dict[str, Any]) -> Ite
             raise SettingError("grid", name, f"must be a setting of mq.run or discount{nearest(str(name), known)}")
         if name in shared:
             raise SettingError("grid", name, "is given for all runs too: leave one of them out")
-        if isinstance(values, str) or not hasattr(values, "__iter__") or not (several := list(values)):
+        if isinstance(values, str) or not hasattr(values, "__iter__") or not list(values):
             raise SettingError(f"grid[{name!r}]", values, "must be a list of values")
-        if len({repr(value) for value in several}) < len(several):
-            raise SettingError(f"grid[{name!r}]", values, "has a value twice")
     for problem, mdp in problems.items():
         for point in itertools.product(*(list(values) for values in grid.values())):
             own = dict(zip(grid, point, strict=True))
-            words = ", ".join([problem, *(f"{name}={value!r}" for name, value in own.items())])
+            shown = {
+                name: f"array {value.shape}" if isinstance(value, np.ndarray) else value for name, value in own.items()
+            }
+            words = ", ".join([problem, *(f"{name}={value!r}" for name, value in shown.items())])
             at = own.pop("discount", None)
             settings = {**shared, **own}
             yield _Job(problem, mdp if at is None else mdp.with_discount(at), settings, words)
