@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -112,5 +113,5 @@ def _result(setup: Setup, made: RunState, number: int, rule: AnyRule) -> Result:
     facts, found = after_run(setup, rule, left, course.recorder)
     each = samples_an_iteration(rule, setup.mdp, setup.sampling_of(rule))
     findings = [*course.findings, *found]
-    origin = Origin(setup.mdp, rule, setup)
+    origin = Origin(setup.mdp, rule, replace(setup, progress=None))
     return course.recorder.result(each, left, course.seconds, made.facts | facts, findings, setup.reward, origin)
