@@ -118,6 +118,14 @@ def test_equal_runs_of_a_rule_without_a_step_size_count_once(swept):
     assert mq.compare(swept) == found
 
 
+def test_the_command_line_counts_equal_runs_once_too(mqlearn, outputs):
+    few = ("env=two_state", "iterations=20", "n_seeds=6", "n_checkpoints=3", "tracking=none", "experiment.name=e")
+    for choices in (["q_learning"], ["certainty_equivalence"], ["certainty_equivalence", "step_size=constant"]):
+        assert mqlearn("run", f"algorithm={choices[0]}", *choices[1:], *few).code == 0
+    out = mqlearn("compare", "experiment.name=e", "tracking=none").out
+    assert "corrected by Holm over the 1 comparison of the block" in out and "2 equal runs count once" in out
+
+
 def test_a_sweep_is_one_table_and_one_figure(swept):
     table = swept.frame()
     one = table[(table.algorithm == "Q") & (table.metric == "q_error") & (table["step_size"] == "harmonic")]
