@@ -65,8 +65,10 @@ if TYPE_CHECKING:
         RescaledLinear,
         ToZero,
     )
-    from mqlearn.analysis.library import compare, load
+    from mqlearn.analysis.library import Comparison, Runs, compare, load
+    from mqlearn.analysis.result_files import read
     from mqlearn.cli.library import bench
+    from mqlearn.cli.sweep_in_memory import sweep
     from mqlearn.errors import SettingError
     from mqlearn.learning.learners import Linear
     from mqlearn.learning.loop import Result, run, run_together
@@ -130,6 +132,7 @@ __all__ = [
     "AveragingQ",
     "Bellman",
     "CertaintyEquivalence",
+    "Comparison",
     "Constant",
     "DoubleQ",
     "Evaluation",
@@ -167,6 +170,7 @@ __all__ = [
     "Robust",
     "RootSA",
     "Rule",
+    "Runs",
     "Sampling",
     "SettingError",
     "Soft",
@@ -219,6 +223,7 @@ __all__ = [
     "optimal",
     "queue",
     "rbf",
+    "read",
     "recurring_cliff",
     "river_swim",
     "roulette",
@@ -229,6 +234,7 @@ __all__ = [
     "slip_grid",
     "solve",
     "strens_chain",
+    "sweep",
     "taxi",
     "tile_coding",
     "times",
@@ -244,8 +250,10 @@ _PLACES = {
     for module, names in {
         "algorithms": "Rule Stateful averaged clipped minibatch solve times",
         "algorithms.operators": "Numbers Operator",
-        "analysis.library": "compare load",
+        "analysis.library": "Comparison Runs compare load",
+        "analysis.result_files": "read",
         "cli.library": "bench",
+        "cli.sweep_in_memory": "sweep",
         "errors": "SettingError",
         "learning.loop": "Result run run_together",
         "learning.sampling": "Sampling",

@@ -20,6 +20,8 @@ from mqlearn.errors import SettingError, nearest
 
 # YAML files read on and off as truth values, Hydra's command line as texts.
 _WHOLE = (int, int | None, "int", "int | None")  # annotations of whole numbers
+_NOTHING = object()
+_LONGEST = 200  # letters of a setting at the prompt
 OUTCOME_BYTES = 100  # of an outcome of a model while it is made and solved
 TRUTH = {"on": True, "off": False, "yes": True, "no": False, "true": True, "false": False}
 
@@ -50,6 +52,14 @@ def finite_number(value: object) -> float | None:
         return None
 
 
+def _shown(value: Any) -> str:
+    """A value in one line: an array by its shape."""
+    if isinstance(value, np.ndarray):
+        return f"array {value.shape}"
+    text = repr(value)
+    return text if len(text) <= _LONGEST and "\n" not in text else f"{type(value).__name__} of {len(value)}"
+
+
 class PlainNumbers:
     """Base of objects with settings, which are dataclasses: numbers of any kind are kept as Python's own, 1e3 as an int
     where a whole number is due.
@@ -61,6 +71,19 @@ class PlainNumbers:
         super().__init_subclass__(**named)
         if "__post_init__" in cls.__dict__:
             cls.__post_init__ = _with_plain_numbers(cls.__dict__["__post_init__"])
+        if cls.__repr__ is PlainNumbers.__repr__:  # else a dataclass would write one, with whole arrays
+            cls.__repr__ = PlainNumbers.__repr__
+
+    def __repr__(self) -> str:
+        """One line: its settings, and what it was given in the place of what its class has."""
+        names = [field.name for field in dataclasses.fields(self)] if dataclasses.is_dataclass(self) else []
+        given = vars(self)
+        names += [
+            name
+            for name, value in given.items()
+            if name not in names and name[0] != "_" and value is not getattr(type(self), name, _NOTHING)
+        ]
+        return f"{type(self).__name__}({', '.join(f'{name}={_shown(getattr(self, name))}' for name in names)})"
 
     def __post_init__(self) -> None:
         _make_plain(self)

@@ -14,7 +14,7 @@ from mqlearn.problems import classic
 NAMES = sorted({*mq.__all__, *targets.names()})
 FINDER = doctest.DocTestFinder(recurse=False)
 RUNNER = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS)
-STORED = ("bench", "compare", "load")  # their examples need finished runs or results
+STORED = ("bench", "load")  # their examples need finished runs or results
 WITH_EXAMPLES = [name for name in NAMES if ">>>" in (getattr(mq, name).__doc__ or "") and name not in STORED]
 ALSO = {"run_together": mq.run}  # whose settings are explained there
 

@@ -26,11 +26,20 @@ def result():
         mq.one_hot(LAKE),
         mq.simulator("CartPole-v1"),
         mq.tile_coding(mq.simulator("CartPole-v1")),
+        mq.QLearning().with_step_size(mq.Constant(0.3)),
+        mq.averaged(mq.clipped(mq.SpeedyQ(), 0, 1)),
     ],
 )
 def test_models_and_what_belongs_to_them_are_one_line_at_the_prompt(thing):
     assert "\n" not in repr(thing) and len(repr(thing)) < 120
     assert type(thing).__name__ in repr(thing)
+
+
+def test_a_rule_says_what_it_was_given():
+    rule = mq.averaged(mq.QLearning().with_step_size(mq.Constant(0.3)))
+    assert repr(rule) == "QLearning(step_size=Constant(alpha=0.3), averaged=True)"
+    assert repr(mq.RootSA()) == "RootSA(eta=0.1)" and repr(mq.Harmonic()) == "Harmonic(offset=0.0)"
+    assert repr(mq.Markovian(behaviour=np.full((16, 4), 0.25))).startswith("Markovian(behaviour=array (16, 4), epsilon=")
 
 
 def test_a_result_is_one_line_at_the_prompt(result):

@@ -76,8 +76,8 @@ def test_python_runs_from_top_to_bottom(page, capsys):
         exec(compile(block, page, "exec"), names)
     printed = capsys.readouterr().out.splitlines()
     if page == "README.md":
-        errors = [float(line.split()[-1]) for line in printed[:3]]
-        assert errors[0] > 5 * max(errors[1:])  # Q-learning, then SpeedyQ and MomentumQ
+        assert [line for line in printed if line.startswith("SpeedyQ is better than Q-learning (")]
+        assert [line for line in printed if line.startswith("MomentumQ is better than Q-learning (")]
 
 
 def typed(*arguments: str) -> int:

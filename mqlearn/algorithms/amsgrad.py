@@ -1,11 +1,12 @@
 """Q-AMSGrad with momentum restart (Weng, Xiong, Liang, Zhang 2020; the rule from memory)."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from mqlearn.algorithms.stateful import Stateful
-from mqlearn.algorithms.step_sizes import InverseSqrt
+from mqlearn.algorithms.step_sizes import InverseSqrt, StepSize
 from mqlearn.checks import check_int, within
 
 
@@ -32,22 +33,22 @@ class AMSGrad(Stateful):
         within("algorithm.decay", self.decay, 0.0, 1.0, ends="[]")
         check_int("algorithm.restart", self.restart, 1, null="no restart")
 
-    def without_effect(self):
+    def without_effect(self) -> dict[str, str]:
         if self.b1 == 0:
             return dict.fromkeys(("decay", "restart"), "b1 is 0")
         return {"restart": "decay is 0"} if self.decay == 0 else {}
 
-    def own_step_size(self, discount):
+    def own_step_size(self, discount: float) -> StepSize:
         return InverseSqrt(0.01)
 
-    def init(self, q0):
+    def init(self, q0: np.ndarray) -> dict[str, Any]:
         return {"q": q0, **{name: np.zeros_like(q0) for name in ("first", "second", "largest", "gradient")}}
 
-    def numbers(self, k):
+    def numbers(self, k: np.ndarray) -> dict[str, Any]:
         restarts = k < 0 if self.restart is None else k % self.restart == 0
         return {"alpha": self.alpha(k), "b1": self.b1 * self.decay**k, "b2": self.b2, "restarts": restarts}
 
-    def step(self, z, s, c):
+    def step(self, z: Any, s: Any, c: Any) -> None:
         if c.restarts:
             z.first[:] = 0.0
         z.gradient[:] = 0.0

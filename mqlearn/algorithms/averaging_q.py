@@ -1,10 +1,12 @@
 """Averaging Q-learning (Lee and He 2020, "A unified switching system perspective"; from memory)."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
+
+import numpy as np
 
 from mqlearn.algorithms.stateful import Stateful
-from mqlearn.algorithms.step_sizes import Polynomial
+from mqlearn.algorithms.step_sizes import Polynomial, StepSize
 from mqlearn.checks import choice, within
 
 
@@ -26,21 +28,21 @@ class AveragingQ(Stateful):
         within("algorithm.d", self.d, 0.0)
         choice("algorithm.measured", self.measured, ("a", "b"))
 
-    def own_step_size(self, discount):
+    def own_step_size(self, discount: float) -> StepSize:
         horizon = round(2 / (1 - discount), 9)  # 20 at 0.9, without the rounding error
         return Polynomial(1.0, horizon, horizon)
 
-    def init(self, q0):
+    def init(self, q0: np.ndarray) -> dict[str, Any]:
         return {"a": q0, "b": q0.copy()}
 
-    def numbers(self, k):
+    def numbers(self, k: np.ndarray) -> dict[str, Any]:
         alpha = self.alpha(k)
         return {"alpha": alpha, "share": self.d * alpha}
 
-    def step(self, z, s, c):
+    def step(self, z: Any, s: Any, c: Any) -> None:
         to = s.target(z.b)
         z.b[:] += c.share * (z.a - z.b)
         s.move(z.a, to, c.alpha)
 
-    def estimate(self, z):
+    def estimate(self, z: Any) -> Any:
         return z.b if self.measured == "b" else z.a

@@ -5,6 +5,9 @@ Its sample complexity with a generative model is that of Azar, Munos, Kappen 201
 """
 
 from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
 
 from mqlearn.algorithms.stateful import Stateful
 
@@ -31,7 +34,7 @@ class CertaintyEquivalence(Stateful):
 
     plans = True
     acts = False
-    modes = ("synchronous", "asynchronous")
+    modes: ClassVar[tuple[str, ...]] = ("synchronous", "asynchronous")
 
-    def numbers(self, k):
+    def numbers(self, k: np.ndarray) -> dict[str, Any]:
         return {}

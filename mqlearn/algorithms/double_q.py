@@ -1,12 +1,12 @@
 """Double Q-learning (van Hasselt 2010, "Double Q-learning"; the paper, 1.1; the rule of 2010 from memory)."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
 from mqlearn.algorithms.stateful import Stateful
-from mqlearn.algorithms.step_sizes import RescaledLinear
+from mqlearn.algorithms.step_sizes import RescaledLinear, StepSize
 from mqlearn.checks import choice, within
 
 _OF_CLOCK = {"global": ("factor", "step_size"), "own": ("exponent",)}
@@ -39,17 +39,17 @@ class DoubleQ(Stateful):
     def modes(self):
         return ("synchronous", "asynchronous") + (("linear",) if self.clock == "global" else ())
 
-    def own_step_size(self, discount):
+    def own_step_size(self, discount: float) -> StepSize:
         return RescaledLinear(discount)
 
-    def init(self, q0):
+    def init(self, q0: np.ndarray) -> dict[str, Any]:
         return {"a": q0, "b": q0.copy(), "moves_a": np.zeros_like(q0), "moves_b": np.zeros_like(q0)}
 
-    def numbers(self, k):
+    def numbers(self, k: np.ndarray) -> dict[str, Any]:
         alpha = np.minimum(1.0, self.factor * self.alpha(k))
         return {"alpha": alpha, "own": self.clock == "own", "exponent": self.exponent}
 
-    def step(self, z, s, c):
+    def step(self, z: Any, s: Any, c: Any) -> None:
         a, b, moves = (z.a, z.b, z.moves_a) if s.uniform[0] < 0.5 else (z.b, z.a, z.moves_b)
         if c.own:
             s.add(moves, 1.0)
@@ -57,13 +57,13 @@ class DoubleQ(Stateful):
         else:
             s.move(a, s.target(b, a), c.alpha)
 
-    def estimate(self, z):
+    def estimate(self, z: Any) -> Any:
         return (z.a + z.b) / 2
 
-    def without_effect(self):
+    def without_effect(self) -> dict[str, str]:
         return dict.fromkeys(_OF_CLOCK["own" if self.clock == "global" else "global"], f"clock is {self.clock}")
 
-    def warnings(self, discount):
+    def warnings(self, discount: float) -> list[str]:
         if self.clock == "own" and self.exponent == 1:
             return ["step size 1/n: as slow as Q-learning with harmonic steps, 1/(1 - discount) times the iterations"]
         if self.clock == "global" and self.factor < 2:

@@ -1,12 +1,13 @@
 """Halpern's iteration for Q, anchored at the initial table (after Halpern 1967; both sampled forms are ours)."""
 
 from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 
 from mqlearn.algorithms.rule import Rule
 from mqlearn.algorithms.stateful import Stateful
-from mqlearn.algorithms.step_sizes import Harmonic
+from mqlearn.algorithms.step_sizes import Harmonic, StepSize
 
 
 @dataclass(frozen=True)
@@ -18,7 +19,7 @@ class Halpern(Rule):
     be_k = 1/k and Q_1 = T_0 Q_0 this is SpeedyQ.
     """
 
-    def update(self, k, q, q_prev, target, target_prev):
+    def update(self, k: np.ndarray, q: Any, q_prev: Any, target: Any, target_prev: Any) -> Any:
         be, be_next = self.step_size(k), self.step_size(k + 1)
         rho = be_next / be
         first = be_next * q + (1 - be_next) * target
@@ -32,16 +33,16 @@ class HalpernDirect(Stateful):
     Never converges with single draws, since nothing averages their noise: only with minibatches that grow.
     """
 
-    modes = ("synchronous", "asynchronous")
+    modes: ClassVar[tuple[str, ...]] = ("synchronous", "asynchronous")
 
-    def own_step_size(self, discount):
+    def own_step_size(self, discount: float) -> StepSize:
         return Harmonic(1.0)
 
-    def init(self, q0):
+    def init(self, q0: np.ndarray) -> dict[str, Any]:
         return {"q": q0, "start": q0.copy()}
 
-    def step(self, z, s, c):
+    def step(self, z: Any, s: Any, c: Any) -> None:
         s.move(z.q, c.alpha * s.value(z.start) + (1 - c.alpha) * s.target(z.q), 1.0)
 
-    def warnings(self, discount):
+    def warnings(self, discount: float) -> list[str]:
         return ["never converges: nothing averages the noise of the draws; algorithm=halpern is the form that does"]

@@ -1,11 +1,12 @@
 """Maxmin Q-learning (Lan, Pan, Fyshe, White 2020, "Maxmin Q-learning: controlling the estimation bias")."""
 
 from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 
 from mqlearn.algorithms.stateful import Stateful
-from mqlearn.algorithms.step_sizes import RescaledLinear
+from mqlearn.algorithms.step_sizes import RescaledLinear, StepSize
 from mqlearn.checks import check_int, within
 
 _MOST = 8  # tables, the paper's most
@@ -28,28 +29,28 @@ class Maxmin(Stateful):
     n: int = 2
     factor: float | None = None
     draws_own = True
-    modes = ("synchronous", "asynchronous")
+    modes: ClassVar[tuple[str, ...]] = ("synchronous", "asynchronous")
 
     def __post_init__(self) -> None:
         check_int("algorithm.n", self.n, 1, _MOST)
         if self.factor is not None:
             within("algorithm.factor", self.factor, 0.0)
 
-    def own_step_size(self, discount):
+    def own_step_size(self, discount: float) -> StepSize:
         return RescaledLinear(discount)
 
-    def effective(self, discount):
+    def effective(self, discount: float) -> dict[str, Any]:
         return {"factor": float(self.n) if self.factor is None else self.factor}
 
-    def init(self, q0):
+    def init(self, q0: np.ndarray) -> dict[str, Any]:
         tables = {f"q{j}": q0.copy() for j in range(_MOST)}
         return {"least": q0, **tables}
 
-    def numbers(self, k):
+    def numbers(self, k: np.ndarray) -> dict[str, Any]:
         factor = self.effective(self.discount)["factor"]
         return {"alpha": np.minimum(1.0, factor * self.alpha(k)), "n": self.n}
 
-    def step(self, z, s, c):
+    def step(self, z: Any, s: Any, c: Any) -> None:
         target = s.target(z.least)
         j = s.uniform[0] * c.n
         if j < 1:
@@ -85,7 +86,7 @@ class Maxmin(Stateful):
             least = np.minimum(least, s.value(z.q7))
         s.add(z.least, least - s.value(z.least))
 
-    def warnings(self, discount):
+    def warnings(self, discount: float) -> list[str]:
         factor = self.effective(discount)["factor"]
         if factor < self.n:
             return [

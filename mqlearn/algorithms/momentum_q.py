@@ -4,6 +4,8 @@ import functools
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
+import numpy as np
+
 from mqlearn.algorithms.rule import Rule
 from mqlearn.checks import finite_number
 from mqlearn.errors import SettingError, nearest
@@ -74,7 +76,7 @@ class MomentumQ(Rule):
             return [f"m={self.order:g} is below 1/discount={1 / discount:.4g}: outside the theorem"]
         return []
 
-    def update(self, k, q, q_prev, target, target_prev):
+    def update(self, k: np.ndarray, q: Any, q_prev: Any, target: Any, target_prev: Any) -> Any:
         m = self.order
         a = self.step_size(k + m if self.shifted else k)
         # a (1 + b) = 1 - (m + 1) a and b (1 - a) + c = a: written out, since b grows like k and would cost k eps.

@@ -1,6 +1,9 @@
 """MomentumQ with linear features (the paper: Algorithm 2)."""
 
 from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
 
 from mqlearn.algorithms.rule import Rule
 from mqlearn.checks import finite_number
@@ -31,10 +34,10 @@ class MomentumQLinear(Rule):
             expected = "must lie in [0, 1] (1 Nesterov only, 0 heavy ball only)"
             raise SettingError("algorithm.phi", self.phi, expected)
 
-    def without_effect(self):
+    def without_effect(self) -> dict[str, str]:
         return {} if self.beta else dict.fromkeys(("lam", "phi"), "beta is 0")
 
-    def update(self, k, q, q_prev, target, target_prev):
+    def update(self, k: np.ndarray, q: Any, q_prev: Any, target: Any, target_prev: Any) -> Any:
         a = self.step_size(k)
         b = self.phi * self.beta * self.lam**k
         c = (1 - self.phi) * self.beta * self.lam**k

@@ -1,7 +1,9 @@
 """Momentum value iteration, MoVI, sampled on tables (Vieillard et al. 2020; the sampled form from memory)."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
+
+import numpy as np
 
 from mqlearn.algorithms.stateful import Stateful
 from mqlearn.algorithms.step_sizes import Constant, StepSize
@@ -29,23 +31,23 @@ class MoVI(Stateful):
     def own_step_size(self, discount: float) -> StepSize:
         return Constant(1.0)
 
-    def init(self, q0):
+    def init(self, q0: np.ndarray) -> dict[str, Any]:
         return {"h": q0, "q": q0.copy()}
 
-    def numbers(self, k):
+    def numbers(self, k: np.ndarray) -> dict[str, Any]:
         return {"alpha": self.alpha(k), "b": (k + 1) / (k + 2) if self.keep_start else k / (k + 1)}
 
-    def step(self, z, s, c):
+    def step(self, z: Any, s: Any, c: Any) -> None:
         s.move(z.q, s.target(z.q, z.h), c.alpha)
         z.h[:] = c.b * z.h + (1 - c.b) * z.q
 
-    def estimate(self, z):
+    def estimate(self, z: Any) -> Any:
         return z.h if self.measured == "h" else z.q
 
-    def acting(self, z):
+    def acting(self, z: Any) -> Any:
         return z.h
 
-    def warnings(self, discount):
+    def warnings(self, discount: float) -> list[str]:
         if self.measured == "q" and isinstance(self.step_size, Constant):
             return ["with a constant step size Q keeps the noise of single draws and never converges; H does"]
         return []

@@ -1,6 +1,9 @@
 """NeSA, Nesterov stochastic approximation (Devraj, Busic, Meyn 2019, eq. 5, the rule as it is generally known)."""
 
 from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
 
 from mqlearn.algorithms.rule import Rule
 from mqlearn.checks import finite_number
@@ -23,7 +26,7 @@ class NeSA(Rule):
         if zeta is None or zeta <= 0:
             raise SettingError("algorithm.zeta", self.zeta, "must be a positive number")
 
-    def update(self, k, q, q_prev, target, target_prev):
+    def update(self, k: np.ndarray, q: Any, q_prev: Any, target: Any, target_prev: Any) -> Any:
         a = self.step_size(k)
         f, f_prev = target - q, target_prev - q_prev
         return q + (q - q_prev) + self.zeta * (f - f_prev) + self.zeta * a * f

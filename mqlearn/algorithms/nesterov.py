@@ -2,9 +2,12 @@
 
 import math
 from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
 
 from mqlearn.algorithms.stateful import Stateful
-from mqlearn.algorithms.step_sizes import RescaledLinear
+from mqlearn.algorithms.step_sizes import RescaledLinear, StepSize
 from mqlearn.checks import within
 
 
@@ -30,23 +33,23 @@ class Nesterov(Stateful):
         if self.a is not None:
             within("algorithm.a", self.a, 0.0)
 
-    def own_step_size(self, discount):
+    def own_step_size(self, discount: float) -> StepSize:
         return RescaledLinear(discount)
 
-    def init(self, q0):
+    def init(self, q0: np.ndarray) -> dict[str, Any]:
         return {"q": q0, "previous": q0.copy(), "h": q0.copy()}
 
-    def effective(self, discount):
+    def effective(self, discount: float) -> dict[str, Any]:
         return {"a": 1 - _momentum(discount) if self.a is None else self.a}
 
-    def numbers(self, k):
+    def numbers(self, k: np.ndarray) -> dict[str, Any]:
         return {"share": self.effective(self.discount)["a"] * self.alpha(k), "b": _momentum(self.discount)}
 
-    def step(self, z, s, c):
+    def step(self, z: Any, s: Any, c: Any) -> None:
         z.h[:] = z.q + c.b * (z.q - z.previous)
         z.previous[:] = z.q
         z.q[:] = z.h
         s.move(z.q, s.target(z.h), c.share)
 
-    def warnings(self, discount):
+    def warnings(self, discount: float) -> list[str]:
         return ["no theorem covers the sampled form, and the exact one may diverge, since the maximum is not linear"]

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -21,16 +22,16 @@ class Phased(Stateful):
 
     draws: int | None = None
     first: int = 10
-    modes = ("synchronous",)
+    modes: ClassVar[tuple[str, ...]] = ("synchronous",)
 
     def __post_init__(self) -> None:
         check_int("algorithm.draws", self.draws, 1, null="phases that grow")
         check_int("algorithm.first", self.first, 1)
 
-    def init(self, q0):
+    def init(self, q0: np.ndarray) -> dict[str, Any]:
         return {"q": q0, "total": np.zeros_like(q0)}
 
-    def numbers(self, k):
+    def numbers(self, k: np.ndarray) -> dict[str, Any]:
         if self.draws is not None:
             return {"draws": self.draws, "ends": (k + 1) % self.draws == 0}
         sizes, last = [], 0
@@ -40,16 +41,16 @@ class Phased(Stateful):
         phase = np.searchsorted(np.cumsum(sizes), k, side="right")
         return {"draws": np.array(sizes)[phase], "ends": np.cumsum(sizes)[phase] == k + 1}
 
-    def step(self, z, s, c):
+    def step(self, z: Any, s: Any, c: Any) -> None:
         s.add(z.total, s.target(z.q))
         if c.ends:
             z.q[:] = z.total / c.draws
             z.total[:] = 0.0
 
-    def without_effect(self):
+    def without_effect(self) -> dict[str, str]:
         return {} if self.draws is None else {"first": "draws gives the length of all phases"}
 
-    def warnings(self, discount):
+    def warnings(self, discount: float) -> list[str]:
         if self.draws is not None:
             plateau = 1 / ((1 - discount) * math.sqrt(self.draws))
             return [f"phases of fixed length never converge: a plateau of order 1/((1-g) sqrt N) = {plateau:.3g} stays"]

@@ -1,11 +1,12 @@
 """PID Q-learning (Bedaywi, Rakhsha, Farahmand 2024, "PID accelerated temporal difference algorithms")."""
 
 from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 
 from mqlearn.algorithms.stateful import Stateful
-from mqlearn.algorithms.step_sizes import RescaledLinear
+from mqlearn.algorithms.step_sizes import RescaledLinear, StepSize
 from mqlearn.checks import check_bool, within
 
 
@@ -33,7 +34,7 @@ class PID(Stateful):
     lam: float = 0.0
     eps: float = 0.1
     previous_draw: bool = False
-    modes = ("synchronous", "asynchronous")
+    modes: ClassVar[tuple[str, ...]] = ("synchronous", "asynchronous")
 
     def __post_init__(self) -> None:
         for name in ("kp", "ki", "kd"):
@@ -44,10 +45,10 @@ class PID(Stateful):
         within("algorithm.eps", self.eps, 0.0)
         check_bool("algorithm.previous_draw", self.previous_draw)
 
-    def own_step_size(self, discount):
+    def own_step_size(self, discount: float) -> StepSize:
         return RescaledLinear(discount)
 
-    def init(self, q0):
+    def init(self, q0: np.ndarray) -> dict[str, Any]:
         zero = ("integral", "old_integral", "last", "squares")
         return {
             **{name: q0.copy() for name in ("q", "slow", "old_q", "old_slow")},
@@ -55,11 +56,11 @@ class PID(Stateful):
             **{name: np.full_like(q0, getattr(self, name)) for name in ("kp", "ki", "kd")},
         }
 
-    def numbers(self, k):
+    def numbers(self, k: np.ndarray) -> dict[str, Any]:
         settings = ("al0", "be", "eta", "lam", "eps", "previous_draw")
         return {"alpha": self.alpha(k), **{name: getattr(self, name) for name in settings}}
 
-    def step(self, z, s, c):
+    def step(self, z: Any, s: Any, c: Any) -> None:
         error = s.target(z.q) - s.value(z.q)
         if c.eta > 0:
             old = s.target(z.old_q) - s.value(z.old_q)
@@ -81,11 +82,11 @@ class PID(Stateful):
         s.move(z.integral, u, c.alpha)
         s.add(z.q, c.alpha * change)
 
-    def without_effect(self):
+    def without_effect(self) -> dict[str, str]:
         names = () if self.eta else (*(() if self.ki else ("al0", "be")), "lam", "eps", "previous_draw")
         return dict.fromkeys(names, "eta is 0" + ("" if self.ki else ", and ki too"))
 
-    def warnings(self, discount):
+    def warnings(self, discount: float) -> list[str]:
         if self.eta > 0 and self.lam == 0 and not self.previous_draw:
             return ["lam=0 never converges: both errors share their noise, and kp grows; set lam > 0 or previous_draw"]
         if self.eta > 0 or (self.kp, self.ki, self.kd) == (1, 0, 0):

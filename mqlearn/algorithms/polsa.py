@@ -1,6 +1,7 @@
 """PolSA, Polyak stochastic approximation (Devraj, Busic, Meyn 2019, eq. 4; the rule as it is generally known)."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -33,13 +34,13 @@ class PolSA(Stateful):
     def rounds_ties(self):  # with zeta = 1 the step is that of Newton's method, with its cancellations
         return self.zeta == 1
 
-    def init(self, q0):
+    def init(self, q0: np.ndarray) -> dict[str, Any]:
         return {"q": q0, "change": np.zeros_like(q0), "delta": np.zeros_like(q0), "gain": -np.eye(len(q0))}
 
-    def numbers(self, k):
+    def numbers(self, k: np.ndarray) -> dict[str, Any]:
         return {"alpha": self.alpha(k), "gamma": (k + 1) ** -self.rho, "zeta": self.zeta}
 
-    def step(self, z, s, c):
+    def step(self, z: Any, s: Any, c: Any) -> None:
         z.gain[:] *= 1 - c.gamma
         s.add_jacobian(z.gain, z.q, c.gamma)
         z.delta[:] = 0.0
@@ -48,7 +49,7 @@ class PolSA(Stateful):
         z.change[:] += z.delta
         z.q[:] += z.change
 
-    def warnings(self, discount):
+    def warnings(self, discount: float) -> list[str]:
         if self.zeta > 1:
             return [f"zeta={self.zeta:g} is above 1: I + zeta A may have a radius above 1"]
         return []

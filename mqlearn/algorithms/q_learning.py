@@ -1,6 +1,9 @@
 """Q-learning (Watkins 1989; the paper, 2.2): a running mean of sampled targets."""
 
 from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
 
 from mqlearn.algorithms.rule import Rule
 
@@ -15,6 +18,6 @@ class QLearning(Rule):
     [[0.0, 0.0, 1.0, 0.0], [0.5, 0.0, 0.5, 0.0]]
     """
 
-    def update(self, k, q, q_prev, target, target_prev):
+    def update(self, k: np.ndarray, q: Any, q_prev: Any, target: Any, target_prev: Any) -> Any:
         a = self.step_size(k)
         return (1 - a) * q + a * target

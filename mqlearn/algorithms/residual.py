@@ -1,9 +1,12 @@
 """Residual-gradient Q-learning with two samples (Baird 1995, "Residual algorithms"; from memory)."""
 
 from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
 
 from mqlearn.algorithms.stateful import Stateful
-from mqlearn.algorithms.step_sizes import RescaledLinear
+from mqlearn.algorithms.step_sizes import RescaledLinear, StepSize
 from mqlearn.checks import within
 
 
@@ -28,21 +31,21 @@ class Residual(Stateful):
     def samples_per_iteration(self):
         return 2
 
-    def own_step_size(self, discount):
+    def own_step_size(self, discount: float) -> StepSize:
         return RescaledLinear(discount)
 
-    def init(self, q0):
+    def init(self, q0: np.ndarray) -> dict[str, Any]:
         return {"q": q0}
 
-    def numbers(self, k):
+    def numbers(self, k: np.ndarray) -> dict[str, Any]:
         return {"alpha": self.alpha(k), "w": self.w}
 
-    def step(self, z, s, c):
+    def step(self, z: Any, s: Any, c: Any) -> None:
         d = s.target(z.q) - s.value(z.q)
         s.again.add_gradient(z.q, -c.w * c.alpha, d)
         s.add(z.q, c.alpha * d)
 
-    def warnings(self, discount):
+    def warnings(self, discount: float) -> list[str]:
         if self.w > 0:
             return [
                 f"w={self.w:g}: with the maximum the objective is not convex, and its mean matrix (I-gP)'(I-gP) has "

@@ -1,6 +1,9 @@
 """Root-SA, recursive variance reduction (Mou, Khamaru, Wainwright, Bartlett, Jordan 2022; from memory)."""
 
 from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
 
 from mqlearn.algorithms.rule import Rule
 from mqlearn.checks import within
@@ -22,7 +25,7 @@ class RootSA(Rule):
     def __post_init__(self) -> None:
         within("algorithm.eta", self.eta, 0.0, 1.0, ends="(]")
 
-    def update(self, k, q, q_prev, target, target_prev):
+    def update(self, k: np.ndarray, q: Any, q_prev: Any, target: Any, target_prev: Any) -> Any:
         a = self.step_size(k)
         f, f_prev = target - q, target_prev - q_prev
         return q + self.eta * f + (1 - a) * ((q - q_prev) - self.eta * f_prev)

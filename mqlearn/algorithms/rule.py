@@ -40,7 +40,7 @@ class Rule(PlainNumbers):
     four arguments must sum to 1.
 
     >>> class HeavyBall(mq.Rule):
-    ...     def update(self, k, q, q_prev, target, target_prev):
+    ...     def update(self, k: np.ndarray, q: Any, q_prev: Any, target: Any, target_prev: Any) -> Any:
     ...         a = self.step_size(k)
     ...         return (1 - a) * q + a * target + 0.25 * (q - q_prev)
     >>> HeavyBall().with_step_size(mq.Constant(0.5)).weights(0, 1).tolist()

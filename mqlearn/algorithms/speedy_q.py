@@ -1,7 +1,9 @@
 """SpeedyQ (Azar, Munos, Ghavamzadeh, Kappen 2011, "Speedy Q-learning", Algorithm 1), and as the paper prints it."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
+
+import numpy as np
 
 from mqlearn.algorithms.rule import Rule
 from mqlearn.checks import choice
@@ -15,7 +17,7 @@ class SpeedyQPrinted(Rule):
     It is root-SA with eta = 1.
     """
 
-    def update(self, k, q, q_prev, target, target_prev):
+    def update(self, k: np.ndarray, q: Any, q_prev: Any, target: Any, target_prev: Any) -> Any:
         a = self.step_size(k)
         return q + a * (target - q) + (1 - a) * (target - target_prev)
 
@@ -34,7 +36,7 @@ class SpeedyQ(Rule):
     def __post_init__(self) -> None:
         choice("algorithm.form", self.form, ("azar", "printed"))
 
-    def update(self, k, q, q_prev, target, target_prev):
+    def update(self, k: np.ndarray, q: Any, q_prev: Any, target: Any, target_prev: Any) -> Any:
         if self.form == "printed":
             return SpeedyQPrinted().with_step_size(self.step_size).update(k, q, q_prev, target, target_prev)
         a = self.step_size(k)

@@ -6,14 +6,14 @@ sample moves what it remembers (`step`):
     class DoubleQ(Stateful):
         draws_own = True
 
-        def init(self, q0):
+        def init(self, q0: np.ndarray) -> dict[str, Any]:
             return {"a": q0, "b": q0.copy()}
 
-        def step(self, z, s, c):
+        def step(self, z: Any, s: Any, c: Any) -> None:
             a, b = (z.a, z.b) if s.uniform[0] < 0.5 else (z.b, z.a)
             s.move(a, s.target(b, a), c.alpha)
 
-        def estimate(self, z):
+        def estimate(self, z: Any) -> Any:
             return (z.a + z.b) / 2
 
 The same text serves every sampling mode. In an asynchronous mode (Markovian, replay, i.i.d.) the sample `s` is one
@@ -71,9 +71,9 @@ class Stateful(PlainNumbers):
 
     >>> class Plain(mq.Stateful):
     ...     compiled = False  # as a rule that is typed at the prompt must be: its text is in no file
-    ...     def init(self, q0):
+    ...     def init(self, q0: np.ndarray) -> dict[str, Any]:
     ...         return {"q": q0}
-    ...     def step(self, z, s, c):
+    ...     def step(self, z: Any, s: Any, c: Any) -> None:
     ...         s.move(z.q, s.target(z.q), c.alpha)
     >>> ours, theirs = mq.run_together(mq.two_state(), [Plain(), mq.QLearning()], iterations=50, n_seeds=2)
     >>> bool(np.allclose(ours.q, theirs.q))

@@ -2,11 +2,12 @@
 
 import math
 from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 
 from mqlearn.algorithms.stateful import Stateful
-from mqlearn.algorithms.step_sizes import RescaledLinear
+from mqlearn.algorithms.step_sizes import RescaledLinear, StepSize
 from mqlearn.checks import check_int
 
 
@@ -23,19 +24,19 @@ class VarianceReduced(Stateful):
 
     first: int = 50
     steps: int | None = None
-    modes = ("synchronous",)
+    modes: ClassVar[tuple[str, ...]] = ("synchronous",)
 
     def __post_init__(self) -> None:
         check_int("algorithm.first", self.first, 1)
         check_int("algorithm.steps", self.steps, 1, null="ceil(10/(1 - discount))")
 
-    def own_step_size(self, discount):
+    def own_step_size(self, discount: float) -> StepSize:
         return RescaledLinear(discount)
 
-    def effective(self, discount):
+    def effective(self, discount: float) -> dict[str, Any]:
         return {"steps": self.length(discount)}
 
-    def init(self, q0):
+    def init(self, q0: np.ndarray) -> dict[str, Any]:
         return {"anchor": q0, "q": q0.copy(), "mean": np.zeros_like(q0)}
 
     def length(self, discount: float) -> int:
@@ -52,7 +53,7 @@ class VarianceReduced(Stateful):
         sizes = np.array(batches, np.float64)
         return sizes, np.cumsum(sizes + self.length(discount))
 
-    def numbers(self, k):
+    def numbers(self, k: np.ndarray) -> dict[str, Any]:
         sizes, ends = self.epochs(k.max(initial=0), self.discount)
         epoch = np.searchsorted(ends, k, side="right")
         seen = k - ends[epoch] + self.length(self.discount) + sizes[epoch]  # iterations of this epoch before this one
@@ -60,7 +61,7 @@ class VarianceReduced(Stateful):
         share = np.where(seen < sizes[epoch], 1 / sizes[epoch], 0.0)
         return {"share": share, "alpha": self.alpha(later), "ends": ends[epoch] == k + 1}
 
-    def step(self, z, s, c):
+    def step(self, z: Any, s: Any, c: Any) -> None:
         at_anchor = s.target(z.anchor)
         if c.share > 0:
             s.add(z.mean, c.share * at_anchor)

@@ -1,6 +1,7 @@
 """Zap Q-learning (Devraj and Meyn 2017, "Zap Q-learning"; the paper, 1.1): Newton-Raphson with an estimated gain."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -44,13 +45,13 @@ class Zap(Stateful):
     def modes(self):
         return MODES if self.shift > 1 else ("synchronous",)
 
-    def init(self, q0):
+    def init(self, q0: np.ndarray) -> dict[str, Any]:
         return {"q": q0, "delta": np.zeros_like(q0), "gain": -self.start * np.eye(len(q0))}
 
-    def numbers(self, k):
+    def numbers(self, k: np.ndarray) -> dict[str, Any]:
         return {"alpha": self.alpha(k), "gamma": (k + self.shift) ** -self.rho, "ridge": self.ridge}
 
-    def step(self, z, s, c):
+    def step(self, z: Any, s: Any, c: Any) -> None:
         z.gain[:] *= 1 - c.gamma
         s.add_jacobian(z.gain, z.q, c.gamma)
         if c.ridge > 0:
@@ -60,10 +61,10 @@ class Zap(Stateful):
         s.add(z.delta, s.target(z.q) - s.value(z.q))
         z.q[:] -= c.alpha * solve(z.gain, z.delta)
 
-    def without_effect(self):
+    def without_effect(self) -> dict[str, str]:
         return {"start": "shift is 1, so that gamma_0 is 1 and A_0 has no weight"} if self.shift == 1 else {}
 
-    def warnings(self, discount):
+    def warnings(self, discount: float) -> list[str]:
         if not 0.5 < self.rho < 1:
             return [f"rho={self.rho:g}: the theory of two time scales wants rho in (1/2, 1)"]
         return []

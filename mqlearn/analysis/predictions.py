@@ -20,6 +20,7 @@ from mqlearn.analysis.predictions_features import (
 )
 from mqlearn.errors import SettingError
 from mqlearn.experiments.settings.cell import Cell
+from mqlearn.learning.initial import of_all_seeds
 from mqlearn.problems.solvers import optimal
 from mqlearn.storage.runs import Run
 from mqlearn.theory import assumptions, bounds
@@ -184,7 +185,7 @@ def _interval(cell: Cell, rule: Rule | Stateful, run: Run | None) -> dict[str, A
         if run is None or "mean_path" not in run.tables:
             return {"reason": "no finished run of this digest has the path of its mean"}
         low, high = from_checkpoints(run.curves["iteration"], run.tables["mean_path"], LEVEL)
-        given = {"seed": cell.settings["seed"], "q0": cell.run_arguments["q0"]}
+        given = {"seed": cell.settings["seed"], "q0": of_all_seeds(cell.run_arguments["q0"])}
         mean_reward = cell.settings["reward"] == "mean"
         coverage = measured_coverage(cell.mdp, rule, run.curves["iteration"], LEVEL, mean_reward=mean_reward, **given)
     except SettingError as error:

@@ -12,6 +12,7 @@ from mqlearn.algorithms import MomentumQLinear, QLearning, Rule, Stateful
 from mqlearn.algorithms.step_sizes import Constant, InverseSqrt
 from mqlearn.errors import SettingError
 from mqlearn.experiments.settings.cell import Cell
+from mqlearn.learning.initial import of_all_seeds
 from mqlearn.theory import assumptions, bounds
 from mqlearn.theory.assumptions import Check
 from mqlearn.theory.bounds import Slope
@@ -100,7 +101,7 @@ class LinearFeatures:
         sampling, self.cell, self.mdp = cell.run_arguments["sampling"], cell, cell.mdp
         self.features, self.projection = cell.run_arguments["features"], cell.run_arguments["linear"].projection
         theta0 = cell.run_arguments["theta0"]
-        self.start = float(theta0) if isinstance(theta0, int | float) else 0.0
+        self.start: float = float(theta0) if isinstance(theta0, int | float) else 0.0
         if sampling.all_pairs:
             raise SettingError("sampling", sampling.name, "linear features learn from chains")
         mu = stationary(sampling, self.mdp)
@@ -109,7 +110,7 @@ class LinearFeatures:
             raise SettingError("sampling.behaviour", sampling.behaviour, reason)
         self.mu = mu
         self.root = theta_star(self.mdp, self.features, mu, theta0=self.start)
-        self.r_max = largest_reward(cell)
+        self.r_max: float = largest_reward(cell)
 
     @cached_property
     def found(self) -> assumptions.Monotone | None:
@@ -252,7 +253,8 @@ class LinearFeatures:
         given = self.cell.run_arguments
         return measured_bias(
             self.mdp, self.features, given["linear"], given["sampling"], rule, self.mu, self.root.theta, iteration,
-            n_seeds=_SEEDS, seed=int(given["seed"]), theta0=given["theta0"], mean_reward=given["reward"] == "mean",
+            n_seeds=_SEEDS, seed=int(given["seed"]), theta0=of_all_seeds(given["theta0"]),
+            mean_reward=given["reward"] == "mean",
         )  # fmt: skip
 
 

@@ -15,20 +15,38 @@ import numpy as np
 
 from mqlearn.analysis import axis
 from mqlearn.analysis.comparison.selection import SILENT, used, value_of
-from mqlearn.errors import SettingError
+from mqlearn.errors import SettingError, nearest
 from mqlearn.experiments.settings.override_commands import flat, varied
 from mqlearn.storage.runs import AXES, Run
 
 FORMATS = ("csv", "parquet", "json")
 _MEASURED = {"metric": str, "seed": int, "iteration": int, "samples": int, "value": float}
+_PROBED = 200  # rows, by which the size of a file is told
+_PARQUET_ROW = 5  # bytes, measured: columns that repeat take next to nothing
 _NO_SETTINGS = (*SILENT, "figure", "tuning")
 
 
-class Table:
-    """The columns of some runs, with the type of each, and their rows, made run by run."""
+LAST = "last"
 
-    def __init__(self, some: Sequence[Run]) -> None:
-        self.runs = list(some)
+
+class Table:
+    """The columns of some runs, with the type of each, and their rows, made run by run.
+
+    metrics: the curves that are in it, None for all.   at: of each seed one value, at the last checkpoint up to this
+    iteration, or at the LAST one of a run; None for all checkpoints. Raises SettingError for a metric that no run has,
+    and for an iteration before the first checkpoint of a run.
+    """
+
+    def __init__(self, some: Sequence[Run], metrics: Sequence[str] | None = None, at: int | str | None = None) -> None:
+        self.runs, self.metrics, self.at = list(some), metrics, at
+        known = list(dict.fromkeys(name for run in some for name in run.curves if name not in AXES))
+        for name in metrics or ():
+            if name not in known:
+                raise SettingError("metric", name, f"must be one of {', '.join(known)}{nearest(name, known)}")
+        for run in some:
+            if isinstance(at, int) and at < run.curves["iteration"][0]:
+                expected = f"is before the first checkpoint of {run.name}, {run.curves['iteration'][0]}"
+                raise SettingError("at", at, expected)
         self.facts = _facts(self.runs)
         self.types = {name: _type([fact[name] for fact in self.facts]) for name in self.facts[0]} | _MEASURED
 
@@ -39,10 +57,11 @@ class Table:
         """
         for run, facts in zip(self.runs, self.facts, strict=True):
             own = {name: _as(self.types[name], value) for name, value in facts.items()}
-            iteration, samples = run.curves["iteration"], axis.samples(run)
-            for metric, curve in run.curves.items():
-                if metric in AXES:
-                    continue
+            kept = self._columns(run)
+            iteration, samples = run.curves["iteration"][kept], axis.samples(run)
+            samples = None if samples is None else samples[kept]
+            for metric in self._metrics(run):
+                curve = run.curves[metric][:, kept]
                 seeds, n = curve.shape
                 yield {name: [value] * curve.size for name, value in own.items()} | {
                     "metric": [metric] * curve.size,
@@ -51,6 +70,36 @@ class Table:
                     "samples": [None] * curve.size if samples is None else np.tile(samples, seeds).tolist(),
                     "value": [value if math.isfinite(value) else None for value in curve.ravel().tolist()],
                 }
+
+    def _metrics(self, run: Run) -> list[str]:
+        return [name for name in run.curves if name not in AXES and (self.metrics is None or name in self.metrics)]
+
+    def _columns(self, run: Run) -> slice:
+        """The checkpoints of a run that are in the table."""
+        iteration = run.curves["iteration"]
+        if self.at is None:
+            return slice(None)
+        last = len(iteration) if self.at == LAST else int(np.searchsorted(iteration, self.at, side="right"))
+        return slice(last - 1, last)
+
+    @property
+    def n_rows(self) -> int:
+        """How many rows there are; nothing is made for it."""
+        return sum(run.curves[name][:, self._columns(run)].size for run in self.runs for name in self._metrics(run))
+
+    def n_bytes(self, form: str) -> int:
+        """How large it is as a file of this form, by its first rows: to a quarter or so, Parquet to a factor of two."""
+        first = next(self.blocks(), None)
+        if first is None:
+            return 0
+        some = {name: values[:_PROBED] for name, values in first.items()}
+        n = len(some["value"])
+        rows = zip(*some.values(), strict=True)
+        if form == "json":
+            size = sum(len(json.dumps(dict(zip(self.types, row, strict=True)))) + 2 for row in rows)
+        else:
+            size = sum(sum(len("" if value is None else str(value)) + 1 for value in row) for row in rows)
+        return round(self.n_rows * (_PARQUET_ROW if form == "parquet" else size / n))
 
     def rows(self) -> Iterator[tuple[Any, ...]]:
         for block in self.blocks():

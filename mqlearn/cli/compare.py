@@ -71,10 +71,11 @@ def _answered(request: "Request", question: Any, found: Any, width: int | None) 
     else:
         plan = selection.of_the_plan(chosen, plain(request.names, request.overrides, request.config_dir))
         stand = selection.latest_runs(plan.runs, question.summary)
-        notes += [*plan.notes, *stand.notes]
+        once = selection.equal_once(stand.runs)
+        notes += [*plan.notes, *stand.notes, *once.notes]
         if "axis" not in request.own:
-            question, lead = on_axis(question, stand.runs)
-        made = entries(stand.runs, question.summary, curves)
+            question, lead = on_axis(question, once.runs)
+        made = entries(once.runs, question.summary, curves)
         if request.own.get("calibrate"):
             return _calibrate(made, question, request, lead, width)
         wanted, told = asked(made, question, request.own.get("against"), mixed=bool(request.own.get("allow_mixed")))

@@ -153,7 +153,9 @@ def _told(file: str, record: Mapping[str, Any], known: Mapping[str, Sequence[Kno
     lines = [f"{file}: {kind} {record.get(kind, '')}", f"command      {record['command']}"]
     if record.get("data_digest"):
         lines.append(f"data digest  {record['data_digest']}")
-    for name, what in (("versions", "versions"), ("settings", "settings that all runs share")):
+    # A page lists what differs beside it; of the rest a rule may have no such setting.
+    shared = f"settings that all runs {'that have them ' * (kind == 'report')}share"
+    for name, what in (("versions", "versions"), ("settings", shared)):
         lines += [what, *_pairs(record[name])] if name in record else []
     lines += ["runs"] * bool(record["digests"])
     for label, digest in record["digests"].items():

@@ -6,11 +6,13 @@ from pathlib import Path
 
 from mqlearn.analysis import tidy
 from mqlearn.analysis.comparison import selection
-from mqlearn.checks import choice
+from mqlearn.checks import check_int, choice
 from mqlearn.cli.arguments import STANDARD_OUTPUT, deliver, parse, take_plugins
 from mqlearn.errors import SettingError
 from mqlearn.paths import outputs_folder
 from mqlearn.storage import addresses
+
+_LARGE = 10_000_000  # bytes
 
 
 def export(arguments: Sequence[str]) -> int:
@@ -21,11 +23,15 @@ def export(arguments: Sequence[str]) -> int:
     form = choice("--format", options.words.get("--format", _suffix(output)), tidy.FORMATS)
     if form == "parquet" and output == STANDARD_OUTPUT and sys.stdout.isatty():
         raise SettingError("--format", form, "is not for the screen: name a file, --output FILE.parquet")
-    names, overrides, stores = [], [], []
+    names, overrides, stores, asked = [], [], [], {}
     for text in options.overrides:
         key, _, value = text.lstrip("+").partition("=")
         if key in ("experiment.name", "experiment"):
             names += [part.strip(" '\"") for part in value.split(",")]
+        elif key == "metric":
+            asked["metrics"] = [part.strip(" '\"") for part in value.split(",")]
+        elif key == "at":
+            asked["at"] = value if value == tidy.LAST else _iteration(value)
         else:
             (stores if key.partition(".")[0] == "tracking" else overrides).append(text)
     outputs = outputs_folder()
@@ -34,12 +40,32 @@ def export(arguments: Sequence[str]) -> int:
     if not found.runs:
         raise selection.nothing(found, options.overrides, outputs, store)
     with selection.naming_those_left_out(found):
-        chosen = selection.select(found.runs, overrides, ("experiment.name",))
+        chosen = selection.select(found.runs, overrides, ("experiment.name", "metric", "at"))
+        table = tidy.Table(chosen, **asked)
     for note in found.notes:
         sys.stderr.write(f"note: {note}\n")
-    if deliver({"--output": output}, {"--output": lambda: tidy.written(tidy.Table(chosen), form)}):
+    _tell_size(table, form)
+    if deliver({"--output": output}, {"--output": lambda: tidy.written(table, form)}):
         sys.stderr.write(f"{len(chosen)} run{'s' * (len(chosen) > 1)}: {output}\n")
     return 0
+
+
+def _iteration(value: str) -> int:
+    try:
+        return check_int("at", value, 0, written=True)
+    except SettingError as error:
+        raise SettingError("at", value, f"{error.admissible}, or {tidy.LAST} for the last of each run") from None
+
+
+def _tell_size(table: tidy.Table, form: str) -> None:
+    """Before a large table is written, how large it is and what makes it smaller."""
+    size = table.n_bytes(form)
+    if size > _LARGE:
+        smaller = [] if table.metrics else ["metric=NAME: one metric"]
+        smaller += [] if table.at is not None else ["at=last: one value a seed"]
+        hint = f" ({'; '.join(smaller)})" if smaller else ""
+        told = f"{size / 1e6:,.0f} MB" if size >= 1e6 else f"{size / 1e3:,.0f} kB"
+        sys.stderr.write(f"{table.n_rows:,} rows, about {told} of {form}{hint}\n")
 
 
 def _suffix(output: Path) -> str:

@@ -58,6 +58,7 @@ def report(arguments: Sequence[str]) -> int:
         _refuse_of_others(answers, {run.digest for run in chosen}, files["--verdicts"])
     plan_runs = selection.of_the_plan(chosen, compare.plain([name], chosen_by, config_dir))
     stand = selection.latest_runs(plan_runs.runs)
+    once = selection.equal_once(stand.runs)
     planned = labels.planned(name, config_dir)
     entries = labels.entries(stand.runs, curves=planned)
     if not planned:  # m=2 before m=10
@@ -68,7 +69,7 @@ def report(arguments: Sequence[str]) -> int:
     asked = axis or (planned_as.spec.get("axis") if planned_as else None)
     shown_on, reason = asked or axes.usual(selection.by_problem(stand.runs)), ""
     if answers is None:
-        answers, reason = verdicts_of(entries, asked)
+        answers, reason = verdicts_of([entry for entry in entries if entry.run in once.runs], asked)
     told = [part for flag in _FILES if flag in files for part in (flag, str(files[flag]))]
     told += [f"axis={axis}"] * (axis is not None)
     text = page.build(
@@ -79,7 +80,7 @@ def report(arguments: Sequence[str]) -> int:
         versions=provenance.versions(),
         reason=reason,
         failed=_failed(outputs, name),
-        notes=(*found.notes, *plan_runs.notes, *stand.notes),
+        notes=(*found.notes, *plan_runs.notes, *stand.notes, *once.notes),
         plan=planned_as,
         axis=shown_on,
     )

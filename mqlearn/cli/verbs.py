@@ -99,16 +99,18 @@ in outputs/runs; by default it is outputs/reports/NAME.html. A copy goes to the 
     ),
     "export": Verb(
         "finished runs as a tidy table for other programs: CSV, Parquet or JSON",
-        """mqlearn export [experiment.name=NAME] [overrides that select] [--format csv|parquet|json] [--output FILE]
+        """mqlearn export [experiment.name=NAME] [overrides that select] [metric=NAME,...] [at=K|last]
+  [--format csv|parquet|json] [--output FILE]
 
   mqlearn export experiment.name=figure1 --format parquet --output figure1.parquet
   mqlearn export experiment.name=figure1 algorithm=momentum_q,nesa --output momentum.csv
-  mqlearn export experiment.name=figure1 > figure1.csv
+  mqlearn export experiment.name=figure1 metric=q_error at=last > figure1.csv
 
 One row for each run, metric, seed and checkpoint. Columns: experiment, run, digest, env, algorithm; the settings in
 which the runs differ, by their names (settings.seed: the setting seed); metric; seed (from 0 within a run); iteration;
 samples (transitions that a seed had learned from); value, empty or null where it is not finite. Without --format the
-name of the file says the format (else csv); without --output it goes to standard output.""",
+name of the file says the format (else csv); without --output it goes to standard output. metric= keeps some curves,
+at= one value a seed: at the last checkpoint up to iteration K, or of each run. A large table says its size first.""",
     ),
     "explain": Verb(
         "what a figure or a report says of its own origin",

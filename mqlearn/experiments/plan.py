@@ -17,7 +17,11 @@ GROUPS = tuple(config_groups())
 # Overrides of these never change a number, so they do not make a variant of a figure.
 _UNSCIENTIFIC = ("n_workers", "tracking", "experiment", "hydra", "plugins", "existing")
 
-
+# What a yaml may say of its figure; the modules that draw them say what it means.
+FIGURE_KEYS = (
+    "module", "band", "metric", "metric_of", "axis", "scales", "width", "lines", "guides", "grid", "curves", "short",
+    "notes", "over", "x", "measure", "at", "epsilon", "relative", "facet",
+)  # fmt: skip
 # What to do with cells that are finished.
 EXISTING = ("skip", "rerun", "error")
 
@@ -123,11 +127,21 @@ def plan(name: str, overrides: Sequence[str], config_dir: str | None = None) -> 
         raise SettingError("figure", name, "its yaml has no figure.curves, so there is nothing to draw")
     if "module" in spec:
         spec["module"] = earlier_versions.present(str(spec["module"]))
+    _check_keys(spec)
     for text in overrides:
         _check_effect(text, spec)
     planned = composed({(panel, label): one for panel, label, one in expand(spec, base)}, config_dir)
     variant = tuple(o for o in overrides if re.split(r"[=./]", o.lstrip("+~"))[0] not in _UNSCIENTIFIC)
     return Plan(name, settings, spec, planned, variant)
+
+
+def _check_keys(spec: Mapping[str, Any]) -> None:
+    """Raise SettingError for a key of a figure that none of ours reads; a module of the user's may read any."""
+    ours = str(spec.get("module", "")).startswith("mqlearn.")
+    for key in spec if ours else ():
+        if key not in FIGURE_KEYS:
+            expected = f"is no setting of a figure; they are {', '.join(FIGURE_KEYS)}{nearest(str(key), FIGURE_KEYS)}"
+            raise SettingError(f"figure.{key}", spec[key], expected)
 
 
 def _check_effect(override: str, spec: dict[str, Any]) -> None:

@@ -76,7 +76,7 @@ class Progress:
         elapsed = now - self.started
         if k == self.first or elapsed < _QUIET or now - self.shown < (_LIVE if self.live else _PLAIN):
             return
-        self.shown = now
+        self.shown: float = now
         rate = (k - self.first) / elapsed
         left = (self.iterations - k) / rate
         done = f"{k:,} of {self.iterations:,} iterations"
@@ -100,10 +100,10 @@ class Counting:
     """
 
     def __init__(self, done: str, total: int, things: str) -> None:
-        self.words = f"{done} {{:,}} of {total:,} {things}"
+        self.words: str = f"{done} {{:,}} of {total:,} {things}"
         self.total, self.count = total, 0
         self.live = sys.stderr.isatty()
-        self.started = time.monotonic()
+        self.started: float = time.monotonic()
         self.shown = -math.inf
 
     def __enter__(self) -> "Counting":
@@ -125,7 +125,7 @@ class Counting:
             or now - self.shown < (_LIVE if self.live else _PLAIN)
         ):
             return
-        self.shown = now
+        self.shown: float = now
         text = f"{self.words.format(self.count)}, {duration(left)} left"
         sys.stderr.write(f"\r\033[K{text}" if self.live else f"{text}\n")
         sys.stderr.flush()

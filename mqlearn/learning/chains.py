@@ -33,7 +33,7 @@ class Chain:
     buffers (L, capacity) uint64: transitions to replay.   visits (L, pairs): of each pair by the chain.
     """
 
-    arrays = ("lanes", "states", "buffers", "visits")
+    arrays: tuple[str, ...] = ("lanes", "states", "buffers", "visits")
 
     def __init__(self, mdp: FiniteMDP, sampling: Any, lanes: np.ndarray, seed: int, mean_reward: bool) -> None:
         from mqlearn.learning import kernels
@@ -45,9 +45,9 @@ class Chain:
         self.model = transition_model(mdp, mean_reward)
         self.tables = chain_tables(sampling, mdp, mode)
         self.streams = _streams("chain", "choices", "ties")
-        self.states = np.zeros((len(lanes), 6), np.int64)
-        self.buffers = np.zeros((len(lanes), max(1, sampling.capacity)), np.uint64)
-        self.visits = np.zeros((len(lanes), len(mdp.pairs)), np.int32)
+        self.states: np.ndarray = np.zeros((len(lanes), 6), np.int64)
+        self.buffers: np.ndarray = np.zeros((len(lanes), max(1, sampling.capacity)), np.uint64)
+        self.visits: np.ndarray = np.zeros((len(lanes), len(mdp.pairs)), np.int32)
         starts, keep, alias = self.tables.starts, self.tables.keep, self.tables.alias
         index, coin = uniform_words(2, lanes, seed, "warm_up_choices").astype(np.uint64).T
         drawn = (index * np.uint64(len(starts)) >> np.uint64(32)).astype(np.int64)

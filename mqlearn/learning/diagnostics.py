@@ -11,7 +11,7 @@ from mqlearn.algorithms.rule import Rule
 from mqlearn.algorithms.stateful import Stateful
 from mqlearn.algorithms.step_sizes import total
 from mqlearn.finding import Finding
-from mqlearn.learning.initial import Initial
+from mqlearn.learning.initial import Initial, of_all_seeds
 from mqlearn.learning.learners.counting import SampledPlans, SynchronousPlans
 from mqlearn.learning.operators import BELLMAN, BoundOperator
 from mqlearn.learning.record import Ended, Recorder
@@ -63,8 +63,9 @@ def fixed_point(
     if mu is None:
         text = f"epsilon-greedy behaviour has no stationary chain: {absent}"
         return None, ({}, [Finding("no_stationary_chain", text)])
-    held = 0.0 if isinstance(theta0, tuple) else theta0
-    key = (mdp.digest(), features.digest(), mu.tobytes(), held, operator.operator)
+    common = of_all_seeds(theta0)
+    held = 0.0 if isinstance(common, tuple) else common
+    key = (mdp.digest(), features.digest(), mu.tobytes(), np.asarray(held).tobytes(), operator.operator)
     if key not in _fixed_points:  # the rules of a comparison share it
         _fixed_points[key] = theta_star(
             mdp, features, mu, starts=_STARTS, theta0=held, operator=None if operator.plain else operator.operator

@@ -3,12 +3,13 @@
 import math
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from mqlearn.learning.diagnostics import after_run
 from mqlearn.learning.lockstep import advance, learners_of
-from mqlearn.learning.record import Result
+from mqlearn.learning.record import Origin, Result
 from mqlearn.learning.run_state import RunState, build_run
 from mqlearn.learning.setup import (
     AnyRule,
@@ -38,8 +39,11 @@ def run(mdp: Environment, rule: AnyRule, **settings: Any) -> Result:
     checkpoints: "log" or "linear", `n_checkpoints` of them at most; for asynchronous sampling T/4 and T/2
     are always checkpoints.
     n_workers: threads, by default one a core, or fewer.   reward: "mean" R(x, u) or "sampled" r(x, u, y) in the
-    target; "auto" is mean for synchronous sampling, else sampled.   q0, theta0: a constant or a range (low, high) of
-    uniform values.   metrics: name -> function of (tables (n, S, A), mdp) that returns (n,).   progress: True for a bar
+    target; "auto" is mean for synchronous sampling, else sampled.   q0, theta0: a constant, a range (low, high) of
+    uniform values, an array (S, A), (d,) with features, or one for each seed, (n_seeds, S, A), (n_seeds, d); a Result,
+    of which seed i goes on from the last finite table of seed i, k beginning at 0 again; q0 also a function of
+    (state, action), asked once for each pair.
+    metrics: name -> function of (tables (n, S, A), mdp) that returns (n,).   progress: True for a bar
     (tqdm), or a function called with (k, mean q_error) at every checkpoint, and with a model on long ways between them
     with the error of the last one.
     mdp: a FiniteMDP, or a Simulator.   rule: what learns.   n_seeds: independent repeats, of the seed `seed`;
@@ -109,4 +113,5 @@ def _result(setup: Setup, made: RunState, number: int, rule: AnyRule) -> Result:
     facts, found = after_run(setup, rule, left, course.recorder)
     each = samples_an_iteration(rule, setup.mdp, setup.sampling_of(rule))
     findings = [*course.findings, *found]
-    return course.recorder.result(each, left, course.seconds, made.facts | facts, findings, setup.reward)
+    origin = Origin(setup.mdp, rule, replace(setup, progress=None))
+    return course.recorder.result(each, left, course.seconds, made.facts | facts, findings, setup.reward, origin)

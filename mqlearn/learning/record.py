@@ -17,6 +17,8 @@ LEARNED_TABLES = ("q", "acting", "theta", "theta_average", "theta_acting", "mean
 ERROR_TABLES = "error_tables"  # the distance of tables to the fixed point
 _FIRST = ("q_error", "expected_return")  # what every run promises
 _PLOTS = "mqlearn.analysis.figures.quick"  # by name, at the first picture: a run needs nothing of what draws
+_FILES = "mqlearn.analysis.result_files"  # likewise what writes files
+_THEORY = "mqlearn.analysis.theory_text"  # and what knows theorems
 _LARGE = 10_000  # pairs: beyond, fewer error tables are kept
 
 
@@ -27,6 +29,22 @@ def table_of_curves(iteration: np.ndarray, curves: Mapping[str, np.ndarray]) -> 
     n_seeds = len(next(iter(curves.values()), []))
     seeds = {"seed": np.repeat(np.arange(n_seeds), len(iteration)), "iteration": np.tile(iteration, n_seeds)}
     return pandas.DataFrame(seeds | {name: curve.ravel() for name, curve in curves.items()})
+
+
+@dataclass(frozen=True, eq=False)
+class Origin:
+    """Of what a result was made.
+
+    mdp, rule: the objects, the rule with its step size and at the discount.   setup: the `learning.setup.Setup`.
+    record: of a result that was read, what its file says of all of them, which are None then but for the model.
+    arrays: of that file, what settings cannot say: features, and where learning started.
+    """
+
+    mdp: Any
+    rule: Any = None
+    setup: Any = None
+    record: Mapping[str, Any] | None = None
+    arrays: Mapping[str, np.ndarray] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, repr=False)
@@ -45,7 +63,7 @@ class Result:
     sampling.   diverged: seed index -> first iteration k at which a parameter was not finite or beyond
     1e100.   seconds: of the learning loop, without metrics; drawing samples that rules share counts for each of them.
     facts: what else the summary records.   findings: what a user should know beside the numbers, each with a code, a
-    sentence and the numbers in it; warnings: their sentences.   reward: as resolved.
+    sentence and the numbers in it; warnings: their sentences.   reward: as resolved.   origin: of what it was made.
 
     >>> result = mq.run(mq.two_state(), mq.MomentumQ(m=1), iterations=10, n_seeds=2)
     >>> [found.code for found in result.findings], result.warnings
@@ -69,6 +87,7 @@ class Result:
     facts: dict[str, Any]
     findings: tuple[Finding, ...]
     reward: str
+    origin: Origin | None = field(default=None, compare=False)
 
     def __repr__(self) -> str:
         n_seeds = len(next(iter(self.curves.values()), []))
@@ -89,6 +108,27 @@ class Result:
         operator = self.facts.get("operator", {}).get("name", "")
         positions = {"iterations": self.iteration, "samples": self.samples}
         return drawn_by.plot(positions, self.curves, metric, axis, operator=operator)
+
+    def theory(self) -> Any:
+        """What theorems say of this run, beside what it measured: a dict as `mqlearn theory --json` writes it.
+
+        At the prompt it prints what `mqlearn theory` prints: assumptions, asymptotic constants, bounds, exact errors.
+        Raises SettingError for a simulator, another operator than Bellman's, and where a file that was read does not
+        hold the rule.
+
+        >>> result = mq.run(mq.two_state(), mq.QLearning(), iterations=100, n_seeds=5)
+        >>> result.theory()["measured"]["iteration"]
+        100
+        """
+        return importlib.import_module(_THEORY).of_result(self)
+
+    def save(self, path: Any) -> Any:
+        """Write all of it, with model and settings, to one .npz file, which `mq.read` reads again, bit for bit.
+
+        path: of the file, as it is called.   Returns it as a Path. Of a rule or a function of your own its name and a
+        digest of its text are in the file, not its code. Raises SettingError for a path that cannot be written to.
+        """
+        return importlib.import_module(_FILES).save(self, path)
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -133,7 +173,7 @@ class Recorder:
             return
         most = _ERROR_TABLES if self.optimal_q.size <= _LARGE else _ERROR_TABLES_LARGE
         kept = np.linspace(0, len(self.iteration) - 1, min(most, len(self.iteration)))
-        self.error_columns = np.unique(np.rint(kept).astype(int))
+        self.error_columns: np.ndarray = np.unique(np.rint(kept).astype(int))
 
     def record(self, column: int, learners: list[Learner], measured: list[dict[str, np.ndarray]]) -> None:
         for learner, metrics in zip(learners, measured, strict=True):
@@ -167,6 +207,7 @@ class Recorder:
         facts: dict[str, Any],
         findings: Sequence[Finding],
         reward: str,
+        origin: Origin | None = None,
     ) -> Result:
         """What was recorded, of learners that have come to the end and of those that diverged."""
         last: list[Any] = [*learners, *(gone.learner for gone in self.ended)]
@@ -204,6 +245,7 @@ class Recorder:
             facts=facts,
             findings=tuple(each_once(findings)),
             reward=reward,
+            origin=origin,
         )
 
 

@@ -107,7 +107,7 @@ def cut_off(setup: Setup, rule: AnyRule) -> list[Finding]:
 
 def tied_start(rule: AnyRule, initial: Initial | None) -> list[Finding]:
     """If all actions tie at the start and the rule leaves it to rounding which of them is greedy."""
-    if initial is None or isinstance(initial, tuple) or not getattr(rule, "rounds_ties", False):
+    if not isinstance(initial, int | float) or not getattr(rule, "rounds_ties", False):
         return []
     text = (
         f"all actions tie in Q_0 = {initial:g}, and rounding decides which of them is greedy: another correct program "
@@ -184,7 +184,11 @@ def without_effect(setup: Setup, rule: AnyRule) -> list[Finding]:
         *idle("algorithm", rule),
         *idle("step_size", rule.step_size),
         *idle("sampling", sampling),
-        *(no_effect(name, value, reason) for name, value, plain, idle, reason in settings if idle and value != plain),
+        *(
+            no_effect(name, f"array of shape {value.shape}" if isinstance(value, np.ndarray) else value, reason)
+            for name, value, plain, idle, reason in settings
+            if idle and not _equal(value, plain)
+        ),
     ]
 
 

@@ -7,7 +7,7 @@
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any, Concatenate, Literal, ParamSpec, Required, TypedDict, TypeVar
 
 import numpy as np
 
@@ -15,16 +15,17 @@ from mqlearn.algorithms.operators import Bellman, Operator
 from mqlearn.algorithms.rule import Rule
 from mqlearn.algorithms.stateful import Stateful
 from mqlearn.algorithms.step_sizes import StepSize
-from mqlearn.checks import check_int, choice, finite_number, plain_number
+from mqlearn.checks import check_int, choice
 from mqlearn.errors import SettingError
 from mqlearn.learning import combinations
 from mqlearn.learning.bar import Bar
-from mqlearn.learning.initial import Initial
+from mqlearn.learning.initial import Initial, bounds
 from mqlearn.learning.learners import Linear, on_clock, with_state
 from mqlearn.learning.metrics import Evaluation, Metric
 from mqlearn.learning.operators import BoundOperator, on_problem
 from mqlearn.learning.sampling import Sampling, Synchronous
 from mqlearn.learning.stateful.check import check
+from mqlearn.learning.warm_start import Start, of_parameters, of_tables
 from mqlearn.problems.environments.simulator import Simulator
 from mqlearn.problems.mdp import FiniteMDP
 
@@ -50,7 +51,8 @@ _P = ParamSpec("_P")
 class Setup:
     """The validated settings of a run, without its rules. `validated` makes it.
 
-    iteration: (C,) int64 checkpoints, the last is T.   step_size: of every rule, None leaves each its own.
+    iteration: (C,) int64 checkpoints, the last is T, as `checkpoints` and `n_checkpoints` ask.
+    step_size: of every rule, None leaves each its own.
     evaluation: with its number of episodes.   operator: on this problem.   n_workers: threads, None for as many as
     suit.   reward: mean or sampled.
     The other fields are as in `mqlearn.run`.
@@ -58,6 +60,8 @@ class Setup:
 
     mdp: Environment
     iteration: np.ndarray
+    checkpoints: str
+    n_checkpoints: int
     n_seeds: int
     seed: int
     step_size: StepSize | None
@@ -98,9 +102,10 @@ class Setup:
     def check_rule(self, rule: AnyRule) -> None:
         """Raise SettingError if a rule that is prepared, and sound alone, cannot be run with these settings."""
         if rule.clip is not None and self.features is None:
-            low, high = self.q0 if isinstance(self.q0, tuple) else (self.q0, self.q0)
+            low, high = bounds(self.q0)
             if not rule.clip[0] <= low <= high <= rule.clip[1]:
-                raise SettingError("algorithm.clip", [*rule.clip], f"must hold Q_0, and q0 is {self.q0}")
+                told = f"lies in [{low:g}, {high:g}]" if isinstance(self.q0, np.ndarray) else f"is {self.q0}"
+                raise SettingError("algorithm.clip", [*rule.clip], f"must hold Q_0, and q0 {told}")
         own, sampling = with_state(rule, self.features, self.linear), self.sampling_of(rule)
         operator = self.operator.operator
         combinations.check_rule(self.mdp, own, sampling, self.features, self.linear, operator, self.n_seeds)
@@ -111,6 +116,28 @@ class Setup:
         check(rule, self.mdp.discount)
         self.check_rule(rule)
         return rule
+
+
+class RunSettings(TypedDict, total=False):
+    """The keywords of `validated`, for type checkers."""
+
+    iterations: Required[int]
+    n_seeds: int
+    seed: int
+    step_size: StepSize | None
+    sampling: Sampling | None
+    features: Any
+    linear: Linear | None
+    operator: Operator | None
+    evaluation: Evaluation | None
+    checkpoints: Literal["log", "linear"]
+    n_checkpoints: int
+    n_workers: int | None
+    reward: Literal["auto", "mean", "sampled"]
+    q0: Start
+    theta0: Start
+    metrics: Mapping[str, Metric] | None
+    progress: Progress | bool | None
 
 
 def validated(
@@ -125,12 +152,12 @@ def validated(
     linear: Linear | None = None,
     operator: Operator | None = None,
     evaluation: Evaluation | None = None,
-    checkpoints: str = "log",
+    checkpoints: Literal["log", "linear"] = "log",
     n_checkpoints: int = 200,
     n_workers: int | None = None,
-    reward: str = "auto",
-    q0: Initial = 0.0,
-    theta0: Initial = 0.0,
+    reward: Literal["auto", "mean", "sampled"] = "auto",
+    q0: Start = 0.0,
+    theta0: Start = 0.0,
     metrics: Mapping[str, Metric] | None = None,
     progress: Progress | bool | None = None,
 ) -> Setup:
@@ -148,22 +175,24 @@ def validated(
     ):
         if not fits:
             raise SettingError(name, given, f"must be {expected}")
-    q0, theta0 = checked_initial("q0", q0), checked_initial("theta0", theta0)
     sampling = Synchronous() if sampling is None else sampling
     if n_seeds is SEEDS:
         n_seeds = 1 if sampling.one_seed else int(SEEDS)
     iterations, n_seeds = check_int("iterations", iterations, 0), check_int("n_seeds", n_seeds, 1)
+    start_q, start_theta = of_tables(q0, mdp, n_seeds), of_parameters(theta0, features, n_seeds)
     seed, n_checkpoints = check_int("seed", seed, 0, 2**32 - 1), check_int("n_checkpoints", n_checkpoints, 1)
     n_workers = check_int("n_workers", n_workers, 1, null="one thread a core")
     synchronous = sampling.all_pairs
-    reward = resolve_reward(reward, synchronous)
+    resolved = resolve_reward(reward, synchronous)
     evaluation = resolve_evaluation(evaluation, default_episodes(mdp, sampling))
-    combinations.check_parts(mdp, sampling, features, reward, metrics, evaluation, iterations, n_seeds)
+    combinations.check_parts(mdp, sampling, features, resolved, metrics, evaluation, iterations, n_seeds)
     if isinstance(progress, bool):
         progress = Bar(iterations) if progress else None
     return Setup(
         mdp=mdp,
         iteration=checkpoint_iterations(iterations, checkpoints, n_checkpoints, quarters=not synchronous),
+        checkpoints=checkpoints,
+        n_checkpoints=n_checkpoints,
         n_seeds=n_seeds,
         seed=seed,
         step_size=step_size,
@@ -173,9 +202,9 @@ def validated(
         operator=on_problem(Bellman() if operator is None else operator, mdp, features),
         evaluation=evaluation,
         n_workers=n_workers,
-        reward=reward,
-        q0=q0,
-        theta0=theta0,
+        reward=resolved,
+        q0=start_q,
+        theta0=start_theta,
         metrics=metrics or {},
         progress=progress,
     )
@@ -208,21 +237,6 @@ def checked_rules(rules: Any) -> list[AnyRule]:
         if not isinstance(rule, AnyRule):
             raise SettingError("algorithm", rule, "must be a rule, such as mq.QLearning()")
     return rules
-
-
-def checked_initial(name: str, value: Any) -> Initial:
-    """A number, or a range of numbers (low, high). Raises SettingError for anything else."""
-    several = isinstance(value, list | tuple) or (isinstance(value, np.ndarray) and value.ndim > 0)
-    ends = [number for one in (value if several else [value]) if (number := plain_number(one)) is not None]
-    if len(ends) != (len(value) if several else 1) or len(ends) not in (1, 2) or not _rising(ends):
-        shown = f"array of shape {value.shape}" if isinstance(value, np.ndarray) else value
-        raise SettingError(name, shown, "must be a number, or [low, high] for uniform initial values")
-    return (ends[0], ends[-1]) if several else ends[0]
-
-
-def _rising(ends: list[int | float]) -> bool:
-    low, high = finite_number(ends[0]), finite_number(ends[-1])
-    return low is not None and high is not None and low <= high
 
 
 def default_episodes(mdp: Any, sampling: Any) -> int:

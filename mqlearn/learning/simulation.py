@@ -38,7 +38,7 @@ class SimulatedLearner:
     epsilon-greedy costs a call a step, which learns and returns the greedy action where the walk now is.
     """
 
-    arrays = ("lanes", "parameters", "last", "active", "values")
+    arrays: tuple[str, ...] = ("lanes", "parameters", "last", "active", "values")
 
     def __init__(
         self,
@@ -55,15 +55,15 @@ class SimulatedLearner:
         self.operator = operator
         self.sampling = sampling
         self.features: BoxMap = features
-        self.same_sample = linear.previous_gradient == "same_sample"
-        self.options = (self.same_sample, linear.first_gradient == "zero")
-        self.radius = np.inf if linear.projection is None else float(linear.projection)
+        self.same_sample: bool = linear.previous_gradient == "same_sample"
+        self.options: tuple[bool, bool] = (self.same_sample, linear.first_gradient == "zero")
+        self.radius: float = np.inf if linear.projection is None else float(linear.projection)
         self.lanes = lanes
         self.seed = seed
         self.k = 0
-        self.parameters = np.zeros((len(lanes), 3, features.n_features))
+        self.parameters: np.ndarray = np.zeros((len(lanes), 3, features.n_features))
         self.parameters[:, 0] = initial_values(features.n_features, initial, lanes, seed)
-        self.last = np.tile([-1.0, 0.0], (len(lanes), 1))
+        self.last: np.ndarray = np.tile([-1.0, 0.0], (len(lanes), 1))
         self.encoder = (features.grid, 0 if features.tiling is None else features.tiling[0])
         # Seeded once: reseeding at every episode would repeat one episode for ever.
         seeds = uniform_words(1, lanes, seed, "simulator")[:, 0].tolist()
@@ -73,7 +73,7 @@ class SimulatedLearner:
             self.walks = [_Walk(simulator.make(), n_axes, word, sampling.time_limit, capacity) for word in seeds]
         shape = (len(lanes), 3 * features.n_actions, width)
         self.active, self.values = np.zeros(shape, np.uint32), np.zeros(shape)
-        self.block = _BLOCK if sampling.adaptive else min(_BLOCK, max(1, _MOST_VALUES // width))
+        self.block: int = _BLOCK if sampling.adaptive else min(_BLOCK, max(1, _MOST_VALUES // width))
 
     def rows(self, k: int, n: int) -> tuple[int, int]:
         return k, k + n
@@ -83,7 +83,7 @@ class SimulatedLearner:
             for i in range(len(self.lanes)):
                 for first in range(0, n, self.block):
                     self._advance(i, k + first, weights[first : min(first + self.block, n)])
-        self.k = k + n
+        self.k: int = k + n
 
     def _advance(self, i: int, k: int, weights: np.ndarray) -> None:
         from mqlearn.learning import kernels

@@ -58,4 +58,4 @@ class FromSamples:
 
     def keep(self, mask: np.ndarray) -> None:
         drop_lanes(self, mask)
-        self.places = self.places[mask]
+        self.places: np.ndarray = self.places[mask]

@@ -32,6 +32,20 @@ class Point(NamedTuple):
 class System:
     """gbar(theta) = gram theta - b - g ahead V(theta), with V(theta) (S,) the largest Phi(y, v)'theta."""
 
+    mdp: FiniteMDP
+    theta0: np.ndarray
+    r: np.ndarray
+    b: np.ndarray
+    # Sparse arrays, whose types SciPy does not tell.
+    phi: Any
+    phi_size: Any
+    weighted: Any
+    weighted_size: Any
+    moves: Any
+    gram: Any
+    ahead: Any
+    held: Any
+
     def __init__(self, mdp: FiniteMDP, features: Features, weights: np.ndarray, theta0: np.ndarray) -> None:
         """weights (n,): mu at the learned pairs.   theta0: (d,)."""
         from scipy import sparse
@@ -45,14 +59,14 @@ class System:
         self.gram, self.ahead = weighted @ self.phi, weighted @ self.moves
         self.r, self.b = r, weighted @ r
         self.phi_size, self.weighted_size = abs(self.phi), abs(weighted)
-        self.row = np.zeros(mdp.learned.shape, np.int64)
+        self.row: np.ndarray = np.zeros(mdp.learned.shape, np.int64)
         self.row[x, u] = np.arange(len(x))
         sampled = self.phi[weights > 0]
-        self.used = np.bincount(sampled.indices, minlength=features.n_features) > 0
+        self.used: np.ndarray = np.bincount(sampled.indices, minlength=features.n_features) > 0
         null = null_space(sampled)
         self.held = sparse.csr_array(null @ null.T) * self.gram.diagonal().mean()
         few = int(np.clip(_DENSE_WORK / features.n_features**3, 15, _SOLVES))
-        self.solves = few if _dense(self.gram) else _SOLVES
+        self.solves: int = few if _dense(self.gram) else _SOLVES
 
     def newton(self, policy: np.ndarray) -> Point:
         """The point of least share on the way from a policy (S,)."""

@@ -31,7 +31,7 @@ class Facts:
 
     def __init__(self, mdp: FiniteMDP) -> None:
         self._mdp = mdp
-        self.discount = mdp.discount
+        self.discount: float = mdp.discount
 
     @property
     def terminal(self) -> bool:

@@ -115,7 +115,7 @@ def write(
     """
     folder = Path(os.path.realpath(folder))  # Path.resolve raises what is no OSError at links in a circle
     check_target(folder, digest, digest_of)
-    summary = _summary(digest, name, result) | dict(extra or {})
+    summary = summary_of(digest, name, result) | dict(extra or {})
     temporary = folder.parent / f".{folder.name}.{os.getpid()}-{secrets.token_hex(4)}"
     try:
         temporary.mkdir(parents=True)
@@ -124,11 +124,11 @@ def write(
             iteration = {"iteration": np.asarray(result.iteration, dtype=np.int64)}
             if (samples := getattr(result, "samples", None)) is not None:
                 iteration["samples"] = np.asarray(samples, dtype=np.int64)
-            _save_arrays(temporary / CURVES, iteration | result.curves)
+            save_arrays(temporary / CURVES, iteration | result.curves)
             tables = {name: getattr(result, name, None) for name in TABLE_NAMES}
             if tables["theta"] is not None:  # of which the tables are a product, and a large one
                 del tables["q"]
-            _save_arrays(temporary / TABLES, {n: table for n, table in tables.items() if table is not None})
+            save_arrays(temporary / TABLES, {n: table for n, table in tables.items() if table is not None})
         summary["files"] = {path.name: checksums.of_file(path) for path in sorted(temporary.iterdir())}
         (temporary / SUMMARY).write_text(_sealed(summary), encoding="utf-8")
         for path in (*temporary.iterdir(), temporary):
@@ -345,7 +345,8 @@ def _put(temporary: Path, folder: Path, digest: str, digest_of: DigestOf) -> Non
             shutil.rmtree(old)
 
 
-def _summary(digest: str, name: str, result: Any) -> dict[str, Any]:
+def summary_of(digest: str, name: str, result: Any) -> dict[str, Any]:
+    """What the summary says of a result by itself; without one, that of a run that failed."""
     summary = {formats.KEY: formats.FORMAT, "digest": digest, "name": name, "status": "failed"}
     summary |= {"final": {}, "diverged": {}}
     summary |= {"mlflow_run_id": None, "seconds": None}
@@ -358,8 +359,11 @@ def _summary(digest: str, name: str, result: Any) -> dict[str, Any]:
     return summary | {"ended": datetime.now(UTC).isoformat(timespec="milliseconds")}
 
 
-def _save_arrays(path: Path, arrays: Mapping[str, Any]) -> None:
-    """An .npz file as numpy.load reads it; its bytes depend on names and numbers alone, any name will do."""
+def save_arrays(path: Any, arrays: Mapping[str, Any]) -> None:
+    """An .npz file, or into an open one, as numpy.load reads it.
+
+    Its bytes depend on names and numbers alone, any name will do.
+    """
     with zipfile.ZipFile(path, "w") as archive:
         for name, array in arrays.items():
             member = zipfile.ZipInfo(f"{name}.npy", date_time=(1980, 1, 1, 0, 0, 0))

@@ -9,9 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from mqlearn.algorithms import Stateful
 from mqlearn.errors import SettingError
 from mqlearn.experiments.settings import compose, instantiate
 from mqlearn.experiments.settings.cell import build
+from mqlearn.learning.stateful.step_size import uses_step_size
 from mqlearn.suites import axes
 from mqlearn.suites.axes import Form
 from mqlearn.suites.definition import Problem
@@ -48,7 +50,10 @@ class Contest:
     @classmethod
     def of(cls, problem: Problem, rule: Entrant, settings: dict[str, Any], default: Any, step_size: Any) -> "Contest":
         discount = problem.settings["discount"]
-        tuned = tuple(axis.at(discount) for axis in axes.of_rule(rule.tuning, step_size))
+        named = axes.of_rule(rule.tuning, step_size)
+        if isinstance(default, Stateful) and not uses_step_size(default):  # all its trials would be one and the same
+            named = tuple(axis for axis in named if axis.setting.startswith("algorithm."))
+        tuned = tuple(axis.at(discount) for axis in named)
         form = Form.of(step_size)
         search = Search(tuned, tuple(_start(rule, settings, form, axis) for axis in tuned))
         return cls(rule, settings, default, form, search)

@@ -35,10 +35,10 @@ class RandomScaling:
             self.first = np.array(q, dtype=float)  # means are kept relative to it: less is lost by subtraction
             self.mean, self.linear, self.square = (np.zeros_like(self.first) for _ in range(3))
         self.count += 1
-        self.mean = self.mean + (q - self.first - self.mean) / self.count
+        self.mean: np.ndarray = self.mean + (q - self.first - self.mean) / self.count
         weighted = self.count**2 * self.mean
-        self.linear = self.linear + weighted
-        self.square = self.square + weighted * self.mean
+        self.linear: np.ndarray = self.linear + weighted
+        self.square: np.ndarray = self.square + weighted * self.mean
 
     def interval(self, level: float = 0.95) -> tuple[np.ndarray, np.ndarray]:
         """Lower and upper ends, of the shape of the iterates. Raises SettingError for a level without a quantile."""

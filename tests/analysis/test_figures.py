@@ -1,5 +1,6 @@
 """What a figure draws: nothing hidden, nothing cut off, readable without colour."""
 
+import re
 from dataclasses import replace
 from itertools import combinations
 from typing import Any
@@ -14,7 +15,9 @@ from mqlearn.analysis.figures import error_curves, heat_map, parts, style
 from mqlearn.analysis.figures.error_curves import Curve, Panel
 from mqlearn.analysis.statistics.intervals import mean_interval
 from mqlearn.errors import SettingError
+from mqlearn.experiments.plan import FIGURE_KEYS
 from mqlearn.learning import metric_kinds
+from mqlearn.paths import PACKAGE
 
 
 def lines(axes) -> list[tuple[Any, np.ndarray, np.ndarray]]:
@@ -308,3 +311,12 @@ def test_the_parts_serve_linear_axes_reference_lines_and_sparse_checkpoints():
         parts.arrange(figure, axes, footer=height, row_height=1.5)
     boxes = [one.get_window_extent() for one in axes.flat]
     assert not any(a.overlaps(b) for a, b in combinations(boxes, 2))
+
+
+def test_a_key_that_no_figure_reads_is_refused_and_each_that_is_read_is_known(mqlearn, outputs):
+    done = mqlearn("figure", "figure1", "+figure.metrik=q_error", "tracking=none")
+    assert done.code == 2 and "figure.metrik='q_error'" in done.err and "did you mean 'metric'?" in done.err
+    assert not list(outputs.rglob("*.png"))
+    texts = [file.read_text(encoding="utf-8") for file in (PACKAGE / "analysis" / "figures").glob("*.py")]
+    read = {key for text in texts for key in re.findall(r'\bspec(?:\.get\(|\[)"(\w+)"', text)}
+    assert read <= {*FIGURE_KEYS}, read - {*FIGURE_KEYS}

@@ -6,12 +6,16 @@ import json
 import math
 import shutil
 import sys
+import warnings
 from pathlib import Path
 
 import numpy as np
 import pytest
 import yaml
 from pyarrow import parquet
+
+import mqlearn as mq
+from mqlearn.analysis import tidy
 
 RECORDED = Path(__file__).parents[1] / "data" / "recorded"
 LEFT_OUT = "tracking=none"
@@ -98,6 +102,30 @@ def test_overrides_select_the_runs(mqlearn, recorded):
     assert {row["algorithm"] for row in csv.DictReader(io.StringIO(out))} == {"momentum_q"}
 
 
+def test_one_metric_and_one_value_a_seed(mqlearn, recorded):
+    everything = list(csv.DictReader(io.StringIO(mqlearn("export", "experiment.name=recorded", LEFT_OUT).out)))
+    errors = [row for row in everything if row["metric"] == "q_error"]
+    ends = {digest: max(int(row["iteration"]) for row in errors if row["digest"] == digest)
+            for digest in {row["digest"] for row in errors}}  # fmt: skip
+    asked = ("export", "experiment.name=recorded", LEFT_OUT, "metric=q_error")
+    last = list(csv.DictReader(io.StringIO(mqlearn(*asked, "at=last").out)))
+    assert last == [row for row in errors if int(row["iteration"]) == ends[row["digest"]]]
+    early = list(csv.DictReader(io.StringIO(mqlearn(*asked, "at=1").out)))
+    assert early and {row["iteration"] for row in early} <= {"0", "1"} and len(early) == len(last)
+    assert list(csv.DictReader(io.StringIO(mqlearn(*asked).out))) == errors
+
+
+def test_the_size_of_a_table_is_known_before_it_is_made(mqlearn, recorded):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of records that are damaged on purpose
+        table = tidy.Table(mq.load("recorded"))
+    for form in ("csv", "json"):
+        size = sum(map(len, tidy.written(table, form)))
+        assert table.n_bytes(form) == pytest.approx(size, rel=0.25), form
+    assert table.n_rows == len(list(table.rows()))
+    assert tidy.Table(table.runs, ["q_error"], "last").n_rows < table.n_rows
+
+
 def test_a_seed_that_diverged_has_no_value_from_there_on(mqlearn, outputs):
     few = ("iterations=2000", "n_seeds=2", "n_checkpoints=5", LEFT_OUT)
     assert mqlearn("run", "algorithm=momentum_q", "algorithm.m=1e9", "algorithm.shift=off", *few).code == 0
@@ -116,6 +144,8 @@ def test_a_seed_that_diverged_has_no_value_from_there_on(mqlearn, outputs):
         (["experiment.name=recroded"], "experiment.name='recroded'", "did you mean 'recorded'?"),
         (["experiment.name=recorded", "algoritm=nesa"], "algoritm='nesa'", "did you mean 'algorithm'?"),
         (["experiment.name=recorded", "discount=0.123"], "selection='discount=0.123'", "the nearest that exist"),
+        (["experiment.name=recorded", "metric=q_eror"], "metric='q_eror'", "did you mean 'q_error'?"),
+        (["experiment.name=recorded", "at=soon"], "at='soon'", "or last for the last of each run"),
         (["--format", "xlsx"], "--format='xlsx'", "csv, parquet or json"),
         (["--format"], "--format=''", "csv, parquet or json"),
         (["--output", "nowhere/table.csv"], "--output='nowhere/table.csv'", "no folder that can be written to"),

@@ -123,8 +123,16 @@ def test_the_notebook_runs_from_top_to_bottom(mqlearn, work, outputs, monkeypatc
     NotebookClient(notebook, timeout=300, kernel_name="python3", resources={"metadata": {"path": str(work)}}).execute()
     said = json.dumps(notebook.cells)
     assert '"output_type": "error"' not in said and "Warning" not in said
-    assert "image/png" in said and "better, p = " in said
+    assert "image/png" in said and "SpeedyQ is better than Q-learning (" in said
     assert [path.name for path in (outputs / "runs").iterdir()] == ["tutorial"]
+
+
+def test_what_runs_a_notebook_is_said_or_what_to_install(mqlearn, work, monkeypatch):
+    monkeypatch.setenv("PATH", PROGRAMS["PATH"])
+    assert "Run it:   jupyter execute --inplace one.ipynb" in (said := mqlearn("new", "tutorial", "one").out)
+    assert "pip install" not in said
+    monkeypatch.setenv("PATH", str(work))
+    assert "pip install '.[notebook]'" in mqlearn("new", "tutorial", "two").out
 
 
 def test_a_notebook_is_a_valid_one_and_may_have_another_name(mqlearn, work):

@@ -338,6 +338,24 @@ def test_a_file_of_another_version_is_made_again_or_refused_if_it_is_newer(newer
         results.read(path)
 
 
+class WithoutStep(mq.Stateful):
+    """Moves by a half, whatever its step size is."""
+
+    def init(self, q0):
+        return {"q": q0}
+
+    def step(self, z, s, c):
+        s.move(z.q, s.target(z.q), 0.5)
+
+
+def test_a_rule_that_uses_no_step_size_is_tried_once(work):
+    (problem,) = definition.made("s", KEYS).problems
+    entrant = rules.Entrant("mine", (), None, "", own=True, made=WithoutStep())
+    found = trials.entries(problem, [entrant])["mine"]
+    assert found.settings == ((),) and found.tuned == ()
+    np.testing.assert_array_equal(found.scores[0], found.scores[1])
+
+
 def test_a_rule_whose_default_is_refused_runs_tuned(work):
     """Its own step size has no form with the share that its yaml has; the others that are tried have one."""
     (work / "algorithm").mkdir()

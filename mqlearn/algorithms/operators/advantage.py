@@ -1,7 +1,9 @@
 """Advantage learning."""
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
+
+import numpy as np
 
 from mqlearn.algorithms.operators.operator import Numbers, Operator
 from mqlearn.checks import within
@@ -24,14 +26,14 @@ class Advantage(Operator):
     def __post_init__(self) -> None:
         within("operator.a", self.a, 0, 1, ends="[)")
 
-    def numbers(self, discount):
+    def numbers(self, discount: float) -> Numbers:
         return Numbers(ahead=discount, here=-self.a, own=self.a)
 
-    def contraction(self, facts):
+    def contraction(self, facts: Any) -> float | None:
         return None if self.a else facts.discount
 
-    def warnings(self, facts):
+    def warnings(self, facts: Any) -> list[str]:
         return [f"operator=advantage with a={self.a:g}: no contraction is proven for it"] if self.a else []
 
-    def to_optimum(self, q, v, mean, discount):
+    def to_optimum(self, q: np.ndarray, v: np.ndarray, mean: float, discount: float) -> np.ndarray | None:
         return v[..., None] - (1 - self.a) * (v[..., None] - q)

@@ -28,7 +28,7 @@ class Mellowmax(Operator):
     def __post_init__(self) -> None:
         within("operator.omega", self.omega, 0)
 
-    def value(self, q, by):
+    def value(self, q: np.ndarray, by: np.ndarray) -> float:
         # Chosen by p, the softmax of `by`: <p, q> and the entropy of p, that is V(by) + <p, q - by> (Geist, Scherrer,
         # Pietquin 2019, "A theory of regularized Markov decision processes"). It never exceeds V(q).
         best = by[by.argmax()]
@@ -42,7 +42,7 @@ class Mellowmax(Operator):
             total /= len(q)
         return best + np.log(total) / self.omega + beyond
 
-    def slopes(self, q):
+    def slopes(self, q: np.ndarray) -> np.ndarray:
         best = q[q.argmax()]
         weights, total = np.empty(len(q)), 0.0
         for i in range(len(q)):
@@ -50,7 +50,7 @@ class Mellowmax(Operator):
             total += weights[i]
         return weights / total
 
-    def to_optimum(self, q, v, mean, discount):
+    def to_optimum(self, q: np.ndarray, v: np.ndarray, mean: float, discount: float) -> np.ndarray | None:
         return None
 
 

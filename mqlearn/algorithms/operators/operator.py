@@ -25,7 +25,7 @@ class Numbers(NamedTuple):
     own: float = 0.0
     common: float = 0.0
 
-    def target(self, reward, ahead, here, own, s):
+    def target(self, reward: Any, ahead: Any, here: Any, own: Any, s: Any) -> Any:
         """The target of a transition that pays `reward`: ahead, here: V of y and of x.   own: Q(x, u). Kernels compile
         it; all that learns by an operator, and its exact fixed point, come from here."""
         return self.reward * reward + self.ahead * ahead + self.here * here + self.own * own + self.common * s

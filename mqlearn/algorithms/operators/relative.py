@@ -1,7 +1,9 @@
 """Relative Q-learning."""
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar, Self
+
+import numpy as np
 
 from mqlearn.algorithms.operators.operator import Numbers, Operator
 from mqlearn.checks import finite
@@ -28,10 +30,10 @@ class Relative(Operator):
     def __post_init__(self) -> None:
         finite("operator.kappa", self.kappa)
 
-    def numbers(self, discount):
+    def numbers(self, discount: float) -> Numbers:
         return Numbers(ahead=discount, common=-self.kappa)
 
-    def on(self, facts):
+    def on(self, facts: Any) -> Self:
         g = facts.discount
         if facts.terminal:
             expected = "has no such fixed point where states are terminal (their values are held at 0)"
@@ -41,8 +43,8 @@ class Relative(Operator):
             raise SettingError("operator.kappa", self.kappa, expected)
         return self
 
-    def contraction(self, facts):
+    def contraction(self, facts: Any) -> float | None:
         return None
 
-    def to_optimum(self, q, v, mean, discount):
+    def to_optimum(self, q: np.ndarray, v: np.ndarray, mean: float, discount: float) -> np.ndarray | None:
         return q + self.kappa * mean / (1 - discount)

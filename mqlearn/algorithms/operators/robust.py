@@ -1,7 +1,9 @@
 """R-contamination."""
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
+
+import numpy as np
 
 from mqlearn.algorithms.operators.operator import Numbers, Operator
 from mqlearn.checks import within
@@ -30,10 +32,10 @@ class Robust(Operator):
     def counts_terminals(self) -> bool:
         return self.terminals
 
-    def numbers(self, discount):
+    def numbers(self, discount: float) -> Numbers:
         return Numbers(ahead=discount * (1 - self.radius), common=discount * self.radius)
 
-    def warnings(self, facts):
+    def warnings(self, facts: Any) -> list[str]:
         if not (self.radius and self.terminals and facts.terminal and facts.no_costs):
             return []
         shorter = f"discount {facts.discount * (1 - self.radius):.6g} = {facts.discount:g} (1 - {self.radius:g})"
@@ -42,5 +44,5 @@ class Robust(Operator):
             "of a terminal state (operator.terminals=false leaves these out)"
         ]
 
-    def to_optimum(self, q, v, mean, discount):
+    def to_optimum(self, q: np.ndarray, v: np.ndarray, mean: float, discount: float) -> np.ndarray | None:
         return None if self.radius else q

@@ -1,7 +1,7 @@
 """Clipped values."""
 
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -29,10 +29,10 @@ class Truncated(Operator):
         if self.bound is not None:
             within("operator.bound", self.bound, 0)
 
-    def value(self, q, by):
+    def value(self, q: np.ndarray, by: np.ndarray) -> float:
         return min(max(q[by.argmax()], -self.bound), self.bound)  # pyright: ignore[reportOptionalOperand] it is filled in
 
-    def slopes(self, q):
+    def slopes(self, q: np.ndarray) -> np.ndarray:
         greedy = q.argmax()
         slopes = np.zeros(len(q))
         slopes[greedy] = 1.0 if abs(q[greedy]) <= self.bound else 0.0
@@ -44,7 +44,7 @@ class Truncated(Operator):
         assert self.bound is not None, "a run fills it in"
         return float(self.bound)
 
-    def on(self, facts):
+    def on(self, facts: Any) -> Self:
         if self.bound is not None:
             return self
         if facts.largest_reward is None:
@@ -55,7 +55,7 @@ class Truncated(Operator):
         """Whether no V* of a state that can be reached in one step is clipped, up to rounding."""
         return self.limit >= facts.largest_value * (1 - 1e-12)
 
-    def warnings(self, facts):
+    def warnings(self, facts: Any) -> list[str]:
         if facts.largest_value is None:
             return [f"operator.bound={self.limit:g}: without a model it is not known whether it suffices"]
         if self.suffices(facts):
@@ -64,5 +64,5 @@ class Truncated(Operator):
         short = f"operator.bound={self.limit:g} is below {largest}"
         return [f"{short}: the fixed point may not be Q*, and its greedy actions may not be optimal"]
 
-    def to_optimum(self, q, v, mean, discount):
+    def to_optimum(self, q: np.ndarray, v: np.ndarray, mean: float, discount: float) -> np.ndarray | None:
         return q if np.abs(v).max(initial=0.0) <= self.limit * (1 + 1e-12) else None

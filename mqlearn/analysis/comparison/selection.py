@@ -249,6 +249,26 @@ def latest_runs(found: Sequence[Run], summary: str = "error") -> Found:
     return Found(tuple(kept), tuple(notes))
 
 
+def equal_once(found: Sequence[Run]) -> Found:
+    """The runs without those that are one and the same: of a rule that uses no step size, whichever it was given.
+
+    Each would count as a comparison of its own, and make the correction stricter for all others.
+    """
+    alike: dict[str, list[Run]] = {}
+    for run in found:
+        key = run.digest
+        if run.summary.get("step_size_used") is False:
+            rest = {name: value for name, value in identity.resolved(run.settings).items() if name != "step_size"}
+            key = json.dumps([rest, identity.made_of(run), run.summary.get("numerics_version")], sort_keys=True)
+        alike.setdefault(key, []).append(run)
+    notes = [
+        f"{members[0].name}: {len(members)} equal runs count once, the rule uses no step size"
+        for members in alike.values()
+        if len({run.digest for run in members}) > 1
+    ]
+    return Found(tuple(members[0] for members in alike.values()), tuple(notes))
+
+
 def extent(run: Run) -> tuple:
     """Seeds, iterations and checkpoints of a run."""
     return tuple(run.settings[key] for key in EXTENT)

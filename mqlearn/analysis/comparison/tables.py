@@ -82,8 +82,8 @@ def _legend(verdicts: Sequence[Verdict], question: Question) -> list[str]:
     open_ = [v for v in verdicts if v.verdict in ("no_difference", "impossible") and not v.tested.deterministic]
     if of and open_:
         lines.append(
-            "needed: seeds of each rule with which the difference, if it is as observed, is found with probability 0.8 "
-            f"at Holm's strictest step, level {question.level:g} over the number of comparisons (?: unknown)."
+            "needed: so many seeds of each rule find the difference with probability 0.8 if it is as large as observed, "
+            f"at Holm's strictest step: level {question.level:g} over the number of comparisons (?: unknown)."
         )
     if any(side.n_finite < side.n_seeds for v in verdicts for side in (v.tested.a, v.tested.b)):
         lines.append(f"Diverged seeds: diverged={question.diverged} (worst | censored | excluded).")

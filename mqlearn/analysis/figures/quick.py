@@ -42,7 +42,7 @@ def plot(
     kind, measured = kind_of(metric, [operator]), np.isfinite(values).any(axis=0)
     x, (mean, low, high, n_finite) = positions[axis][measured], mean_interval(values[:, measured])
     with style.context():
-        figure = _shown()(figsize=_INCHES, layout="constrained")
+        figure = shown()(figsize=_INCHES, layout="constrained")
         axes = figure.add_subplot()
         axes.fill_between(x, low, high, alpha=0.25, linewidth=0)
         axes.plot(x, mean, marker="o" if len(x) < 4 else "")
@@ -61,7 +61,7 @@ def plot(
 
 
 @functools.cache
-def _shown() -> Any:
+def shown() -> Any:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 

@@ -83,6 +83,7 @@ def markdown(some: Sequence[Pair]) -> str:
     for paper, found in some:
         lines += ["", f"## {paper.key}", ""]
         for level, text in _content(paper, found):
+            text = f"<{text}>" if text == paper.address else text
             lines += ["", f"**{text}**", ""] if level == "head" else [f"{'- ' * (level == 'item')}{text}"]
         if found is not None and paper.spec["experiments"]:
             lines += ["", f"![{paper.key}]({name_of(paper.key, '.png').rpartition('/')[2]})"]
@@ -92,7 +93,8 @@ def markdown(some: Sequence[Pair]) -> str:
 def _content(paper: Paper, found: Measured | None) -> list[tuple[str, str]]:
     """(head | text | item, text) of a page."""
     spec, (word, why) = paper.spec, verdict(paper, found)
-    told = [("text", paper.citation), ("text", f"Verdict: {word} ({why}).")]
+    told = [("text", paper.citation), *([("text", paper.address)] if paper.address else [])]
+    told.append(("text", f"Verdict: {word} ({why})."))
     if spec["read"]:
         told.append(("text", "Read: " + "; ".join(f"{one['what']} ({_mark(one)})" for one in spec["read"]) + "."))
     known = [one for one in spec["settings"] if "choice" not in one]

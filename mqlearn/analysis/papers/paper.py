@@ -27,6 +27,7 @@ READ = ("T", "A", "3")  # what may decide a verdict
 _KEYS = ("citation", "read", "settings", "reported", "experiments", "claims", "not_testable")
 _CITATION = ("authors", "title", "year", "venue", "arxiv", "doi")
 _WHERE = {"venue": "", "year": "", "arxiv": "arXiv ", "doi": "doi "}
+_PLACES = {"doi": "https://doi.org/", "arxiv": "https://arxiv.org/abs/"}
 _ENTRIES = {"read": ("what", "mark"), "reported": ("quantity", "value", "place", "mark")}
 _KNOWN, _UNKNOWN = ("setting", "value", "place", "mark"), ("setting", "choice", "why")
 
@@ -48,6 +49,13 @@ class Paper:
         said = self.spec["citation"]
         where = [f"{word}{said[name]}" for name, word in _WHERE.items() if said.get(name)]
         return f"{said['authors']}: {said['title']} ({', '.join(where)})"
+
+    @property
+    def address(self) -> str:
+        """Where the paper is found, by its DOI, else by its arXiv number; empty without both."""
+        said = self.spec["citation"]
+        found = [f"{place}{said[name]}" for name, place in _PLACES.items() if said.get(name)]
+        return found[0] if found else ""
 
     @property
     def unknown(self) -> list[dict[str, Any]]:

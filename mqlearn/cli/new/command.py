@@ -1,10 +1,12 @@
 """Which files, under which name, into the current folder; and the command that runs them."""
 
 import importlib.machinery
+import importlib.util
 import io
 import json
 import keyword
 import re
+import shutil
 import sys
 import tokenize
 from collections.abc import Sequence
@@ -58,7 +60,7 @@ def new(arguments: Sequence[str]) -> int:
         files = {
             Path(f"{name}.ipynb"): notebook((TEMPLATES / TUTORIAL / "tutorial.py.txt").read_text(encoding="utf-8"))
         }
-        command = f"jupyter execute {name}.ipynb"
+        command = f"jupyter execute --inplace {name}.ipynb" + _where_notebooks_run()
     else:
         if len(words) < 2:
             raise SettingError("name", "", f"must be given, as in mqlearn new {kind} my_{kind}")
@@ -78,6 +80,15 @@ def new(arguments: Sequence[str]) -> int:
     tests = [file for file in files if file.name.startswith("test_")]
     print(f"\nRun it:   {command}" + "".join(f"\nTest it:  pytest {test}" for test in tests))
     return 0
+
+
+def _where_notebooks_run() -> str:
+    """What else can be said of a command that runs a notebook: where cells are shown, or what is to be installed."""
+    there = all(importlib.util.find_spec(name) for name in ("nbclient", "ipykernel", "jupyter_core"))
+    if there and shutil.which("jupyter"):
+        return "\nIt keeps the results in the file; or open it in JupyterLab, VS Code or another notebook program."
+    why = "nothing that runs notebooks is installed" if not there else "the command jupyter is not on the PATH"
+    return f"\nBut {why}: pip install '.[notebook]' in the clone has JupyterLab."
 
 
 def written(kind: str, name: str) -> dict[Path, str]:

@@ -228,7 +228,7 @@ def _build(text: str, imports: int, *, recorded: bool) -> Cell:
         **{name: settings[name] for name in PLAIN},
     }
     setup, ready = _combined(settings, mdp, arguments)
-    digest, name = identity.digest(settings, mdp, plugins), _name(settings, plugins, rule)
+    digest, name = identity.digest(settings, mdp, plugins), name_of(settings, plugins, rule)
     return Cell(settings, digest, name, mdp, arguments, setup, ready, own, without_effect)
 
 
@@ -279,7 +279,7 @@ def _linear(node: Any, plugins: Mapping[str, Any]) -> Any:
 # --- names --------------------------------------------------------------------------------------------------------
 
 
-def _name(settings: Mapping[str, Any], plugins: Mapping[str, Any], rule: Any) -> str:
+def name_of(settings: Mapping[str, Any], plugins: Mapping[str, Any], rule: Any) -> str:
     """Algorithm with its parameters, step size, environment and discount, for people: one name for equal settings."""
 
     def described(group: str, hidden: tuple[str, ...] = ()) -> str:
@@ -294,7 +294,7 @@ def _name(settings: Mapping[str, Any], plugins: Mapping[str, Any], rule: Any) ->
     from mqlearn.algorithms import Stateful
     from mqlearn.learning.stateful.step_size import uses_step_size
 
-    hidden = ("map", "slippery", "success_rate", "rewards", "kwargs", "content")
+    hidden = ("map", "slippery", "success_rate", "rewards", "kwargs", "content", "model")
     operator = (described("operator"),) if identity.counts("operator", settings["operator"], plugins) else ()
     idle = isinstance(rule, Stateful) and not uses_step_size(rule)
     step_size = "step size not used" if idle else described("step_size", ("discount",))

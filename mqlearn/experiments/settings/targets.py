@@ -51,6 +51,16 @@ def defined(package: str) -> dict[str, list[str]]:
     return found
 
 
+@functools.cache
+def choices(group: str) -> dict[str, str]:
+    """Public name -> the yaml of a group that makes such an object, the one of the shortest name."""
+    found: dict[str, str] = {}
+    for file in sorted((CONF / group).glob("*.yaml"), key=lambda file: (-len(file.stem), file.stem)):
+        named = _TARGET.search(file.read_text(encoding="utf-8"))
+        found |= {named[1].rpartition(".")[2]: file.stem} if named else {}
+    return found
+
+
 def names() -> set[str]:
     """The public names of all that ships."""
     return {name for group in PACKAGES for name in shipped(group)}

@@ -31,13 +31,13 @@ class _VisitedPairTables(_Tables):
     the local clock.
     """
 
-    arrays = ("q", "last", "counts")
+    arrays: tuple[str, ...] = ("q", "last", "counts")
 
     def _begin(self, initial: Initial, local: bool, operator: BoundOperator) -> None:
         self.local, self.operator = local, operator
         self.q = initial_values(len(self.chain.mdp.pairs), initial, self.chain.lanes, int(self.chain.seed))
         self.last = np.stack([np.zeros(len(self.q)), self.q[:, 0]], axis=1)
-        self.counts = np.zeros(self.q.shape, np.int64)
+        self.counts: np.ndarray = np.zeros(self.q.shape, np.int64)
 
     def rows(self, k: int, n: int) -> tuple[int, int]:
         return (0, int(self.counts.max()) + n) if self.local else (k, k + n)
@@ -75,22 +75,22 @@ class SharedTable(_VisitedPairTables, FromSamples):
         kernels.table_from_samples(
             tables, self.chain.model, drawn, weights, self.local, self.chain.mdp.discount, self.operator.compiled
         )
-        self.k = k + n
+        self.k: int = k + n
 
 
 class RoundsTable(_Tables, OnChain):
     """Tables that move in rounds, when every reachable pair has been visited (Azar et al. 2011, asynchronous)."""
 
-    arrays = ("q", "q_prev", "sums", "counts", "rounds")
+    arrays: tuple[str, ...] = ("q", "q_prev", "sums", "counts", "rounds")
 
     def __init__(self, chain: Chain, initial: Initial, operator: BoundOperator = BELLMAN) -> None:
         self.chain, self.operator = chain, operator
         self.q = initial_values(len(chain.mdp.pairs), initial, chain.lanes, int(chain.seed))
-        self.q_prev = self.q.copy()
+        self.q_prev: np.ndarray = self.q.copy()
         self.sums = np.zeros((len(self.q), 2, self.q.shape[1]))
-        self.counts = np.zeros(self.q.shape, np.int64)
+        self.counts: np.ndarray = np.zeros(self.q.shape, np.int64)
         x, u = chain.mdp.pairs.T
-        self.wanted = chain.mdp.counted[x, u]
+        self.wanted: np.ndarray = chain.mdp.counted[x, u]
         self.rounds = np.tile(np.array([0, self.wanted.sum()], np.int64), (len(self.q), 1))
 
     def rows(self, k: int, n: int) -> tuple[int, int]:

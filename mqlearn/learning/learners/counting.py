@@ -23,16 +23,16 @@ class _Plans(FourNumbersLearner):
     the largest certified error of any plan so far.
     """
 
-    arrays = ("counts", "q", "q0", "policy", "bounds")
+    arrays: tuple[str, ...] = ("counts", "q", "q0", "policy", "bounds")
     k = 0
 
     def _begin(self, mdp: FiniteMDP, model: Any, lanes: np.ndarray, seed: int, initial: Initial) -> None:
         self._mdp, self._model, self._planned = mdp, model, -1
         n = len(mdp.pairs)
-        self.q0 = initial_values(n, initial, lanes, seed)
-        self.q = self.q0.copy()
-        self.counts = np.zeros((len(lanes), n, model.successors.shape[1]), np.int64)
-        self.policy = np.tile(np.minimum(mdp.pair_offsets[:-1], n - 1).astype(np.int64), (len(lanes), 1))
+        self.q0: np.ndarray = initial_values(n, initial, lanes, seed)
+        self.q: np.ndarray = self.q0.copy()
+        self.counts: np.ndarray = np.zeros((len(lanes), n, model.successors.shape[1]), np.int64)
+        self.policy: np.ndarray = np.tile(np.minimum(mdp.pair_offsets[:-1], n - 1).astype(np.int64), (len(lanes), 1))
         self.bounds = np.zeros(len(lanes))
 
     def rows(self, k: int, n: int) -> tuple[int, int]:
@@ -46,7 +46,7 @@ class _Plans(FourNumbersLearner):
             scale = max(float(np.abs(self.q).max()), float(np.abs(self._model.rewards).max()))
             if not (errors <= _ACCURATE * scale).all():
                 raise ConvergenceError(f"a plan on {self._mdp.name} is wrong by as much as {errors.max():.3g}")
-            self.bounds = np.maximum(self.bounds, errors)
+            self.bounds: np.ndarray = np.maximum(self.bounds, errors)
             self._planned = self.k
         return table_of_pairs(self._mdp, self.q)
 
@@ -67,7 +67,7 @@ class SynchronousPlans(_Plans):
 
         stream = np.uint32(kernels.STREAMS["synchronous"])
         kernels.count_sweeps(self.counts, self._sweeps, n, k, self.lanes, self.seed, stream)
-        self.k = k + n
+        self.k: int = k + n
 
     def chain_state(self) -> None:
         return None
@@ -76,7 +76,7 @@ class SynchronousPlans(_Plans):
         return copied(self)
 
     def keep(self, mask: np.ndarray) -> None:
-        self.lanes = self.lanes[mask]
+        self.lanes: np.ndarray = self.lanes[mask]
         drop_lanes(self, mask)
 
 
@@ -86,20 +86,20 @@ class SampledPlans(FromSamples, _Plans):
     drawn: (L, capacity) of a buffer, what was drawn of it, see `kernels.first_draws`.
     """
 
-    arrays = (*_Plans.arrays, "drawn")
+    arrays: tuple[str, ...] = (*_Plans.arrays, "drawn")
 
     def __init__(self, samples: Any, sampling: Any, initial: Initial) -> None:
         FromSamples.__init__(self, samples)
         self._sampling, chain = sampling, samples.chain
         self._begin(chain.mdp, chain.model, chain.lanes, int(chain.seed), initial)
-        self.drawn = np.zeros((len(chain.lanes), sampling.capacity), np.int64)
+        self.drawn: np.ndarray = np.zeros((len(chain.lanes), sampling.capacity), np.int64)
 
     def advance(self, k: int, n: int, weights: np.ndarray) -> None:
         from mqlearn.learning import kernels
 
         counted = self._counted(k, n)
         kernels.count_samples(self.counts, self.samples.block(k, n, self.places), counted, self._model.shift)
-        self.k = k + n
+        self.k: int = k + n
 
     def _counted(self, k: int, n: int) -> np.ndarray:
         """(L, n) uint8: whether the samples of iterations k .. k + n - 1 are other ones than all before."""

@@ -45,7 +45,7 @@ class Linear(PlainNumbers):
 class _LinearParameters(FourNumbersLearner):
     """Parameters theta (L, d) of linear features, v = theta_k - theta_{k-1}, sum of theta_1 .. theta_k. Abstract."""
 
-    arrays = ("theta", "v", "sums", "last")
+    arrays: tuple[str, ...] = ("theta", "v", "sums", "last")
     averaged = False
 
     def __init__(
@@ -58,10 +58,10 @@ class _LinearParameters(FourNumbersLearner):
         self.active = kernels.Features(features.active, features.values)
         self.options = kernels.Options(linear.previous_gradient == "same_sample", linear.first_gradient == "zero")
         self.k = 0
-        self.theta = initial_values(features.n_features, initial, chain.lanes, int(chain.seed))
-        self.v = np.zeros_like(self.theta)
-        self.sums = np.zeros_like(self.theta)
-        self.last = np.tile([-1.0, 0.0], (len(self.theta), 1))
+        self.theta: np.ndarray = initial_values(features.n_features, initial, chain.lanes, int(chain.seed))
+        self.v: np.ndarray = np.zeros_like(self.theta)
+        self.sums: np.ndarray = np.zeros_like(self.theta)
+        self.last: np.ndarray = np.tile([-1.0, 0.0], (len(self.theta), 1))
 
     def rows(self, k: int, n: int) -> tuple[int, int]:
         return k, k + n
@@ -84,7 +84,7 @@ class _LinearParameters(FourNumbersLearner):
 class LinearLearner(FromSamples, _LinearParameters):
     """Linear features, learned from samples that other learners may share."""
 
-    arrays = _LinearParameters.arrays
+    arrays: tuple[str, ...] = _LinearParameters.arrays
 
     def __init__(
         self, samples: Samples, features: Any, linear: Linear, initial: Initial, operator: BoundOperator = BELLMAN
@@ -107,7 +107,7 @@ class LinearLearner(FromSamples, _LinearParameters):
             self.mdp.discount,
             self.operator.compiled,
         )
-        self.k = k + n
+        self.k: int = k + n
 
 
 def can_move_together(learner: Any, weights: np.ndarray) -> bool:
@@ -157,4 +157,4 @@ class OwnChainLinearLearner(_LinearParameters, OnChain):
             kernels.linear_adaptive(*what, c.mdp.discount, k, self.operator.compiled)
         else:
             kernels.linear_dense(*what, self.projection, c.mdp.discount, k, self.operator.compiled)
-        self.k = k + n
+        self.k: int = k + n

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 class SynchronousTable(FourNumbersLearner):
     """One table a seed; every iteration draws a successor of every pair (the paper's Algorithm 1)."""
 
-    arrays = ("lanes", "q", "q_prev")
+    arrays: tuple[str, ...] = ("lanes", "q", "q_prev")
 
     def __init__(
         self,
@@ -34,8 +34,8 @@ class SynchronousTable(FourNumbersLearner):
         self.seed = np.uint32(seed)
         self.model = synchronous_model(mdp, mean_reward)
         self.operator = operator
-        self.q = initial_values(len(mdp.pairs), initial, lanes, seed)
-        self.q_prev = self.q.copy()
+        self.q: np.ndarray = initial_values(len(mdp.pairs), initial, lanes, seed)
+        self.q_prev: np.ndarray = self.q.copy()
 
     def rows(self, k: int, n: int) -> tuple[int, int]:
         return k, k + n

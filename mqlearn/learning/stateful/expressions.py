@@ -25,7 +25,7 @@ class Expressions:
         """numbers: their names.   verbs: of `verbs`."""
         self.step, self.verbs = step, verbs
         self.tables, self.others = layout.tables, layout.others
-        self.dimensions = dict.fromkeys(layout.tables, 1) | layout.others
+        self.dimensions: dict[str, int] = dict.fromkeys(layout.tables, 1) | layout.others
         self.numbers = numbers
         self.fields: list[str] = []  # of self, which are handed on as numbers
         self.helpers = Helpers()  # the user's own functions

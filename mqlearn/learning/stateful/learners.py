@@ -41,7 +41,7 @@ class StatefulLearner:
     ) -> None:
         self.operator = operator
         self.rule, self.mdp, self.features, self.seed = rule, mdp, features, np.uint32(seed)
-        self.names = rule.number_names
+        self.names: tuple[str, ...] = rule.number_names
         n = len(mdp.pairs) if features is None else features.n_features
         states = [rule.init(q0) for q0 in initial_values(n, initial, lanes, seed)]
         made = {name: np.array([state[name] for state in states], np.float64) for name in states[0]}
@@ -52,7 +52,7 @@ class StatefulLearner:
         self._hold(z, (*(made[name] for name in self.layout.others), *sums))
         self.k = 0
         self.compiled: Compiled | None = None
-        self.cut = measured(rule, vars(self.of_seed(0))) if rule.clip is not None else []
+        self.cut: list[str] = measured(rule, vars(self.of_seed(0))) if rule.clip is not None else []
         entries = None if features is None else (features.active, features.values)
         self.pairs = ModelPairs(mdp.pair_offsets, mdp.discount, entries, operator.operator)
 
@@ -212,12 +212,12 @@ class ChainStateful(OnChain, _OneTransition):
         self.chain = chain
         if radius is not None:
             self.radius, self.kept = float(radius), measured(rule, vars(self.of_seed(0)))
-        self.greedy = chain.tables.behaviour == _kernels().EPSILON_GREEDY
+        self.greedy: Any = chain.tables.behaviour == _kernels().EPSILON_GREEDY
         self.compiled = self._compiled("greedy chain" if self.greedy else "chain")
 
     def advance(self, k: int, n: int, weights: np.ndarray) -> None:
         kernels, c = _kernels(), self.chain
-        self.k = k + n
+        self.k: int = k + n
         if self.compiled is not None:
             moved = c.model, c.tables, c.walks, self._entries, self.radius
             self.compiled(self.z, self.others, *moved, weights[:n], self.mdp.discount, k, n, self.operator.compiled)
@@ -269,7 +269,7 @@ class SharedStateful(FromSamples, _OneTransition):
 
     def advance(self, k: int, n: int, weights: np.ndarray) -> None:
         drawn = self.samples.block(k, n, self.places)
-        self.k = k + n
+        self.k: int = k + n
         if self.compiled is not None:
             place = self.mdp.discount, k, self.lanes, self.seed, self.operator.compiled
             self.compiled(self.z, self.others, self.chain.model, drawn, self._entries, weights[:n], *place)

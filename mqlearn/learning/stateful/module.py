@@ -235,7 +235,7 @@ class Compiled:
         self, text: str, places: dict[int, int], step: Step, fields: Sequence[str], lazy: Sequence[int]
     ) -> None:
         self.text, self.step, self.places, self.lazy = text, step, places, lazy
-        self.fields = np.array([getattr(step.rule, name) for name in fields], np.float64)
+        self.fields: np.ndarray = np.array([getattr(step.rule, name) for name in fields], np.float64)
 
     def __call__(self, z: np.ndarray, others: tuple[np.ndarray, ...], *arguments: Any) -> None:
         from numba.core.errors import NumbaError

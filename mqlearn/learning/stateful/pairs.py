@@ -18,7 +18,7 @@ class ModelPairs:
     def __init__(
         self, offsets: np.ndarray, discount: float, features: Any = None, operator: Operator = BELLMAN
     ) -> None:
-        self.offsets = np.asarray(offsets).astype(np.int64)
+        self.offsets: np.ndarray = np.asarray(offsets).astype(np.int64)
         self.discount = discount
         self.operator = operator
         if isinstance(features, np.ndarray):
@@ -26,7 +26,7 @@ class ModelPairs:
         else:
             entries = [] if features is None else list(zip(*features, strict=True))
         self._entries = [list(zip(j.tolist(), x.tolist(), strict=True)) for j, x in entries]
-        self.tabular = features is None
+        self.tabular: bool = features is None
 
     @cached_property
     def numbers(self) -> Numbers:

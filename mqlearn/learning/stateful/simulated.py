@@ -25,7 +25,7 @@ class SimulatedStateful(SimulatedLearner):
         super().__init__(*settings)
         self.rule = rule
         self.states = [state_of(rule, theta) for theta in self.parameters[:, 0]]
-        self.kept = measured(rule, vars(self.states[0])) if self.radius < np.inf else []
+        self.kept: list[str] = measured(rule, vars(self.states[0])) if self.radius < np.inf else []
 
     def _learning(self, i: int, k: int, weights: np.ndarray, transitions: np.ndarray) -> Callable[[int, int, int], int]:
         z, names = self.states[i], self.rule.number_names

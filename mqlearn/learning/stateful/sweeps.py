@@ -32,7 +32,7 @@ class SynchronousStateful(StatefulLearner):
     ) -> None:
         super().__init__(rule, mdp, None, lanes, seed, initial, operator)
         self.lanes = lanes
-        self.model = sweep_model(mdp, mean_reward)
+        self.model: Any = sweep_model(mdp, mean_reward)
         made = rule, "synchronous", self.layout, "sweeps", operator.operator
         self.compiled = compiled_step(*made) if rule.compiled else None
 
@@ -40,7 +40,7 @@ class SynchronousStateful(StatefulLearner):
         return None
 
     def advance(self, k: int, n: int, weights: np.ndarray) -> None:
-        self.k = k + n
+        self.k: int = k + n
         if self.compiled is not None:
             place = self.mdp.discount, k, n, self.lanes, self.seed, self.operator.compiled
             self.compiled(self.z, self.others, self.model, weights[:n], *place)

@@ -12,7 +12,7 @@ class Text(Expressions):
     def block(self, body: list[ast.stmt]) -> None:
         before = len(self.lines)
         for node in body:
-            self.now = self.step.line(node)
+            self.now: int = self.step.line(node)
             method = getattr(self, f"_{type(node).__name__.lower()}", None)
             if method is None:
                 self.step.refuse(node, f"a compiled step knows no {type(node).__name__.lower()} statement")

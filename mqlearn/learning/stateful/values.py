@@ -51,8 +51,8 @@ class Layout:
 
     def __init__(self, shapes: dict[str, tuple[int, ...]], n: int) -> None:
         self.shapes = shapes
-        self.tables = [name for name, shape in shapes.items() if shape == (n,)]
-        self.others = {name: len(shape) for name, shape in shapes.items() if shape != (n,)}
+        self.tables: list[str] = [name for name, shape in shapes.items() if shape == (n,)]
+        self.others: dict[str, int] = {name: len(shape) for name, shape in shapes.items() if shape != (n,)}
 
 
 def is_all(node: ast.expr) -> bool:

@@ -21,11 +21,11 @@ from mqlearn.errors import SettingError, nearest
 from mqlearn.finding import no_effect
 from mqlearn.problems.mdp import FiniteMDP
 
-MAPS = {
+MAPS: dict[str, tuple[str, ...]] = {
     "4x4": ("SFFF", "FHFH", "FFFH", "HFFG"),
     "8x8": ("SFFFFFFF", "FFFFFFFF", "FFFHFFFF", "FFFFFHFF", "FFFHFFFF", "FHHFFFHF", "FHFFHFHF", "FFFHFFFG"),
 }
-Map = str | PathLike | Iterable[Any]
+Map = str | PathLike[str] | Iterable[Any]
 _ROW_STEP, _COLUMN_STEP = np.array([0, 1, 0, -1]), np.array([-1, 0, 1, 0])  # left, down, right, up
 _LARGEST = 1024  # tiles a side of a generated map: 4 million pairs
 _PATIENCE = 5.0  # seconds of looking for a random map that can be crossed

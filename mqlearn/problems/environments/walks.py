@@ -58,15 +58,24 @@ class Walk:
     attribute: by which the state can be set, or None.   own: the layers of the environment that are the user's code.
     """
 
-    def __init__(self, env: Any, name: str, table: Table, start: np.ndarray, attribute: str | None, own: list) -> None:
+    env: Any
+    name: str
+    table: Table
+    start: np.ndarray
+    attribute: str | None
+    own: list[Any]
+
+    def __init__(
+        self, env: Any, name: str, table: Table, start: np.ndarray, attribute: str | None, own: list[Any]
+    ) -> None:
         self.env, self.name, self.table, self.start, self.attribute, self.own = env, name, table, start, attribute, own
-        self.base = env.unwrapped
-        self.plain = env.observation_space == self.base.observation_space
+        self.base: Any = env.unwrapped
+        self.plain: Any = env.observation_space == self.base.observation_space
         self.generator = np.random.default_rng(0)
         self.ending = np.where(table.listed, (table.p * table.done).sum(2), np.inf)  # (S, A) probability of an end
-        self.over = table.over
+        self.over: np.ndarray = table.over
         live = table.entered_from(start) & ~self.over
-        self.safe = np.argwhere((self.ending == 0) & live[:, None])
+        self.safe: np.ndarray = np.argwhere((self.ending == 0) & live[:, None])
         self.shown: dict[int, str] = {}
         self.inner: Any = None  # the base's own observation
         self.steps = self.episodes = self.longest = self.walked = 0

@@ -1,0 +1,199 @@
+"""The settings of a run that was made from objects, as plain data: as the record of a run has them, or as near as it
+comes. What is no plain value (an array, a function) stands as a text with a digest of it."""
+
+import dataclasses
+import hashlib
+import inspect
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from mqlearn import source_text
+from mqlearn.algorithms.rule import Rule
+from mqlearn.algorithms.stateful import Stateful
+from mqlearn.checks import plain_number
+from mqlearn.errors import SettingError
+from mqlearn.experiments.settings import identity, instantiate, targets
+from mqlearn.experiments.settings.cell import Cell, name_of
+from mqlearn.experiments.settings.own_step_size import label
+from mqlearn.experiments.settings.sections import NOT_TRACKED
+from mqlearn.learning.learners import Linear, on_clock
+from mqlearn.learning.setup import validated
+from mqlearn.problems.feature_rows import Features
+from mqlearn.problems.mdp import table_of_pairs
+
+_OPTIONS: dict[str, Any] = {"averaged": False, "batch": 1, "clip": None}  # of any rule, with what is usual
+_OF_A_RUN = {*_OPTIONS, "step_size", "discount", "compiled"}  # attributes of a rule that are no settings of its own
+_MODEL = "mqlearn.FiniteMDP"  # of which the settings are its arrays
+_DIGITS = 16
+
+
+def settings_of(mdp: Any, rule: Any, setup: Any) -> dict[str, Any]:
+    """The settings of a run of this rule, prepared, with this `learning.setup.Setup`."""
+    features, sampling = setup.features, on_clock(setup.sampling, rule, setup.features)
+    algorithm = node_of("algorithm", rule)
+    algorithm |= {key: plain(value) for key, usual in _OPTIONS.items() if (value := getattr(rule, key)) != usual}
+    tabular = {"_target_": "mqlearn.tabular", "name": "tabular"}
+    return {
+        "env": model_node(mdp),
+        "algorithm": algorithm,
+        "operator": node_of("operator", setup.operator.operator),
+        "step_size": node_of("step_size", rule.step_size),
+        "sampling": node_of("sampling", sampling),
+        "features": tabular if features is None else node_of("features", features),
+        "evaluation": node_of("evaluation", setup.evaluation),
+        "linear": _entries("linear", setup.linear),
+        "discount": mdp.discount,
+        "reward": setup.reward,
+        "q0": plain(setup.q0),
+        "theta0": plain(setup.theta0),
+        "iterations": setup.iterations,
+        "checkpoints": setup.checkpoints,
+        "n_checkpoints": setup.n_checkpoints,
+        "n_seeds": setup.n_seeds,
+        "seed": setup.seed,
+        "n_workers": setup.n_workers,
+        "metrics": {name: plain(function) for name, function in setup.metrics.items()},
+        "plugins": [],
+        "experiment": {"name": "memory"},
+        "tracking": dict(NOT_TRACKED),
+    }
+
+
+def model_node(mdp: Any) -> dict[str, Any]:
+    """The node of a problem: its name, and the digest of its model at a discount that is the same for all."""
+    model = mdp.with_discount(0.5) if hasattr(mdp, "with_discount") else mdp
+    return {"_target_": _MODEL, "name": mdp.name, "model": model.digest()[:_DIGITS]}
+
+
+def node_of(group: str, thing: Any) -> dict[str, Any]:
+    """The node of an object; of ours as conf/ has it."""
+    kind = thing if inspect.isroutine(thing) else type(thing)
+    name, module = kind.__name__.strip("<>"), kind.__module__
+    ours = targets.location(group, f"mqlearn.{name}") == f"{module}.{name}"
+    called = (targets.choices(group).get(name) if ours else None) or label(name)
+    if group == "features" and isinstance(own := getattr(thing, "name", None), str):
+        called = own
+    return {"_target_": f"{'mqlearn' if ours else module}.{name}", "name": called, **_entries(group, thing)}
+
+
+def _entries(group: str, thing: Any) -> dict[str, Any]:
+    if inspect.isroutine(thing):
+        return {"source": _source(thing)}
+    hidden = _OF_A_RUN if isinstance(thing, Rule | Stateful) else set()
+    if dataclasses.is_dataclass(thing):
+        names = [field.name for field in dataclasses.fields(thing)]
+    else:
+        names = [name for name in getattr(thing, "__dict__", {}) if not name.startswith("_")]
+    values = {name: getattr(thing, name) for name in names if name not in (*hidden, "name")}
+    return {
+        name: node_of(group, value) if group == "step_size" and callable(value) else plain(value)
+        for name, value in values.items()
+    }
+
+
+def plain(value: Any) -> Any:
+    """A value as a number, a text, a list or a mapping of these; of anything else a text with its digest."""
+    if value is None or isinstance(value, bool | str):
+        return value
+    if (number := plain_number(value)) is not None:
+        return identity.canonical(number)
+    if isinstance(value, list | tuple):
+        return [plain(one) for one in value]
+    if isinstance(value, Mapping):
+        return {str(key): plain(one) for key, one in value.items()}
+    if isinstance(value, np.ndarray):
+        array = np.ascontiguousarray(value)
+        return f"array {array.shape} {_digest(array.dtype.str.encode() + array.tobytes())[:8]}"
+    if callable(value):
+        return f"{getattr(value, '__name__', type(value).__name__).strip('<>')} {_source(value)[:8]}"
+    return repr(value)
+
+
+def sources_of(*things: Any) -> dict[str, str]:
+    """Class or function -> digest of its text as it is in memory, of those that are the user's."""
+    kinds = [thing if inspect.isroutine(thing) else type(thing) for thing in things if thing is not None]
+    own = [kind for kind in kinds if kind.__module__.partition(".")[0] not in ("mqlearn", "builtins", "numpy")]
+    return {f"{kind.__module__}.{kind.__qualname__}": _source(kind) for kind in own}
+
+
+def _source(thing: Any) -> str:
+    """A digest of the text of a class or a function, of its compiled code where no text is known."""
+    try:
+        text = source_text.of_class(thing) if isinstance(thing, type) else source_text.of_function(thing)[1]
+        return _digest(text.encode())
+    except source_text.NoText:
+        codes = [getattr(one, "__code__", None) for one in (thing, *vars(thing).values())]
+        told = [(code.co_code.hex(), repr(code.co_consts), code.co_names) for code in codes if code is not None]
+        return _digest(repr(told or repr(thing)).encode())
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def cell_of(mdp: Any, rule: Any, setup: Any) -> tuple[Cell, dict[str, Any]]:
+    """The cell of such a run, of which predictions and records ask, and what it is made of (`Cell.made_of`).
+
+    No run on disk has its digest.
+    """
+    from mqlearn.learning.loop import NUMERICS_VERSION
+
+    settings = settings_of(mdp, rule, setup)
+    sources = sources_of(rule, rule.step_size, setup.sampling, setup.operator.operator, *setup.metrics.values())
+    told = [identity.resolved(settings), NUMERICS_VERSION, mdp.digest(), sources]
+    digest = _digest(json.dumps(["in memory", *told], sort_keys=True).encode())
+    arguments = {
+        "rule": rule,
+        "operator": setup.operator.operator,
+        "step_size": rule.step_size,
+        "sampling": on_clock(setup.sampling, rule, setup.features),
+        "features": setup.features,
+        "evaluation": setup.evaluation,
+        "linear": setup.linear,
+        "metrics": setup.metrics,
+        "q0": setup.q0,
+        "theta0": setup.theta0,
+        **{key: settings[key] for key in ("reward", "iterations", "checkpoints", "n_checkpoints")},
+        **{key: settings[key] for key in ("n_seeds", "seed", "n_workers")},
+    }
+    name = name_of(settings, {}, rule)
+    return Cell(settings, digest, name, mdp, arguments, setup, rule, {}), {"model": mdp.digest(), "sources": sources}
+
+
+def rebuilt(record: Mapping[str, Any], mdp: Any, arrays: Mapping[str, np.ndarray]) -> Cell:
+    """The cell of a run from its record, its model, and the arrays that its settings cannot say. Raises SettingError.
+
+    Only what ships is made: no code of a record runs.
+    """
+    settings = json.loads(json.dumps(record["settings"]))
+    if mdp is None:
+        raise SettingError("theory", settings["env"]["name"], "the file does not hold the problem, a simulator")
+    made = {
+        group: instantiate.make(group, dict(settings[group]), {})
+        for group in ("algorithm", "step_size", "operator", "sampling", "evaluation")
+    }
+    shared = {key: settings[key] for key in ("iterations", "n_seeds", "seed", "checkpoints", "n_checkpoints", "reward")}
+    shared |= {key: arrays.get(key, settings[key]) for key in ("q0", "theta0")}
+    for key, value in shared.items():
+        if key in arrays:
+            shared[key] = table_of_pairs(mdp, value) if key == "q0" else value
+        elif isinstance(value, list):
+            shared[key] = tuple(value)
+    rule = made.pop("algorithm").with_step_size(made.pop("step_size"))
+    linear = Linear(**settings["linear"])
+    setup = validated(mdp, **shared, **made, linear=linear, features=_features(settings["features"], arrays))
+    ready = setup.ready(rule)
+    cell, _ = cell_of(mdp, ready, setup)
+    return dataclasses.replace(cell, settings=record["settings"], digest=record["digest"], name=record["name"])
+
+
+def _features(node: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Features | None:
+    """Features with the very rows that they had."""
+    if "active" not in arrays:
+        return None
+    made = Features(node["name"], arrays["active"], arrays["values"], node["n_features"], node["norm"], node["through"])
+    object.__setattr__(made, "values", arrays["values"])  # scaled when they were first made
+    return made
