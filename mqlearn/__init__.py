@@ -65,6 +65,7 @@ if TYPE_CHECKING:
         RescaledLinear,
         ToZero,
     )
+    from mqlearn.analysis.decisions.decide import decide
     from mqlearn.analysis.library import compare, load
     from mqlearn.cli.library import bench
     from mqlearn.errors import SettingError
@@ -190,6 +191,7 @@ __all__ = [
     "combination_lock",
     "compare",
     "cone",
+    "decide",
     "deep_sea",
     "dense_random",
     "double_chain",
@@ -244,6 +246,7 @@ _PLACES = {
     for module, names in {
         "algorithms": "Rule Stateful averaged clipped minibatch solve times",
         "algorithms.operators": "Numbers Operator",
+        "analysis.decisions.decide": "decide",
         "analysis.library": "compare load",
         "cli.library": "bench",
         "errors": "SettingError",
