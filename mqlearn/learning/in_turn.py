@@ -8,10 +8,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from mqlearn.learning.lockstep import SeedBatch
 from mqlearn.learning.loop import compile_all, result_of, walk
 from mqlearn.learning.record import Result
 from mqlearn.learning.run_state import RunState, build_run, deal_more
 from mqlearn.learning.setup import AnyRule, Environment, Setup, validated
+from mqlearn.paths import cores
 
 
 class SeedsInTurn:
@@ -52,8 +54,10 @@ class SeedsInTurn:
             made = replace(made, courses=before.courses)
         for number, course in enumerate(made.courses):
             course.recorder.more(n_seeds if number in numbers else self.n_seeds[number])
-        parts = deal_more(setup, {number: self.rules[number] for number in numbers}, first)
-        now = replace(made, parts=parts, workers=min(made.workers, len(parts)))
+        dealt = deal_more(setup, {number: self.rules[number] for number in numbers}, first)
+        parts = [one for part in dealt for one in _by_rule(part)]
+        workers = cores() if setup.n_workers is None and len(dealt) < len(parts) else made.workers
+        now = replace(made, parts=parts, workers=min(workers, len(parts)))
         compile_all(now)
         walk(setup, now)
         # A part has no samples left to draw; what it learned is needed still.
@@ -61,3 +65,10 @@ class SeedsInTurn:
         self._made = replace(now, parts=[*(before.parts if before else ()), *kept])
         for number in numbers:
             self.n_seeds[number] = n_seeds
+
+
+def _by_rule(part: SeedBatch) -> list[SeedBatch]:
+    """A part for each rule where they share no samples: few seeds are a part or two, and rules go side by side."""
+    if part.samples is not None:
+        return [part]
+    return [replace(part, learners={number: learner}) for number, learner in part.learners.items()]

@@ -1,7 +1,6 @@
 """`mq.decide`: seeds in turn, a look at them, and more seeds of the rules that are in a pair that is still undecided."""
 
 import copy
-import itertools
 import math
 import sys
 from collections.abc import Mapping, Sequence
@@ -18,15 +17,13 @@ from mqlearn.analysis.comparison import seed_values
 from mqlearn.analysis.comparison.seed_values import Question
 from mqlearn.analysis.decisions import design, prediction
 from mqlearn.analysis.decisions.decision import A_BETTER, B_BETTER, EQUAL, SAME, UNDECIDED, Decision, PairDecision
+from mqlearn.analysis.decisions.plan import MOST, Plan, asked_pairs, named_rules
 from mqlearn.analysis.statistics import power
-from mqlearn.checks import check_int, finite_number
-from mqlearn.errors import SettingError, nearest
+from mqlearn.errors import SettingError
 from mqlearn.learning.in_turn import SeedsInTurn
-from mqlearn.learning.record import Result
-from mqlearn.learning.setup import checked_rules, validated
+from mqlearn.learning.setup import validated
 from mqlearn.storage.runs import Run
 
-MOST = 200
 _QUESTION = ("summary", "metric", "at", "epsilon", "diverged", "axis")
 
 
@@ -74,92 +71,6 @@ def decide(
     return state.decided()
 
 
-def named_rules(rules: Any) -> dict[str, Any]:
-    """Name -> rule. Raises SettingError for what is no rule, or fewer than two."""
-    if isinstance(rules, Mapping):
-        checked_rules(list(rules.values()))
-        named = {str(name): rule for name, rule in rules.items()}
-    else:
-        several = checked_rules(rules)
-        plain = [type(rule).__name__ for rule in several]
-        wanted = [name if plain.count(name) == 1 else repr(rule) for name, rule in zip(plain, several, strict=True)]
-        named = {}
-        for name, rule in zip(wanted, several, strict=True):
-            number = next(i for i in itertools.count(1) if (name if i == 1 else f"{name} ({i})") not in named)
-            named[name if number == 1 else f"{name} ({number})"] = rule
-    if len(named) < 2:
-        raise SettingError("rules", ", ".join(named) or "none", "must be two rules at least")
-    return named
-
-
-def asked_pairs(names: Sequence[str], against: str | None) -> list[tuple[int, int]]:
-    """The pairs of rules that are asked, by number. Raises SettingError."""
-    if against is None:
-        pairs = list(itertools.combinations(range(len(names)), 2))
-    elif against in names:
-        rival = list(names).index(against)
-        pairs = [(number, rival) for number in range(len(names)) if number != rival]
-    else:
-        raise SettingError("against", against, f"must be one of {', '.join(names)}{nearest(str(against), names)}")
-    if len(pairs) > design.MOST_PAIRS:
-        expected = f"make {len(pairs)} pairs, and a decision has {design.MOST_PAIRS} at most: give against="
-        raise SettingError("rules", f"{len(names)} rules", expected)
-    return pairs
-
-
-@dataclass(frozen=True)
-class Plan:
-    """error, margin, most: as asked.   looks: numbers of seeds, increasing.   own: whether the user gave them."""
-
-    pairs: int
-    error: float
-    margin: float | None
-    looks: tuple[int, ...]
-    most: int
-    own: bool
-
-    @classmethod
-    def checked(cls, pairs: int, error: Any, margin: Any, looks: Any, most: Any, done: int = 0) -> "Plan":
-        """The looks beyond `done` seeds. Raises SettingError for what is not admissible."""
-        number, most = finite_number(error), check_int("most", most, 1)
-        if number is None or not 0 < number < 1:
-            raise SettingError("error", error, "must be a number strictly between 0 and 1")
-        if number < design.least_error(pairs):
-            raise SettingError("error", error, f"must be at least {design.least_error(pairs):.2g} with {pairs} pairs")
-        factor = finite_number(margin) if margin is not None else None
-        if margin is not None and (factor is None or factor <= 1):
-            raise SettingError("margin", margin, "must be a factor above 1, such as 1.1, or None")
-        fewest = design.fewest(number, pairs)
-        if looks is None:
-            first = max(design.FIRST, fewest)
-            if not done and most < first:
-                expected = f"must be at least {first}, the first look" + _why(fewest, number, pairs)
-                raise SettingError("most", most, expected)
-            if done and most <= done:
-                raise SettingError("most", most, f"must be more than the {done} seeds that there are")
-            return cls(pairs, number, factor, design.usual_looks(number, pairs, most, done), most, own=False)
-        if isinstance(looks, str) or not hasattr(looks, "__iter__") or not (wanted := list(looks)):
-            raise SettingError("looks", looks, "must be a list of numbers of seeds")
-        own = tuple(check_int("looks", one, 1) for one in wanted)
-        if any(one >= other for one, other in itertools.pairwise(own)):
-            raise SettingError("looks", wanted, "must be increasing numbers of seeds")
-        if done and own[0] <= done:
-            raise SettingError("looks", wanted, f"must begin beyond the {done} seeds that there are")
-        if own[0] < fewest:
-            raise SettingError("looks", wanted, f"must begin at {fewest} or more{_why(fewest, number, pairs)}")
-        if most < own[0]:
-            raise SettingError("most", most, f"must be at least {own[0]}, the first look")
-        return cls(pairs, number, factor, tuple(one for one in own if one <= most), most, own=True)
-
-
-def _why(fewest: int, error: float, pairs: int) -> str:
-    spent = design.share(fewest - 1) * error / pairs
-    return (
-        f": {fewest - 1} paired seeds cannot show a difference, their least p is {2.0 ** (2 - fewest):.3g} and "
-        f"{spent:.2g} of the error is spent by then on one of {pairs} pair{'s' * (pairs != 1)}"
-    )
-
-
 @dataclass
 class State:
     """A decision on its way. told: name of the metric, checkpoint, and axis, from the first look on."""
@@ -180,7 +91,7 @@ class State:
         self.tests = design.Family(len(self.pairs), self.plan.error, margins=self.plan.margin is not None)
 
     def predict(self, told: Any = None) -> None:
-        """What theory expects, said before the first run: with progress on stderr, and a warning beyond the budget."""
+        """What theory expects, before the first run; `told` says it at once, on stderr."""
         if self.question.summary != "error" or self.question.metric not in (None, "q_error") or self.question.at:
             return
         expected = prediction.errors(self.turn.setup, self.turn.rules)
@@ -237,13 +148,13 @@ class State:
         values, differences = {}, {}
         for number in left:
             a, b = (views[rule] for rule in self.pairs[number])
-            values[number] = both = _paired(question, metric, a, b)
-            differences[number] = self._differences(*both)
+            x, y, any_used = _paired(question, metric, a, b)
+            values[number], differences[number] = (x, y, any_used), self._differences(x, y, any_used)
         self.looks = (*self.looks, n)
         shown, equal = self.tests.look(n, differences)
         for number in left:
             d = np.atleast_2d(differences[number])[0]
-            self.done[number] = self._answer(number, n, d, *values[number], bool(shown[number]), bool(equal[number]))
+            self.done[number] = self._answer(number, n, d, values[number], bool(shown[number]), bool(equal[number]))
 
     def _begin(self, views: list[Run]) -> None:
         """What the question leaves open, by what the runs have."""
@@ -253,15 +164,17 @@ class State:
             notes = [f"Counted in samples, since {axes.WHY}; axis='iterations' with at= asks by iterations."]
         metric = seed_values.metric_of(question, *views)
         at = seed_values.horizon(question, metric, *views)
-        self.question, self.notes = replace(question, metric=metric, at=at), tuple(notes)
+        self.question, self.notes = replace(question, metric=metric, at=at), (*self.notes, *notes)
         what = {"error": "", "area": "mean ", "return": "", "time": f"time to {question.epsilon:g} of " if
                 question.epsilon else ""}[question.summary]  # fmt: skip
         self.asked = f"{what}{metric} at {axes.words(question.axis, at)}"
 
-    def _differences(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    def _differences(self, x: np.ndarray, y: np.ndarray, any_used: bool) -> np.ndarray:
         margin = self.plan.margin
         if margin is None:
             return x - y
+        if not any_used:
+            return np.zeros((3, len(x)))
         if self.question.is_ratio:
             return np.array([x - y, x - y - math.log(margin), y - x - math.log(margin)])
         if min(x.mean(), y.mean()) <= 0:
@@ -270,8 +183,9 @@ class State:
         return np.array([x - y, x - margin * y, y - margin * x])
 
     def _answer(
-        self, number: int, n: int, d: np.ndarray, x: np.ndarray, y: np.ndarray, shown: bool, equal: bool
+        self, number: int, n: int, d: np.ndarray, values: tuple[np.ndarray, np.ndarray, bool], shown: bool, equal: bool
     ) -> PairDecision:
+        x, y, any_used = values
         i, j = self.pairs[number]
         bound, level = self.tests.bound(number), self.plan.error / len(self.pairs)
         verdict, reason, detectable = UNDECIDED, f"the budget of {self.plan.most} seeds ended", None
@@ -280,6 +194,8 @@ class State:
             reason = "a difference was shown"
         elif equal:
             verdict, reason = EQUAL, f"equal within a factor of {self.plan.margin:g}"
+        elif not any_used:
+            reason = "no seed of the pair is finite"
         elif not d.any():
             verdict, reason = SAME, "all differences are 0: more seeds are not expected to show one"
         elif math.isfinite(bound):
@@ -295,19 +211,18 @@ class State:
         )  # fmt: skip
 
 
-def view(result: Result, name: str, n: int) -> Run:
-    """The first n seeds of a result, as comparisons read a run on disk."""
+def view(result: Any, name: str, n: int) -> Run:
+    """The first n seeds of a `Result`, as comparisons read a run on disk."""
     gone = {str(seed): step for seed, step in result.diverged.items() if seed < n}
     made = Run(Path(name), {"digest": "", "name": name, "status": result.status, "diverged": gone})
     curves = {metric: curve[:n] for metric, curve in result.curves.items()}
-    vars(made).update(
-        curves={"iteration": result.iteration, "samples": result.samples, **curves}, settings={"n_seeds": n}
-    )
+    samples = {} if result.samples is None else {"samples": result.samples}  # of an earlier version's record
+    vars(made).update(curves={"iteration": result.iteration, **samples, **curves}, settings={"n_seeds": n})
     return made
 
 
-def _paired(question: Question, metric: str, a: Run, b: Run) -> tuple[np.ndarray, np.ndarray]:
-    """(n,), (n,): one number a seed of both. A pair that the question leaves out counts as equal."""
+def _paired(question: Question, metric: str, a: Run, b: Run) -> tuple[np.ndarray, np.ndarray, bool]:
+    """(n,), (n,): one number a seed of both, and whether any is one. A pair that is left out counts as equal."""
     assert question.at is not None
     first, second = seed_values.seed_values(question, metric, question.at, a, b)
     used = first.used & second.used
@@ -315,4 +230,4 @@ def _paired(question: Question, metric: str, a: Run, b: Run) -> tuple[np.ndarray
     if question.summary != "time":  # rules that are one and the same differ by rounding
         scale = max(float(np.abs(run.curves[metric][:, 0]).max()) for run in (a, b))
         y = np.where(np.abs(x - y) <= 1e-12 * scale, x, y)
-    return x, y
+    return x, y, bool(used.any())

@@ -7,6 +7,7 @@ from typing import Any
 from mqlearn.analysis.decisions import design
 from mqlearn.learning.record import Result
 
+DECIDED = "decided_by"  # in the summary of a run: the file of the decision that its number of seeds comes from
 A_BETTER, B_BETTER, EQUAL, SAME, UNDECIDED = "a_better", "b_better", "equal", "same", "undecided"
 
 
