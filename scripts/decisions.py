@@ -17,6 +17,7 @@ from mqlearn.analysis.decisions import design
 
 BITS = 12  # paths: 4096
 LEVEL, MOST = 0.05, 200
+OURS = f"n/(n + {design.HALF:g})"
 Draw = Callable[[np.random.Generator, int], np.ndarray]
 DISTRIBUTIONS: dict[str, Draw] = {
     "normal": lambda random, n: random.standard_normal(n),
@@ -36,7 +37,7 @@ def _errors() -> np.ndarray:
 # --- designs: the part of the error that is spent by n of at most `most` seeds --------------------------------------
 
 SPENDING: dict[str, Callable[[int, int], float]] = {
-    "n/(n + 40)": lambda n, most: design.share(n),
+    OURS: lambda n, most: design.share(n),
     "AdaStop's, linear": lambda n, most: n / most,
     "Pocock": lambda n, most: float(np.log(1 + (np.e - 1) * n / most)),
     "O'Brien-Fleming": lambda n, most: float(
@@ -89,10 +90,10 @@ def levels(trials: int) -> None:
         print(f"  looks {name}")
         bounds = {spent: nominal(looks, SPENDING[spent], LEVEL) for spent in ("Pocock", "O'Brien-Fleming")}
         for kind, draw in DISTRIBUTIONS.items():
-            random, found = np.random.default_rng(0), {"n/(n + 40)": 0, **dict.fromkeys(bounds, 0)}
+            random, found = np.random.default_rng(0), {OURS: 0, **dict.fromkeys(bounds, 0)}
             for _ in range(trials):
                 d = draw(random, looks[-1])
-                found["n/(n + 40)"] += sequential(d, looks, SPENDING["n/(n + 40)"], LEVEL) is not None
+                found[OURS] += sequential(d, looks, SPENDING[OURS], LEVEL) is not None
                 for spent in bounds:
                     found[spent] += by_p(d, looks, bounds[spent]) is not None
             joint, *normal = (f"{name} {count / trials:.3f}" for name, count in found.items())

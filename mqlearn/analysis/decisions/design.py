@@ -19,7 +19,7 @@ import numpy as np
 
 from mqlearn.analysis.statistics.intervals import generator
 
-HALF = 40.0  # seeds by which half of the error is spent
+HALF = 15.0  # seeds by which half of the error is spent
 STEP = 5  # seeds between looks, unless they are given
 FIRST = 10  # of the first look, unless fewer could not reject
 MOST_PAIRS = 66  # of one decision: all of 12 rules
