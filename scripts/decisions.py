@@ -40,9 +40,7 @@ SPENDING: dict[str, Callable[[int, int], float]] = {
     OURS: lambda n, most: design.share(n),
     "AdaStop's, linear": lambda n, most: n / most,
     "Pocock": lambda n, most: float(np.log(1 + (np.e - 1) * n / most)),
-    "O'Brien-Fleming": lambda n, most: float(
-        2 * stats.norm.sf(stats.norm.isf(LEVEL / 2) / np.sqrt(n / most)) / LEVEL
-    ),
+    "O'Brien-Fleming": lambda n, most: float(2 * stats.norm.sf(stats.norm.isf(LEVEL / 2) / np.sqrt(n / most)) / LEVEL),
 }
 
 
@@ -141,7 +139,9 @@ def by_maximum(d: np.ndarray, looks: Sequence[int]) -> list[int | None]:
 
 def family(trials: int) -> None:
     """Three rules, all pairs: any false decision, and seeds, by closed tests and by the largest statistic."""
-    print(f"\nThree rules, all pairs, level {LEVEL}, {trials} trials, at most 100 seeds: any false decision, mean seeds")
+    print(
+        f"\nThree rules, all pairs, level {LEVEL}, {trials} trials, at most 100 seeds: any false decision, mean seeds"
+    )
     looks = design.usual_looks(LEVEL, 3, 100)
     cases = {"all equal": (0, 0, 0), "the third differs by 1 sd": (0, 0, 1), "all differ by 1/2 sd": (0, 0.5, 1)}
     for name, means in cases.items():
@@ -200,7 +200,9 @@ def seeds(trials: int) -> None:
                              for _ in range(trials)]  # fmt: skip
                     mean = np.mean([MOST if one is None else one for one in found])
                     told.append(f"{name} {mean / n:.2f} ({1 - found.count(None) / trials:.2f})")
-                print(f"  {pairs:2} pairs, fixed {n:3}, effect {times:g} x {effect:.2f} sd: {'; '.join(told)}", flush=True)
+                print(
+                    f"  {pairs:2} pairs, fixed {n:3}, effect {times:g} x {effect:.2f} sd: {'; '.join(told)}", flush=True
+                )
 
 
 if __name__ == "__main__":

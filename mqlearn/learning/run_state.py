@@ -94,7 +94,9 @@ def _parts(setup: Setup, rules: Mapping[int, AnyRule], workers: int, first: int 
             for some in _deal(setup, workers, _SAMPLED_SEEDS, first)
         ]
     # Of one table alone the kernel that draws as it learns is quicker.
-    plans = any(isinstance(rule, Stateful) and rule.plans for rule in rules.values())  # which draw no samples themselves
+    plans = any(
+        isinstance(rule, Stateful) and rule.plans for rule in rules.values()
+    )  # which draw no samples themselves
     shared = can_share(sampling, features, linear) and (features is not None or len(rules) > 1 or plans)
     mean = setup.reward == "mean"
     parts = []

@@ -164,7 +164,13 @@ def test_one_rule_is_refused_and_so_is_going_on_with_less(decision):
 
 
 def test_compare_decides_writes_ordinary_runs_and_goes_on(mqlearn, outputs):
-    cell = ("algorithm=momentum_q,speedy_q", "env=frozen_lake_4x4", "iterations=100", "n_checkpoints=5", "tracking=none")
+    cell = (
+        "algorithm=momentum_q,speedy_q",
+        "env=frozen_lake_4x4",
+        "iterations=100",
+        "n_checkpoints=5",
+        "tracking=none",
+    )
     first = mqlearn("compare", "decide=true", *cell, "most=12", "--json", "-")
     (one,) = json.loads(first.out)
     assert one["looks"] == [10, 12] and one["pairs"][0]["verdict"] == "undecided"

@@ -299,7 +299,9 @@ def _notes_on(question: Question, read: Read, entry: Entry, values: SeedValues, 
     at, n, finite = read.at, len(values.finite), int(values.finite.sum())
     notes = [f"{entry.label}: {entry.note}"] * bool(entry.note)
     if DECIDED in entry.run.summary:
-        notes.append(f"{entry.label}: how many seeds it has depends on what they showed, for which p makes no allowance")
+        notes.append(
+            f"{entry.label}: how many seeds it has depends on what they showed, for which p makes no allowance"
+        )
     if k != at:
         notes.append(f"{entry.label}: its last checkpoint up to {at} samples is at {k}")
     if finite < n:

@@ -1,4 +1,4 @@
-"""`mq.decide`: seeds in turn, a look at them, and more seeds of the rules that are in a pair that is still undecided."""
+"""`mq.decide`: seeds in turn, a look at them, and more seeds of the rules that are in an undecided pair."""
 
 import copy
 import math

@@ -18,12 +18,13 @@ class PairDecision:
     verdict: a_better, b_better; equal (within the margin); same (the same value in every seed so far); undecided.
     seeds: of each of the two, at the last look on the pair, which was number `look` (1, 2, ...).   mean_a, mean_b: of
     what was asked, over these seeds (of times, of their logarithms).   difference: a - b.   p: of the last look alone,
-    two-sided; it is not corrected, neither for looks nor for pairs.   bound: what |difference| had to exceed at the last
-    look for the strictest level, infinite where no outcome could.   detectable: undecided, the |difference| that the
-    last look would have found with probability 0.8.   fixed: the seeds that a fixed design needs for this difference
-    (power 0.8, the same level and family), as far as these seeds tell; at a look that decides, the difference is
-    rather too large, so this is rather too small.   saved: of these, or of the budget where it is smaller.   reason:
-    why it stopped.   predicted: seeds that theory expects a fixed design to need, None where it says nothing.
+    two-sided; it is not corrected, neither for looks nor for pairs.   bound: what |difference| had to exceed at the
+    last look for the strictest level, infinite where no outcome could.   detectable: undecided, the |difference| that
+    the last look would have found with probability 0.8.   fixed: the seeds that a fixed design needs for this
+    difference (power 0.8, the same level and family), as far as these seeds tell; at a look that decides, the
+    difference is rather too large, so this is rather too small.   saved: of these, or of the budget where it is
+    smaller.   reason: why it stopped.   predicted: seeds that theory expects a fixed design to need, None where it
+    says nothing.   within: better, and by less than the margin.
     """
 
     a: str

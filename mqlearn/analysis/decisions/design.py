@@ -1,11 +1,11 @@
 """Group-sequential sign-flip tests: how much of the error each look may spend, and what has crossed its bound by then.
 
-One hypothesis is that the differences of a pair, one a seed, are symmetric about 0. At look j the statistic is their sum
-over the seeds so far. Its bound is that of AdaStop (Mathieu et al. 2023): of the paths that the statistic takes under
-sign patterns of the very same differences, those beyond it, and those that crossed at looks 1 to j - 1, are at most the
-share of the error that is spent by look j. The observed path is one of them, each as likely as every other under the
-hypothesis, so the chance that it ever crosses is at most the error, for any distribution, any ties, and however strongly
-looks depend on each other.
+One hypothesis is that the differences of a pair, one a seed, are symmetric about 0. At look j the statistic is their
+sum over the seeds so far. Its bound is that of AdaStop (Mathieu et al. 2023): of the paths that the statistic takes
+under sign patterns of the very same differences, those beyond it, and those that crossed at looks 1 to j - 1, are at
+most the share of the error that is spent by look j. The observed path is one of them, each as likely as every other
+under the hypothesis, so the chance that it ever crosses is at most the error, for any distribution, any ties, and
+however strongly looks depend on each other.
 
 By n seeds the share n/(n + HALF) of the error is spent (an alpha-spending function, Lan and DeMets 1983) whatever the
 budget is: so a decision may go on with a larger one. Over pairs the tests are closed by Bonferroni (Marcus, Peritz,
@@ -19,7 +19,7 @@ import numpy as np
 
 from mqlearn.analysis.statistics.intervals import generator
 
-HALF = 15.0  # seeds by which half of the error is spent
+HALF = 15.0  # seeds by which half of the error is spent: chosen by scripts/decisions.py
 STEP = 5  # seeds between looks, unless they are given
 FIRST = 10  # of the first look, unless fewer could not reject
 MOST_PAIRS = 66  # of one decision: all of 12 rules
@@ -80,8 +80,8 @@ def signs(bits: int, n: int) -> np.ndarray:
 class Crossings:
     """Which paths of one hypothesis have crossed, at each of some levels (L,), as look follows look.
 
-    one_sided: against a mean below 0 alone, else against any other.   bounds (L,): what the mean has to be beyond at the
-    last look; infinite where no path may cross.
+    one_sided: against a mean below 0 alone, else against any other.   bounds (L,): what the mean has to be beyond at
+    the last look; infinite where no path may cross.
     """
 
     levels: np.ndarray
