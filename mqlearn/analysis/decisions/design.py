@@ -59,21 +59,26 @@ def enumerated(error: float, pairs: int) -> int:
     return min(max(_ENUMERATED, fewest(error, pairs) + 1), _MOST_ENUMERATED)
 
 
-@functools.lru_cache(maxsize=4)
+@functools.lru_cache(maxsize=2)
 def signs(bits: int, n: int) -> np.ndarray:
     """(2^bits, n) f8 of +1 and -1: all patterns of the first seeds, and for each of them a random one of the others.
 
     The first row has no minus: it is what was observed. The columns do not depend on n.
     """
-    rows = np.arange(2**bits)
-    made = np.empty((len(rows), n), order="F")
+    made = np.empty((2**bits, n), order="F")
     for column in range(n):
-        if column < bits:
-            made[:, column] = 1 - 2.0 * (rows >> column & 1)
-        else:
-            made[:, column] = generator("decisions", bits, column).choice([-1.0, 1.0], size=len(rows))
-            made[0, column] = 1.0
+        made[:, column] = _signs_of(bits, column)
     return made
+
+
+@functools.lru_cache(maxsize=512)
+def _signs_of(bits: int, column: int) -> np.ndarray:
+    """(2^bits,) int8: of one seed."""
+    if column < bits:
+        return (1 - 2 * (np.arange(2**bits) >> column & 1)).astype(np.int8)
+    drawn = generator("decisions", bits, column).integers(0, 2, 2**bits, dtype=np.int8)
+    drawn[0] = 1
+    return 2 * drawn - 1
 
 
 @dataclass
