@@ -21,8 +21,8 @@ NEEDED = {
 }  # fmt: skip
 # Not settings by themselves: of files, of Gymnasium, of runs, or without a number.
 LEFT_OUT = {
-    "Features", "FiniteMDP", "Numbers", "Recorded", "Result", "Rule", "SettingError", "Stateful", "bench", "compare", "decide",
-    "load",
+    "Features", "FiniteMDP", "Numbers", "Recorded", "Result", "Rule", "SettingError", "Stateful", "bench", "compare",
+    "decide", "load",
     "from_arrays", "from_file", "from_function", "from_gymnasium", "from_matrix", "optimal", "run", "run_together",
     "simulator", "solve", "times", "taxi", "cliff_walking", "averaged",
 }  # fmt: skip
