@@ -8,6 +8,7 @@ Simulated differences stand for those of two rules on common seeds. Of each desi
 import functools
 import sys
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 from scipy import optimize, stats
@@ -181,7 +182,8 @@ def equality(trials: int) -> None:
 def detectable(n: int, level: float, power: float = 0.8) -> float:
     """The effect, in standard deviations, that a paired t test of n seeds at `level` finds with this power."""
     critical = stats.t.isf(level / 2, n - 1)
-    return optimize.brentq(lambda e: stats.nct.sf(critical, n - 1, e * np.sqrt(n)) - power, 0.01, 5)
+    found: Any = optimize.brentq(lambda e: stats.nct.sf(critical, n - 1, e * np.sqrt(n)) - power, 0.01, 5)
+    return found
 
 
 def seeds(trials: int) -> None:

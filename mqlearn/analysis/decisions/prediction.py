@@ -53,7 +53,7 @@ def seeds(a: tuple[float, float], b: tuple[float, float], level: float) -> int |
 
 def words(a: str, b: str, first: tuple[float, float], second: tuple[float, float], needed: int | None) -> str:
     """The prediction for one pair, in a sentence."""
-    expected = f"theory expects errors of {first[0]:.3g} ({a}) and {second[0]:.3g} ({b})"
+    expected = f"Theory expects errors of {first[0]:.3g} ({a}) and {second[0]:.3g} ({b})"
     if needed is None:
-        return f"{expected}: no difference that seeds could show."
+        return f"{expected}, the same for large k: it does not say how many seeds a difference needs."
     return f"{expected}: a fixed design needs at most about {needed} seeds, fewer as samples are common."
