@@ -67,6 +67,7 @@ if TYPE_CHECKING:
     )
     from mqlearn.analysis.library import Comparison, Runs, compare, load
     from mqlearn.analysis.result_files import read
+    from mqlearn.analysis.decisions.decide import decide
     from mqlearn.cli.library import bench
     from mqlearn.cli.sweep_in_memory import sweep
     from mqlearn.errors import SettingError
@@ -194,6 +195,7 @@ __all__ = [
     "combination_lock",
     "compare",
     "cone",
+    "decide",
     "deep_sea",
     "dense_random",
     "double_chain",
@@ -252,6 +254,7 @@ _PLACES = {
         "algorithms.operators": "Numbers Operator",
         "analysis.library": "Comparison Runs compare load",
         "analysis.result_files": "read",
+        "analysis.decisions.decide": "decide",
         "cli.library": "bench",
         "cli.sweep_in_memory": "sweep",
         "errors": "SettingError",

@@ -22,7 +22,7 @@ NEEDED = {
 # Not settings by themselves: of files, of Gymnasium, of runs, or without a number.
 LEFT_OUT = {
     "Features", "FiniteMDP", "Numbers", "Recorded", "Result", "Rule", "SettingError", "Stateful", "bench", "compare",
-    "load",
+    "decide", "load",
     "from_arrays", "from_file", "from_function", "from_gymnasium", "from_matrix", "optimal", "run", "run_together",
     "simulator", "solve", "times", "taxi", "cliff_walking", "averaged",
 }  # fmt: skip

@@ -3,6 +3,7 @@
 import contextlib
 import math
 import sys
+import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,9 +15,10 @@ from mqlearn.errors import SettingError, nearest
 from mqlearn.paths import outputs_folder
 
 _FILES = ("--json", "--csv", "--latex")
+_OF_DECISIONS = ("margin", "looks", "most")
 _OWN = (
     "against", "at", "epsilon", "summary", "metric", "diverged", "level", "interval", "tuned", "tuning_seed",
-    "calibrate", "allow_mixed", "axis",
+    "calibrate", "allow_mixed", "axis", "decide", *_OF_DECISIONS,
 )  # fmt: skip
 
 
@@ -41,6 +43,8 @@ def compare(arguments: Sequence[str]) -> int:
     request, width = read(arguments), terminal_width()
     question = question_of(request.own)
     outputs = outputs_folder()
+    if request.own.get("decide"):
+        return _decided(request, question, outputs)
     store = addresses.named(request.tracking, outputs)
     found = selection.find(outputs, request.names or None, store)
     if not found.runs:
@@ -95,6 +99,25 @@ def _answered(request: "Request", question: Any, found: Any, width: int | None) 
     return 0
 
 
+def _decided(request: "Request", question: Any, outputs: Path) -> int:
+    """`decide=true`: runs what the question needs."""
+    from mqlearn.analysis.comparison import verdict_table
+    from mqlearn.analysis.comparison.columns import terminal_width
+    from mqlearn.cli import deciding
+
+    found = deciding.decide(request, question, outputs)
+    records = [deciding.record(block, decision) for block, decision, _ in found]
+    rows = [{"group": one["group"], "asked": one["asked"], **pair} for one in records for pair in one["pairs"]]
+    texts = {"--json": lambda: verdict_table.json(records), "--csv": lambda: verdict_table.csv(rows)}
+    if deliver(request.files, texts):
+        width = terminal_width() or 120
+        for block, decision, path in found:
+            kept = f"Kept in {path}{'; with a larger most= it goes on' * bool(decision.undecided)}."
+            lines = [f"[{block}]", *str(decision).splitlines(), kept]
+            print("\n".join(textwrap.fill(line, width, subsequent_indent="  ") for line in lines))
+    return 0
+
+
 def plain(names: Sequence[str], overrides: Sequence[str], config_dir: str | None) -> dict[str, Any]:
     """What the runs have that a question is about, by its yaml, but for what is selected; empty if there is no yaml."""
     from mqlearn.analysis.comparison.labels import plain_settings
@@ -134,6 +157,16 @@ def read(arguments: Sequence[str]) -> Request:
             raise SettingError(other, "true", "does not go with tuned=true")
     if request.own.get("calibrate") and "--latex" in request.files:
         raise SettingError("--latex", request.files["--latex"], "there is no such table of calibrate=true; use --csv")
+    if request.own.get("decide"):
+        for other in ("tuned", "calibrate", "allow_mixed", "interval"):
+            if request.own.get(other):
+                raise SettingError(other, request.own[other], "does not go with decide=true")
+        if "--latex" in request.files:
+            raise SettingError("--latex", request.files["--latex"], "there is no such table of decide=true; use --csv")
+    else:
+        for other in _OF_DECISIONS:
+            if other in request.own:
+                raise SettingError(other, request.own[other], "is a setting of decide=true alone")
     if "tuning_seed" in request.own and not request.own.get("tuned"):
         raise SettingError("tuning_seed", request.own["tuning_seed"], "is a setting of tuned=true alone")
     return request
@@ -148,11 +181,14 @@ def question_of(own: dict[str, Any]) -> Any:
 
 
 def _own(key: str, value: str) -> Any:
-    if key in ("tuned", "calibrate", "allow_mixed"):
+    if key in ("tuned", "calibrate", "allow_mixed", "decide"):
         return check_bool(key, value)
-    if key in ("at", "tuning_seed"):
+    if key in ("at", "tuning_seed", "most"):
         return check_int(key, value, 0, written=True)
-    if key in ("epsilon", "level"):
+    if key == "looks":
+        written = value.strip("'\"").removeprefix("[").removesuffix("]")
+        return [check_int(key, one.strip(), 1, written=True) for one in written.split(",")]
+    if key in ("epsilon", "level", "margin"):
         with contextlib.suppress(ValueError):
             if not math.isnan(number := float(value)):
                 return number

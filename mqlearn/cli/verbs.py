@@ -56,6 +56,7 @@ Figures: {figures}""",
   mqlearn compare experiment.name=family axis=samples at=1e6     each rule at its last checkpoint up to 10^6 samples
   mqlearn compare experiment.name=figure1 summary=time epsilon=0.01 env=frozen_lake_4x4
   mqlearn compare algorithm=momentum_q,q_learning discount=0.99  a selection over all experiments
+  mqlearn compare decide=true algorithm=momentum_q,speedy_q env=frozen_lake_8x8    runs as many seeds as are needed
 
 Reads the finished runs in outputs/runs and those that the store alone has (tracking.uri=URI, or tracking=none: not). A
 block shares model, discount, reward, Q_0, features and sampling.
@@ -65,7 +66,10 @@ Settings: against=LABEL|DIGEST|best|all (one run; the best of each block, picked
   at=N (on the axis; last)  epsilon=E  summary=error|area|time|return  metric=NAME  level=0.05
   diverged=worst|censored|excluded (how diverged seeds enter)  interval=bca|percentile|t
   allow_mixed=true (pairs across blocks)  calibrate=true (each run against itself: how often the tests are wrong)
-  tuned=true [tuning_seed=S] (the best of equally many settings of each algorithm, on seeds that did not choose it)""",
+  tuned=true [tuning_seed=S] (the best of equally many settings of each algorithm, on seeds that did not choose it)
+  decide=true [most=200] [margin=FACTOR] [looks=10,15,20] (group-sequential: runs seeds until every pair is decided, is
+  equal within the margin, or has most= seeds; the cells are those of `run -m`, or of the runs of experiment.name=NAME;
+  the same command with a larger most= goes on)""",
     ),
     "bench": Verb(
         "where a rule stands among all others, on a suite of problems",

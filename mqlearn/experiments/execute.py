@@ -223,21 +223,28 @@ def perform_together(
             of_results = each_once(found for result in results for found in result.findings)
             printed.warn(found for found in of_results if found.text not in before)
         written = [
-            runs.write(
-                folder,
-                settings=cell.settings,
-                digest=cell.digest,
-                name=cell.name,
-                result=result,
-                extra=_circumstances(result, known or {}, findings)
-                | {"made_of": cell.made_of, "effective": cell.effective}
-                | _own_choices(cell),
-                digest_of=identity.digest_of,
-            )
-            for (cell, folder), result in zip(some, results, strict=True)
+            write(cell, folder, result, known, findings) for (cell, folder), result in zip(some, results, strict=True)
         ]
         ready.result()
     return written
+
+
+def write(
+    cell: Cell, folder: Path, result: Any, known: dict[str, Any] | None = None, findings: Sequence[Finding] = ()
+) -> Any:
+    """The run of a cell, whole, in its folder; known and findings as in `perform`."""
+    from mqlearn.storage import runs
+
+    extra = _circumstances(result, known or {}, findings) | {"made_of": cell.made_of, "effective": cell.effective}
+    return runs.write(
+        folder,
+        settings=cell.settings,
+        digest=cell.digest,
+        name=cell.name,
+        result=result,
+        extra=extra | _own_choices(cell),
+        digest_of=identity.digest_of,
+    )
 
 
 def estimated_seconds(cell: Cell) -> float:

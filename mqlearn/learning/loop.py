@@ -77,19 +77,19 @@ def run_together(mdp: Environment, rules: Iterable[AnyRule], **settings: Any) ->
     setup = validated(mdp, **settings)
     ready = [setup.ready(rule) for rule in wanted]
     made = build_run(setup, ready)
-    _compile(made)
-    _walk(setup, made)
-    return [_result(setup, made, number, rule) for number, rule in enumerate(ready)]
+    compile_all(made)
+    walk(setup, made)
+    return [result_of(setup, made, number, rule) for number, rule in enumerate(ready)]
 
 
-def _compile(made: RunState) -> None:
+def compile_all(made: RunState) -> None:
     """Call every kernel for no iterations: compiling is not learning time."""
     rules = [course.rule for course in made.courses]
     for part in made.parts:
         part.compile(rules)
 
 
-def _walk(setup: Setup, made: RunState) -> None:
+def walk(setup: Setup, made: RunState) -> None:
     """Advance all learners from checkpoint to checkpoint, and record what is measured there."""
     first = made.courses[0].recorder  # whose error is told
     with ThreadPoolExecutor(made.workers) as pool:
@@ -107,7 +107,7 @@ def _walk(setup: Setup, made: RunState) -> None:
             previous = k
 
 
-def _result(setup: Setup, made: RunState, number: int, rule: AnyRule) -> Result:
+def result_of(setup: Setup, made: RunState, number: int, rule: AnyRule) -> Result:
     """What a rule leaves, with what is known of it after the run."""
     course, left = made.courses[number], learners_of(made.parts, number)
     facts, found = after_run(setup, rule, left, course.recorder)

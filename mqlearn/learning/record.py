@@ -164,7 +164,7 @@ class Recorder:
     n_seeds: int
     curves: dict[str, np.ndarray] = field(default_factory=dict)
     ended: list[Ended] = field(default_factory=list)
-    error_tables: list[np.ndarray] = field(default_factory=list)
+    error_sums: dict[int, tuple[np.ndarray, int]] = field(default_factory=dict)  # by column, over how many seeds
     mean_path: list[np.ndarray] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -186,12 +186,19 @@ class Recorder:
             if means is not None:
                 self.mean_path.append(means[0])
         if self.optimal_q is not None and column in self.error_columns:
-            total, n = np.zeros(self.optimal_q.shape), 0
+            total, n = self.error_sums.get(column, (np.zeros(self.optimal_q.shape), 0))
             for learner in learners:
                 for table in learner.tables():  # one after the other, however the seeds are dealt to workers
                     total += np.abs(table - self.optimal_q)
                     n += 1
-            self.error_tables.append(total / n if n else np.full(total.shape, np.nan))
+            self.error_sums[column] = total, n
+
+    def more(self, n_seeds: int) -> None:
+        """Make room for seeds up to n_seeds."""
+        for name, curve in [*self.curves.items()] if n_seeds > self.n_seeds else []:
+            added = np.full((n_seeds - len(curve), curve.shape[1]), np.nan)
+            self.curves[name] = np.concatenate([curve, added])
+        self.n_seeds = n_seeds
 
     def mean_error(self, column: int) -> float:
         """Mean q_error over the seeds that are still finite."""
@@ -222,6 +229,8 @@ class Recorder:
                 every[learner.lanes] = part
             return every
 
+        sums = self.error_sums.values()
+        means = [total / n if n else np.full(total.shape, np.nan) for total, n in sums]
         measured = gather("tables") if self.optimal_q is not None else None
         theta = gather("theta")
         acting = None if measured is None or theta is not None else gather("acting_tables")
@@ -237,7 +246,7 @@ class Recorder:
             theta_average=gather("average"),
             theta_acting=_unless_equal(gather("theta_acting"), theta),
             error_iteration=self.iteration[self.error_columns],
-            error_tables=np.stack(self.error_tables) if self.error_tables else None,
+            error_tables=np.stack(means) if means else None,
             mean_path=np.stack(self.mean_path) if len(self.mean_path) == len(self.iteration) else None,
             visits=table_of_pairs(self.mdp, np.sum(seen, axis=0)) if seen and isinstance(self.mdp, FiniteMDP) else None,
             diverged={gone.lane: gone.step for gone in sorted(self.ended, key=lambda gone: gone.lane)},

@@ -1,7 +1,7 @@
 """What a run is assembled of: seeds in parts, each with a learner for every rule; what measures and records them."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -45,8 +45,8 @@ class RunState:
     block: int
 
 
-def build_run(setup: Setup, rules: Sequence[AnyRule]) -> RunState:
-    """A run of these rules, before iteration 0."""
+def build_run(setup: Setup, rules: Sequence[AnyRule], *, deal: bool = True) -> RunState:
+    """A run of these rules, before iteration 0. deal: False leaves out the seeds, which come in turn."""
     facts, findings = setup.operator.facts(), []
     if isinstance(setup.mdp, FiniteMDP):
         measure, (known, findings) = _exact_measure(setup)
@@ -54,7 +54,7 @@ def build_run(setup: Setup, rules: Sequence[AnyRule]) -> RunState:
     else:
         measure, optimal_q = SimulationMeasure(setup.evaluation, setup.iteration), None
     workers = _workers(setup)
-    parts = _parts(setup, rules, workers)
+    parts = _parts(setup, dict(enumerate(rules)), workers) if deal else []
     courses = [
         RuleRun(
             with_state(rule, setup.features, setup.linear),
@@ -63,7 +63,7 @@ def build_run(setup: Setup, rules: Sequence[AnyRule]) -> RunState:
         )
         for rule in rules
     ]
-    return RunState(parts, courses, measure, facts, min(workers, len(parts)), _longest_block(setup))
+    return RunState(parts, courses, measure, facts, max(1, min(workers, len(parts))), _longest_block(setup))
 
 
 def _exact_measure(setup: Setup) -> tuple[Measure, Diagnosis]:
@@ -80,23 +80,30 @@ def _exact_measure(setup: Setup) -> tuple[Measure, Diagnosis]:
     return Measure(mdp, optimal(mdp), setup.metrics, episodes, exact, point, *place), known
 
 
-def _parts(setup: Setup, rules: Sequence[AnyRule], workers: int) -> list[SeedBatch]:
+def deal_more(setup: Setup, rules: Mapping[int, AnyRule], first: int) -> list[SeedBatch]:
+    """Parts of the seeds from `first` on, up to n_seeds: of these rules, by their numbers."""
+    return _parts(setup, rules, _workers(replace(setup, n_seeds=setup.n_seeds - first)), first)
+
+
+def _parts(setup: Setup, rules: Mapping[int, AnyRule], workers: int, first: int = 0) -> list[SeedBatch]:
     """The seeds in parts, in each a learner for every rule, and the samples that the rules share."""
     mdp, sampling, features, linear, seed = setup.mdp, setup.sampling, setup.features, setup.linear, setup.seed
     if isinstance(mdp, Simulator):
         return [
-            SeedBatch(None, {number: _simulated(setup, mdp, some, rule) for number, rule in enumerate(rules)})
-            for some in _deal(setup, workers, _SAMPLED_SEEDS)
+            SeedBatch(None, {number: _simulated(setup, mdp, some, rule) for number, rule in rules.items()})
+            for some in _deal(setup, workers, _SAMPLED_SEEDS, first)
         ]
     # Of one table alone the kernel that draws as it learns is quicker.
-    plans = any(isinstance(rule, Stateful) and rule.plans for rule in rules)  # which draw no samples themselves
+    plans = any(
+        isinstance(rule, Stateful) and rule.plans for rule in rules.values()
+    )  # which draw no samples themselves
     shared = can_share(sampling, features, linear) and (features is not None or len(rules) > 1 or plans)
     mean = setup.reward == "mean"
     parts = []
-    for some in _deal(setup, workers, _SAMPLED_SEEDS if shared or features is not None else _SEEDS):
+    for some in _deal(setup, workers, _SAMPLED_SEEDS if shared or features is not None else _SEEDS, first):
         samples = shared_samples(mdp, sampling, features, linear, seed, mean, some) if shared else None
         common = (mdp, sampling, features, linear, seed, setup.initial, mean, some, samples)
-        learners = {number: start(*common, rule, setup.operator) for number, rule in enumerate(rules)}
+        learners = {number: start(*common, rule, setup.operator) for number, rule in rules.items()}
         parts.append(SeedBatch(samples, learners))
     return parts
 
@@ -117,12 +124,12 @@ def _workers(setup: Setup) -> int:
     return max(1, min(cores(), setup.n_seeds // _FEW_SEEDS)) if setup.synchronous else cores()
 
 
-def _deal(setup: Setup, workers: int, most: int) -> list[np.ndarray]:
-    """Seed indices (uint32) of each part: at most so many, and enough parts for the workers."""
-    n_seeds, whole = setup.n_seeds, _VECTOR if setup.synchronous else 1
+def _deal(setup: Setup, workers: int, most: int, first: int = 0) -> list[np.ndarray]:
+    """Seed indices (uint32) of each part, from `first` on: at most so many, and enough parts for the workers."""
+    n_seeds, whole = setup.n_seeds - first, _VECTOR if setup.synchronous else 1
     n_parts = max(workers, -(-n_seeds // most))
     step = -(-n_seeds // (n_parts * whole)) * whole
-    return [np.arange(i, min(i + step, n_seeds), dtype=np.uint32) for i in range(0, n_seeds, step)]
+    return [np.arange(first + i, first + min(i + step, n_seeds), dtype=np.uint32) for i in range(0, n_seeds, step)]
 
 
 def _longest_block(setup: Setup) -> int:

@@ -15,6 +15,7 @@ from mqlearn.analysis import axis as axes
 from mqlearn.analysis.comparison.labels import Entry
 from mqlearn.analysis.comparison.reading import Read, Reader
 from mqlearn.analysis.comparison.seed_values import Question, SeedValues
+from mqlearn.analysis.decisions.decision import DECIDED
 from mqlearn.analysis.statistics import power, significance
 from mqlearn.analysis.statistics.intervals import METHOD_NAMES, coverage_words, difference_intervals, method_for
 
@@ -297,6 +298,10 @@ def _notes_on(question: Question, read: Read, entry: Entry, values: SeedValues, 
     """What must be said of one run of a pair. k: its own checkpoint."""
     at, n, finite = read.at, len(values.finite), int(values.finite.sum())
     notes = [f"{entry.label}: {entry.note}"] * bool(entry.note)
+    if DECIDED in entry.run.summary:
+        notes.append(
+            f"{entry.label}: how many seeds it has depends on what they showed, for which p makes no allowance"
+        )
     if k != at:
         notes.append(f"{entry.label}: its last checkpoint up to {at} samples is at {k}")
     if finite < n:

@@ -1,0 +1,233 @@
+"""`mq.decide`: seeds in turn, a look at them, and more seeds of the rules that are in an undecided pair."""
+
+import copy
+import math
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mqlearn.algorithms.rule import Rule
+from mqlearn.algorithms.stateful import Stateful
+from mqlearn.analysis import axis as axes
+from mqlearn.analysis.comparison import seed_values
+from mqlearn.analysis.comparison.seed_values import Question
+from mqlearn.analysis.decisions import design, prediction
+from mqlearn.analysis.decisions.decision import A_BETTER, B_BETTER, EQUAL, SAME, UNDECIDED, Decision, PairDecision
+from mqlearn.analysis.decisions.plan import MOST, Plan, asked_pairs, named_rules
+from mqlearn.analysis.statistics import power
+from mqlearn.errors import SettingError
+from mqlearn.learning.in_turn import SeedsInTurn
+from mqlearn.learning.setup import validated
+from mqlearn.storage.runs import Run
+
+_QUESTION = ("summary", "metric", "at", "epsilon", "diverged", "axis")
+
+
+def decide(
+    mdp: Any,
+    rules: Mapping[str, Rule | Stateful] | Sequence[Rule | Stateful],
+    *,
+    iterations: int,
+    error: float = 0.05,
+    margin: float | None = None,
+    looks: Sequence[int] | None = None,
+    most: int = MOST,
+    against: str | None = None,
+    **settings: Any,
+) -> Decision:
+    """Run rules on common seeds until it is decided which are better, or until `most` seeds did not decide it.
+
+    mdp, iterations: as of `mqlearn.run`.   rules: name -> rule, or a list.   error: the chance of any false decision,
+    over all looks and pairs.   margin: a factor above 1; two rules are equal if the mean of neither is `margin` times
+    that of the other, and a pair that is shown to be equal stops too. Without it no verdict is ever that there is no
+    difference.   looks: at how many seeds it is looked, by default 10, 15, 20, ...; the first one at least as many as
+    can show a difference.   most: seeds of each rule, at most.   against: one of the names, with which all others are
+    compared; by default all pairs are asked.   settings: of `mqlearn.run`, but for n_seeds; and of the question, as
+    `mqlearn.compare` has them: summary, metric, at, epsilon, diverged, axis.
+
+    The seeds are those of a run with a fixed number of them. A second decision on the same seeds, by another metric
+    say, is a second question: each has its own error.
+    Raises SettingError for a value that is not admissible.
+
+    >>> rules = {"plain": mq.QLearning(), "speedy": mq.SpeedyQ()}
+    >>> mq.decide(mq.frozen_lake("4x4"), rules, iterations=1000)
+    Decision(1 of 1 pairs decided, 10 seeds at most: speedy is better than plain, after 10 seeds)
+    """
+    named = named_rules(rules)
+    question = Question(**{name: settings.pop(name) for name in _QUESTION if name in settings})
+    if "n_seeds" in settings:
+        expected = "is what a decision finds out; give most= for how many there may be"
+        raise SettingError("n_seeds", settings["n_seeds"], expected)
+    pairs = asked_pairs(list(named), against)
+    plan = Plan.checked(len(pairs), error, margin, looks, most)
+    validated(mdp, iterations=iterations, n_seeds=plan.most, **settings)
+    turn = SeedsInTurn(mdp, list(named.values()), iterations=iterations, **settings)
+    state = State(list(named), pairs, plan, question, turn)
+    state.predict(told=settings.get("progress"))
+    return state.decided()
+
+
+@dataclass
+class State:
+    """A decision on its way. told: name of the metric, checkpoint, and axis, from the first look on."""
+
+    names: list[str]
+    pairs: list[tuple[int, int]]
+    plan: Plan
+    question: Question
+    turn: Any  # SeedsInTurn, or what has the same two verbs
+    tests: design.Family = field(init=False)
+    done: dict[int, PairDecision] = field(default_factory=dict)
+    looks: tuple[int, ...] = ()
+    asked: str = ""
+    notes: tuple[str, ...] = ()
+    predicted: dict[int, tuple[int | None, str]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.tests = design.Family(len(self.pairs), self.plan.error, margins=self.plan.margin is not None)
+
+    def predict(self, told: Any = None) -> None:
+        """What theory expects, before the first run; `told` says it at once, on stderr."""
+        if self.question.summary != "error" or self.question.metric not in (None, "q_error") or self.question.at:
+            return
+        expected = prediction.errors(self.turn.setup, self.turn.rules)
+        for number, (i, j) in enumerate(self.pairs):
+            first, second = expected[i], expected[j]
+            if first is not None and second is not None:
+                needed = prediction.seeds(first, second, self.plan.error / len(self.pairs))
+                text = prediction.words(self.names[i], self.names[j], first, second, needed)
+                self.predicted[number] = needed, text
+                if told:
+                    sys.stderr.write(f"{text}\n")
+
+    def decided(self) -> Decision:
+        """Look after look, until every pair is decided or the budget ends."""
+        for n in self.plan.looks:
+            left = [number for number in range(len(self.pairs)) if self._open(number)]
+            if not left:
+                break
+            rules = sorted({rule for number in left for rule in self.pairs[number]})
+            self.turn.upto(n, rules)
+            views = {rule: view(self.turn.result(rule), self.names[rule], n) for rule in rules}
+            self._look(n, left, views)
+        results = {name: self.turn.result(rule) for rule, name in enumerate(self.names)}
+        return Decision(
+            tuple(self.done[number] for number in range(len(self.pairs))),
+            results,
+            self.looks,
+            self.plan.error,
+            self.plan.margin,
+            self.plan.most,
+            self.asked,
+            tuple(text for _, text in self.predicted.values()),
+            self.notes,
+            self.more,
+        )
+
+    def more(self, most: int, looks: Any = None) -> Decision:
+        """`Decision.more`: this state stays as it is."""
+        if looks is None and self.plan.own:
+            raise SettingError("looks", None, "must be given, as they were before")
+        plan = Plan.checked(self.plan.pairs, self.plan.error, self.plan.margin, looks, most, self.looks[-1])
+        going = copy.copy(self)
+        going.tests, going.done, going.plan = copy.deepcopy(self.tests), dict(self.done), plan
+        return going.decided()
+
+    def _open(self, number: int) -> bool:
+        return number not in self.done or self.done[number].verdict == UNDECIDED
+
+    def _look(self, n: int, left: Sequence[int], views: Mapping[int, Run]) -> None:
+        if not self.asked:
+            self._begin(list(views.values()))
+        question = self.question
+        metric = question.metric or ""
+        values, differences = {}, {}
+        for number in left:
+            a, b = (views[rule] for rule in self.pairs[number])
+            x, y, any_used = _paired(question, metric, a, b)
+            values[number], differences[number] = (x, y, any_used), self._differences(x, y, any_used)
+        self.looks = (*self.looks, n)
+        shown, equal = self.tests.look(n, differences)
+        for number in left:
+            d = np.atleast_2d(differences[number])[0]
+            self.done[number] = self._answer(number, n, d, values[number], bool(shown[number]), bool(equal[number]))
+
+    def _begin(self, views: list[Run]) -> None:
+        """What the question leaves open, by what the runs have."""
+        question, notes = self.question, []
+        if question.axis == "iterations" and axes.usual([views]) == "samples" and question.at is None:
+            question = replace(question, axis="samples")
+            notes = [f"Counted in samples, since {axes.WHY}; axis='iterations' with at= asks by iterations."]
+        metric = seed_values.metric_of(question, *views)
+        at = seed_values.horizon(question, metric, *views)
+        self.question, self.notes = replace(question, metric=metric, at=at), (*self.notes, *notes)
+        what = {"error": "", "area": "mean ", "return": "", "time": f"time to {question.epsilon:g} of " if
+                question.epsilon else ""}[question.summary]  # fmt: skip
+        self.asked = f"{what}{metric} at {axes.words(question.axis, at)}"
+
+    def _differences(self, x: np.ndarray, y: np.ndarray, any_used: bool) -> np.ndarray:
+        margin = self.plan.margin
+        if margin is None:
+            return x - y
+        if not any_used:
+            return np.zeros((3, len(x)))
+        if self.question.is_ratio:
+            return np.array([x - y, x - y - math.log(margin), y - x - math.log(margin)])
+        if min(x.mean(), y.mean()) <= 0:
+            expected = f"is a factor, and the means are {x.mean():.3g} and {y.mean():.3g}: both must be above 0"
+            raise SettingError("margin", margin, expected)
+        return np.array([x - y, x - margin * y, y - margin * x])
+
+    def _answer(
+        self, number: int, n: int, d: np.ndarray, values: tuple[np.ndarray, np.ndarray, bool], shown: bool, equal: bool
+    ) -> PairDecision:
+        x, y, any_used = values
+        i, j = self.pairs[number]
+        bound, level = self.tests.bound(number), self.plan.error / len(self.pairs)
+        verdict, reason, detectable = UNDECIDED, f"the budget of {self.plan.most} seeds ended", None
+        if shown:
+            verdict = A_BETTER if (d.mean() < 0) == self.question.less_is_better else B_BETTER
+            reason = "a difference was shown"
+        elif equal:
+            verdict, reason = EQUAL, f"equal within a factor of {self.plan.margin:g}"
+        elif not any_used:
+            reason = "no seed of the pair is finite"
+        elif not d.any():
+            verdict, reason = SAME, "all differences are 0: more seeds are not expected to show one"
+        elif math.isfinite(bound):
+            detectable = bound + 0.8416 * float(d.std(ddof=1)) / math.sqrt(n)  # the 0.8 quantile of a normal mean
+        fixed = saved = None
+        if shown:
+            fixed = power.seeds_needed(x, y, paired=True, level=level)
+            saved = None if fixed is None else min(fixed, self.plan.most) - n
+        return PairDecision(
+            self.names[i], self.names[j], verdict, n, len(self.looks), float(x.mean()), float(y.mean()),
+            float(d.mean()), float(self.tests.p[number, 0]), bound, detectable, fixed, saved, reason,
+            self.predicted.get(number, (None, ""))[0], shown and equal,
+        )  # fmt: skip
+
+
+def view(result: Any, name: str, n: int) -> Run:
+    """The first n seeds of a `Result`, as comparisons read a run on disk."""
+    gone = {str(seed): step for seed, step in result.diverged.items() if seed < n}
+    made = Run(Path(name), {"digest": "", "name": name, "status": result.status, "diverged": gone})
+    curves = {metric: curve[:n] for metric, curve in result.curves.items()}
+    samples = {} if result.samples is None else {"samples": result.samples}  # of an earlier version's record
+    vars(made).update(curves={"iteration": result.iteration, **samples, **curves}, settings={"n_seeds": n})
+    return made
+
+
+def _paired(question: Question, metric: str, a: Run, b: Run) -> tuple[np.ndarray, np.ndarray, bool]:
+    """(n,), (n,): one number a seed of both, and whether any is one. A pair that is left out counts as equal."""
+    assert question.at is not None
+    first, second = seed_values.seed_values(question, metric, question.at, a, b)
+    used = first.used & second.used
+    x, y = np.where(used, first.values, 0.0), np.where(used, second.values, 0.0)
+    if question.summary != "time":  # rules that are one and the same differ by rounding
+        scale = max(float(np.abs(run.curves[metric][:, 0]).max()) for run in (a, b))
+        y = np.where(np.abs(x - y) <= 1e-12 * scale, x, y)
+    return x, y, bool(used.any())

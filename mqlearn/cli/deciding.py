@@ -1,0 +1,261 @@
+"""`mqlearn compare decide=true`: rules on as many seeds as the question needs; what is missing is run."""
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from mqlearn.analysis.comparison import pairing, selection
+from mqlearn.analysis.comparison.common_numbers import pairing as streams
+from mqlearn.analysis.comparison.labels import Entry, entries
+from mqlearn.analysis.comparison.seed_values import Question
+from mqlearn.analysis.decisions import design
+from mqlearn.analysis.decisions.decide import State
+from mqlearn.analysis.decisions.decision import DECIDED, Decision
+from mqlearn.analysis.decisions.plan import MOST, Plan
+from mqlearn.errors import SettingError
+from mqlearn.experiments import execute
+from mqlearn.experiments.settings import identity
+from mqlearn.experiments.settings import plugins as user_modules
+from mqlearn.experiments.settings.cell import Cell, build, rebuild
+from mqlearn.experiments.settings.sections import NOT_TRACKED
+from mqlearn.files import write_whole
+from mqlearn.learning.in_turn import SeedsInTurn
+from mqlearn.learning.loop import NUMERICS_VERSION
+from mqlearn.learning.setup import validated
+from mqlearn.storage import addresses, runs
+
+_RULE = ("algorithm", "step_size", "experiment", "tracking", "n_seeds")
+
+
+def decide(request: Any, question: Question, outputs: Path) -> list[tuple[str, Decision, Path]]:
+    """Of each block its name, its decision and the file that keeps it. Runs that it made are written and tracked.
+
+    request: a `cli.compare.Request`. Raises SettingError before anything runs.
+    """
+    own = request.own
+    for text in request.overrides:
+        if text.lstrip("+").startswith("n_seeds="):
+            expected = "is what a decision finds out; give most= for how many there may be"
+            raise SettingError("n_seeds", text.partition("=")[2], expected)
+    cells, known = _asked(request, question, outputs)
+    made = entries([_as_run(cell) for cell in cells], question.summary)
+    if own.get("against") == pairing.BEST:
+        raise SettingError("against", pairing.BEST, "does not go with decide=true: name a run")
+    pairs, _ = pairing.asked(made, question, own.get("against"))
+    by_run = {id(entry.run): cell for entry, cell in zip(made, _in_order(made, cells), strict=True)}
+    blocks: dict[str, list[tuple[Entry, Entry]]] = {}
+    for a, b in pairs:
+        paired, why = streams(a.run, b.run)
+        if not paired:
+            raise SettingError("seed", f"{a.label} and {b.label}", f"must be common, for paired seeds: {why}")
+        blocks.setdefault(a.block, []).append((a, b))
+    ready = []
+    for block, asked in blocks.items():
+        members = list({id(entry): entry for pair in asked for entry in pair}.values())
+        ready.append((block, *_prepared(own, question, asked, members, [by_run[id(e.run)] for e in members], outputs)))
+    found = []
+    for block, state, turn, path in ready:
+        turn.known = [_longest(cell, known) for cell in turn.cells]
+        state.predict(told=True)
+        with user_modules.own_code():
+            decision = state.decided()
+        turn.write(outputs, path)
+        _keep(path, block, turn, decision, own)
+        found.append((block, decision, path))
+    return found
+
+
+def _asked(request: Any, question: Question, outputs: Path) -> tuple[list[Cell], list[runs.Run]]:
+    """The cells that overrides stand for, with one seed each, and finished runs that may hold seeds of theirs.
+
+    With experiment.name= they are those of finished runs, as `mqlearn compare` selects them; else those that
+    `mqlearn run -m` would run.
+    """
+    store = addresses.named(request.tracking, outputs)
+    if request.names:
+        found = selection.find(outputs, request.names, store)
+        chosen = selection.latest_runs(selection.select(found.runs, request.overrides), question.summary).runs
+        tracking = {"tracking": NOT_TRACKED} if "tracking=none" in request.tracking else {}
+        more = {"n_seeds": 1, "n_workers": None, **tracking}
+        return [rebuild({**run.settings, **more}, pinned=True) for run in chosen], list(found.runs)
+    from mqlearn.experiments.sweep.plan import plan
+
+    planned = plan([*request.overrides, *request.tracking, "n_seeds=1"], [], request.config_dir)
+    cells = [one.cell for one in planned]
+    known: list[runs.Run] = []
+    for name in {cell.settings["experiment"]["name"] for cell in cells}:
+        if any((outputs / "runs").glob(f"{runs.slug(name)}/*")):
+            known += selection.find(outputs, [name], None).runs
+    return cells, known
+
+
+def _as_run(cell: Cell) -> runs.Run:
+    """A cell as comparisons read a run, without curves."""
+    told = {"made_of": cell.made_of, "effective": cell.effective, "numerics_version": NUMERICS_VERSION}
+    made = runs.Run(cell.subfolder, {"digest": cell.digest, "name": cell.name, "status": "finished", **told})
+    vars(made).update(settings=cell.settings, curves={})
+    return made
+
+
+def _in_order(made: Sequence[Entry], cells: Sequence[Cell]) -> list[Cell]:
+    by_digest = {cell.digest: cell for cell in cells}
+    return [by_digest[entry.run.digest] for entry in made]
+
+
+def _prepared(
+    own: dict[str, Any],
+    question: Question,
+    asked: Sequence[tuple[Entry, Entry]],
+    members: Sequence[Entry],
+    cells: Sequence[Cell],
+    outputs: Path,
+) -> tuple[State, "CellsInTurn", Path]:
+    """A block before its first look: with the looks that it has had, if it was asked before."""
+    place = {id(entry): number for number, entry in enumerate(members)}
+    numbers = [(place[id(a)], place[id(b)]) for a, b in asked]
+    about = [sorted(cell.digest for cell in cells), numbers, asdict(question), own.get("margin")]
+    key = hashlib.sha256(json.dumps(about).encode()).hexdigest()[:16]
+    path, most, looks = outputs / "decisions" / f"{key}.json", own.get("most", MOST), own.get("looks")
+    had = _read(path)
+    plan = Plan.checked(len(numbers), question.level, own.get("margin"), looks, most)
+    if had:  # what was looked at stays looked at
+        done = had["looks"][-1]
+        later: tuple[int, ...] = tuple(n for n in looks or () if n > done)
+        if looks is None and most > done:
+            later = Plan.checked(len(numbers), question.level, own.get("margin"), None, most, done).looks
+        plan = Plan(len(numbers), question.level, own.get("margin"), (*had["looks"], *later), max(most, done), True)
+    turn = CellsInTurn(cells, plan.most)
+    state = State([entry.label for entry in members], numbers, plan, question, turn)
+    state.notes = _other_questions(outputs, cells, key)
+    return state, turn, path
+
+
+def _read(path: Path) -> dict[str, Any]:
+    """What an earlier decision left. Raises SettingError for a file that is none."""
+    if not path.is_file():
+        return {}
+    try:
+        had = json.loads(path.read_text(encoding="utf-8"))
+        if had["looks"] != sorted({*map(int, had["looks"])}) or not had["looks"]:
+            raise ValueError("looks")
+    except (ValueError, KeyError, TypeError) as error:
+        raise SettingError("decide", path, f"is no record of a decision ({error}): move it away") from None
+    return had
+
+
+def _other_questions(outputs: Path, cells: Sequence[Cell], key: str) -> tuple[str, ...]:
+    """What must be said where other questions were decided on the same seeds."""
+    own, told = {cell.digest for cell in cells}, []
+    for path in sorted((outputs / "decisions").glob("*.json")):
+        had = _read(path) if path.stem != key else {}
+        if len(own & {*had.get("cells", ())}) > 1:
+            told.append(
+                f"A second question on the same seeds: {had['asked']} was decided before ({path.name}). Each decision "
+                "has its own error; that one of several is false is up to their sum."
+            )
+    return tuple(told)
+
+
+def _longest(cell: Cell, known: Sequence[runs.Run]) -> runs.Run | None:
+    """The finished run of a cell that has most seeds."""
+    rest = _but(identity.resolved(cell.settings), ("n_seeds", "experiment", "tracking", "n_workers", "plugins"))
+    for run in sorted(known, key=lambda run: -run.settings["n_seeds"]):
+        mine = _but(identity.resolved(run.settings), ("n_seeds", "experiment", "tracking", "n_workers", "plugins"))
+        if mine == rest and identity.digest_of(run) == _with_seeds(cell, run.settings["n_seeds"]).digest:
+            return run
+    return None
+
+
+def _but(settings: dict[str, Any], names: Sequence[str]) -> str:
+    return json.dumps({key: value for key, value in settings.items() if key not in names}, sort_keys=True, default=str)
+
+
+def _with_seeds(cell: Cell, n_seeds: int) -> Cell:
+    return build({**cell.settings, "n_seeds": n_seeds})
+
+
+class CellsInTurn:
+    """Cells whose seeds come in turn, as `SeedsInTurn`; those that a finished run has are read. known: by cell."""
+
+    def __init__(self, cells: Sequence[Cell], most: int) -> None:
+        self.cells = list(cells)
+        self.known: list[runs.Run | None] = [None] * len(self.cells)
+        self.setup, self.rules = cells[0].setup, [cell.rule for cell in cells]
+        alike: dict[str, list[int]] = {}
+        for number, cell in enumerate(cells):
+            alike.setdefault(_but(cell.settings, _RULE), []).append(number)
+        self._turns: dict[int, tuple[SeedsInTurn, int]] = {}
+        for members in alike.values():
+            first = cells[members[0]]
+            given = {k: v for k, v in first.run_arguments.items() if k not in ("rule", "step_size", "n_seeds")}
+            validated(first.mdp, n_seeds=most, **given)
+            turn = SeedsInTurn(first.mdp, [cells[number].rule for number in members], **given)
+            self._turns |= {number: (turn, place) for place, number in enumerate(members)}
+
+    def upto(self, n_seeds: int, numbers: Sequence[int]) -> None:
+        wanted: dict[int, tuple[SeedsInTurn, list[int]]] = {}
+        for number in numbers:
+            run = self.known[number]
+            if run is None or run.settings["n_seeds"] < n_seeds:
+                turn, place = self._turns[number]
+                wanted.setdefault(id(turn), (turn, []))[1].append(place)
+        for turn, places in wanted.values():
+            turn.upto(n_seeds, places)
+
+    def result(self, number: int) -> Any:
+        turn, place = self._turns[number]
+        return turn.result(place) if turn.n_seeds[place] else _OnDisk(self.known[number])
+
+    def write(self, outputs: Path, decision: Path) -> None:
+        """The runs that were made, as ordinary ones with the seeds that they came to. decision: its file."""
+        self.written = [_with_seeds(cell, self.n_seeds(number)).digest for number, cell in enumerate(self.cells)]
+        for number, cell in enumerate(self.cells):
+            turn, place = self._turns[number]
+            if turn.n_seeds[place]:
+                final = _with_seeds(cell, turn.n_seeds[place])
+                result, track = turn.result(place), execute.tracker(cell.settings)
+                with execute.claimed([final]):
+                    run = execute.write(final, outputs / "runs" / final.subfolder, result, {DECIDED: decision.name})
+                execute.quietly(track.prepare)
+                track.log(run)
+
+    def n_seeds(self, number: int) -> int:
+        turn, place = self._turns[number]
+        run = self.known[number]
+        return turn.n_seeds[place] or (run.settings["n_seeds"] if run is not None else 0)
+
+
+class _OnDisk:
+    """A finished run, as a `Result` is read here."""
+
+    def __init__(self, run: Any) -> None:
+        self.iteration, self.samples = run.curves["iteration"], run.curves.get("samples")
+        self.curves = {name: curve for name, curve in run.curves.items() if name not in runs.AXES}
+        self.diverged, self.status = run.diverged, run.status
+
+
+def _keep(path: Path, block: str, turn: CellsInTurn, decision: Decision, own: dict[str, Any]) -> None:
+    """The record that a later decision goes on from: what was looked at, and what came of it."""
+    write_whole(path, json.dumps(record(block, decision) | {
+        "cells": [cell.digest for cell in turn.cells], "runs": turn.written, "looks_given": own.get("looks"),
+    }, indent=2, default=str) + "\n")  # fmt: skip
+
+
+def record(block: str, decision: Decision) -> dict[str, Any]:
+    """A decision as plain data."""
+    return {
+        "group": block,
+        "asked": decision.asked,
+        "method": decision.method,
+        "error": decision.error,
+        "margin": decision.margin,
+        "most": decision.most,
+        "looks": list(decision.looks),
+        "spent": [decision.error * design.share(n) for n in decision.looks],
+        "prediction": list(decision.prediction),
+        "notes": list(decision.notes),
+        "pairs": runs.plain([{**asdict(p), "sentence": p.sentence} for p in decision.pairs], finite=True),
+    }

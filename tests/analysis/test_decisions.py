@@ -1,0 +1,183 @@
+"""Sequential decisions: the tests on arrays against literal loops, then `mq.decide` and the command line end to end."""
+
+import itertools
+import json
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import mqlearn as mq
+from mqlearn.analysis.decisions import design
+from mqlearn.analysis.decisions.plan import Plan
+
+LAKE = mq.frozen_lake("4x4")
+FAST = {"m2": mq.MomentumQ(m=2), "speedy": mq.SpeedyQ()}  # which do not differ much
+RULES = FAST | {"plain": mq.QLearning()}
+
+
+def crossing_look(d: np.ndarray, looks: list[int], level: float) -> int | None:
+    """By a loop over all sign patterns of d: at which look it is among the paths that may have crossed."""
+    paths = [np.abs(np.array([np.dot(signs[:n], d[:n]) for n in looks])).round(9)
+             for signs in itertools.product((1, -1), repeat=len(d))]  # fmt: skip
+    crossed: set[int] = set()
+    for look, n in enumerate(looks):
+        may = int(level * n / (n + 15) * len(paths) + 1e-9) - len(crossed)
+        left = sorted((i for i in range(len(paths)) if i not in crossed), key=lambda i: -paths[i][look])
+        if may > 0:
+            bound = paths[left[may]][look] if may < len(left) else -1
+            crossed |= {i for i in left if paths[i][look] > bound}
+        if 0 in crossed:
+            return n
+    return None
+
+
+def family_look(d: np.ndarray, looks: list[int], level: float, bits: int) -> int | None:
+    test = design.Crossings(np.array([level]), bits)
+    for n in looks:
+        if test.look(design.signs(bits, n) @ d[:n], float(np.abs(d[:n]).sum()), n, design.share(n))[0]:
+            return n
+    return None
+
+
+def test_a_path_crosses_where_a_loop_over_all_sign_patterns_says_so():
+    random, looks, found = np.random.default_rng(0), [5, 8, 10], []
+    for number in range(12):
+        d = random.standard_normal(10) + 0.15 * number
+        d = np.round(2 * d) if number % 3 == 0 else d  # ties
+        found.append(crossing_look(d, looks, 0.4))
+        assert family_look(d, looks, 0.4, 10) == found[-1]
+    assert {*found} >= {None, 5, 8}
+
+
+def test_no_more_of_all_outcomes_are_rejected_than_the_error():
+    """Of |d|, heavy tails and ties among them, all 2^10 sign patterns: under the hypothesis each is as likely."""
+    looks, level = [5, 6, 7, 8, 9, 10], 0.5
+    for d in (np.random.default_rng(1).standard_t(1, 10), np.array([0, 0, 1, 1, 1, 2, 2, 0, 1, 3.0])):
+        test = design.Crossings(np.array([level]), 10)
+        for n in looks:
+            test.look(design.signs(10, n) @ d[:n], float(np.abs(d[:n]).sum()), n, design.share(n))
+            assert test.crossed.sum() <= level * design.share(n) * 1024
+        assert test.crossed.sum() > 0.6 * level * design.share(10) * 1024  # what one look leaves, a later one has
+
+
+def test_level_over_looks_and_pairs(monkeypatch):
+    """Three equal rules, all pairs, heavy tails: of 150 trials as many are false as have a chance of 1 % at 5 %."""
+    monkeypatch.setattr(design, "_ENUMERATED", 10)  # fewer paths: as exact, and quick
+    random, wrong, looks = np.random.default_rng(2), 0, design.usual_looks(0.05, 3, 25)
+    for _ in range(150):
+        x = random.standard_t(2, (3, 25))
+        d = x[[0, 0, 1]] - x[[1, 2, 2]]
+        tests = design.Family(3, 0.05, margins=False)
+        wrong += any(tests.look(n, {i: d[i, :n] for i in range(3)})[0].any() for n in looks)
+    assert wrong <= stats.binom.isf(0.01, 150, 0.05)
+
+
+def test_closed_tests_are_holms_and_equal_pairs_give_no_level_back():
+    """Against the definition: a hypothesis is rejected if every intersection that it is in is."""
+    random = np.random.default_rng(3)
+    for hypotheses in (1, 2):
+        for _ in range(40):
+            crossed = random.random((3, hypotheses, 3)) < 0.6
+            expected = np.zeros((3, hypotheses), bool)
+            for own in itertools.product(range(3), range(hypotheses)):
+                sets = []
+                for size in (1, 2, 3):
+                    for pairs in itertools.combinations(range(3), size):
+                        for kinds in itertools.product(range(hypotheses), repeat=size):
+                            if own in (members := list(zip(pairs, kinds, strict=True))):
+                                sets.append(any(crossed[j, h, size - 1] for j, h in members))
+                expected[own] = all(sets)
+            assert np.array_equal(design.rejected(crossed), expected)
+
+
+def test_looks_begin_where_something_can_be_rejected():
+    assert design.usual_looks(0.05, 1, 22) == (10, 15, 20, 22)
+    assert design.fewest(0.05, 1) == 7  # 2^-6 = 0.0156 <= 0.05 * 7/22 = 0.0159; of six, 0.0313 > 0.0143
+    assert design.usual_looks(0.05, 20, 20) == (11, 15, 20)  # 2^-10 <= 0.0025 * 11/26, and 2^-9 > 0.0025 * 10/25
+
+
+# --- mq.decide --------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def decision():
+    return mq.decide(LAKE, RULES, iterations=300, most=22, n_checkpoints=20)
+
+
+def test_a_decision_has_the_seeds_of_fixed_runs_and_goes_on_as_one_with_the_larger_budget(decision):
+    assert [(pair.verdict, pair.seeds) for pair in decision.pairs if pair.b == "plain"] == [("a_better", 10)] * 2
+    assert [pair.a for pair in decision.undecided] == ["m2"]
+    assert "undecided" in repr(decision.pairs[0].sentence) and "no difference" not in str(decision)
+    for name, rule in RULES.items():
+        fixed = mq.run(LAKE, rule, iterations=300, n_checkpoints=20, n_seeds=10 if name == "plain" else 22)
+        assert decision.results[name].curves["q_error"].tobytes() == fixed.curves["q_error"].tobytes()
+    more, looks = decision.more(30), [10, 15, 20, 22, 25, 30]
+    at_once = mq.decide(LAKE, RULES, iterations=300, most=30, looks=looks, n_checkpoints=20)
+    assert more.looks == at_once.looks and more.pairs == at_once.pairs
+    assert decision.undecided and len(decision.looks) == 4  # the first one is as it was
+
+
+def test_a_decision_says_that_it_was_sequential_and_is_a_table(decision):
+    assert "looks at 10 (40 %), 15 (50 %)" in decision.method and "error 0.05" in decision.method
+    frame = decision.frame
+    assert len(frame) == 3 and {"sentence", "seeds", "look", "p", "bound", "spent", "saved", "reason"} <= {*frame}
+    assert len(repr(decision)) < 100
+
+
+def test_equal_within_a_margin_and_equal_in_every_seed():
+    found = mq.decide(LAKE, FAST, iterations=300, margin=2.0, n_checkpoints=20)
+    assert found.pairs[0].verdict == "equal" and found.pairs[0].seeds < 200
+    same = mq.decide(LAKE, [mq.QLearning(), mq.QLearning()], iterations=50, n_checkpoints=5)
+    assert (same.pairs[0].verdict, same.pairs[0].seeds) == ("same", 10)
+
+
+@pytest.mark.parametrize(
+    ("settings", "name", "words"),
+    [
+        ({"error": 1.0}, "error", "between 0 and 1"),
+        ({"looks": [10, 10]}, "looks", "increasing"),
+        ({"looks": [5, 10]}, "looks", "begin at 7"),
+        ({"most": 9}, "most", "at least 10"),
+        ({"margin": 1}, "margin", "above 1"),
+        ({"n_seeds": 5}, "n_seeds", "most="),
+        ({"against": "speed"}, "against", "did you mean 'speedy'"),
+        ({"sampling": mq.Recorded({"x": [0], "u": [0], "r": [0.0], "y": [0]})}, "n_seeds", "resample"),
+    ],
+)
+def test_what_is_not_admissible_is_refused_before_anything_runs(settings, name, words):
+    with pytest.raises(mq.SettingError, match=words) as refused:
+        mq.decide(LAKE, FAST, **{"iterations": 1, **settings})
+    assert refused.value.setting == name
+
+
+def test_one_rule_is_refused_and_so_is_going_on_with_less(decision):
+    with pytest.raises(mq.SettingError, match="two rules"):
+        mq.decide(LAKE, {"one": mq.QLearning()}, iterations=10)
+    with pytest.raises(mq.SettingError, match="more than the 22 seeds"):
+        decision.more(20)
+    with pytest.raises(mq.SettingError, match="begin at 7"):
+        Plan.checked(1, 0.05, None, [5, 6], 20)
+
+
+# --- the command line -------------------------------------------------------------------------------------------------
+
+
+def test_compare_decides_writes_ordinary_runs_and_goes_on(mqlearn, outputs):
+    cell = (
+        "algorithm=momentum_q,speedy_q",
+        "env=frozen_lake_4x4",
+        "iterations=100",
+        "n_checkpoints=5",
+        "tracking=none",
+    )
+    first = mqlearn("compare", "decide=true", *cell, "most=12", "--json", "-")
+    (one,) = json.loads(first.out)
+    assert one["looks"] == [10, 12] and one["pairs"][0]["verdict"] == "undecided"
+    (again,) = json.loads(mqlearn("compare", "decide=true", *cell, "most=15", "--json", "-").out)
+    assert again["looks"] == [10, 12, 15]
+    found = mqlearn("compare", "n_seeds=15", "tracking=none")
+    assert "15 of 15 pairs" in found.out and "depends on what they showed" in found.out
+    second = mqlearn("compare", "decide=true", *cell, "most=12", "summary=area")
+    assert "A second question on the same seeds" in second.out
+    assert "must be common" in mqlearn("compare", "decide=true", *cell[1:], "algorithm=nesa", "seed=0,1").err
