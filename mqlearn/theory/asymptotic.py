@@ -25,7 +25,6 @@ from mqlearn.problems.solvers import ConvergenceError
 from mqlearn.theory.limits import Limit, limit_of
 from mqlearn.theory.linearisation import Linearisation, linearise, spectrum
 
-
 _FEW = 200  # states: dense products up to here
 _KRYLOV = 12  # tables of states with states that GMRES keeps
 

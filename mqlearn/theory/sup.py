@@ -43,7 +43,8 @@ def expected_norm(sigma: np.ndarray, draws: int = DRAWS) -> float:
 
 
 def expected_sup_and_norm(sigma: np.ndarray, draws: int = DRAWS) -> tuple[SupError, float]:
-    """`expected_sup` and `expected_norm` from the same draws. The rows of a table ask for them of one floor again and again."""
+    """`expected_sup` and `expected_norm`, from the same draws. The rows of a table ask for those of one floor again and
+    again."""
     if not np.isfinite(sigma).all():
         return SupError(float("nan"), float("nan")), float("nan")
     key = hashlib.sha256(np.ascontiguousarray(sigma).data).digest(), sigma.shape, draws

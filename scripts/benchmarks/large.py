@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 import mqlearn as mq
-from mqlearn.problems import solvers
+from mqlearn.problems import fixed_points, solvers
 
 from .measuring import Row, fastest
 from .yardstick import Yardstick
@@ -40,6 +40,7 @@ def large(_: Yardstick) -> Iterator[Row]:
     growth = seconds["garnet_100000"] / seconds["garnet_5000"]
     yield Row("large_garnet_growth", seconds["garnet_100000"], "CPU s", "time of 5,000 states", growth, 40.0)
     yield from _policies(garnets)
+    yield from _stationary(garnets)
 
 
 def _policies(garnets: dict[int, mq.FiniteMDP]) -> Iterator[Row]:
@@ -51,6 +52,17 @@ def _policies(garnets: dict[int, mq.FiniteMDP]) -> Iterator[Row]:
         taken[n] = fastest({"ours": value}, turns=3)["ours"]
     ratio = taken[100_000] / taken[5_000]
     yield Row("large_policy_growth", taken[100_000], "CPU s", "time of 5,000 states", ratio, 40.0)
+
+
+def _stationary(garnets: dict[int, mq.FiniteMDP]) -> Iterator[Row]:
+    """Where an endless walk of random actions spends its time."""
+    taken = {}
+    for n in (5_000, 100_000):
+        policy = np.full((n, garnets[n].n_actions), 1 / garnets[n].n_actions)
+        found = partial(fixed_points.stationary_distribution, garnets[n], policy, start=garnets[n].start)
+        taken[n] = fastest({"ours": found}, turns=3)["ours"]
+    ratio = taken[100_000] / taken[5_000]
+    yield Row("large_stationary_growth", taken[100_000], "CPU s", "time of 5,000 states", ratio, 40.0)
 
 
 def _quantecon() -> Callable[[mq.FiniteMDP], Callable[[], Any]] | None:
