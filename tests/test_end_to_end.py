@@ -40,14 +40,16 @@ def test_a_tracked_run_reads_back_through_mlflow(mqlearn, outputs, work, stored)
     assert logged.info.run_name == f"{run.name}, {run.digest[:8]}"
     assert [word for word in ("momentum_q m=5", "harmonic", "frozen_lake_8x8", "discount=0.95") if word in run.name]
     client = connection.connect(stored)
-    for metric in ("q_error", "policy_value"):
-        columns = aggregate(run.curves[metric])
-        names = (f"curves/{metric}", f"spread/{metric}_std", f"spread/{metric}_low", f"spread/{metric}_high")
-        for name, key in zip(names, ("mean", "std", "low", "high"), strict=True):
-            history = client.get_metric_history(logged.info.run_id, name)
-            told = slice(None) if key == "mean" else slice(-1, None)  # spreads at the last checkpoint
-            assert [point.step for point in history] == run.curves["iteration"].tolist()[told]
-            assert [point.value for point in history] == columns[key].tolist()[told]
+    for metric, keys in (("q_error", ("std", "low", "high")), ("policy_value", ())):
+        columns, iteration = aggregate(run.curves[metric]), run.curves["iteration"].tolist()
+        history = client.get_metric_history(logged.info.run_id, f"curves/{metric}")
+        told = [iteration.index(point.step) for point in history]
+        assert told[0] == 0 and told[-1] == len(iteration) - 1
+        assert [point.value for point in history] == columns["mean"][told].tolist()
+        for key in keys:  # at the last checkpoint
+            (point,) = client.get_metric_history(logged.info.run_id, f"spread/{metric}_{key}")
+            assert (point.step, point.value) == (iteration[-1], columns[key][-1])
+        assert bool(keys) == (f"spread/{metric}_std" in logged.data.metrics)
         seed = client.get_metric_history(logged.info.run_id, f"seeds/{metric}_seed_1")
         assert [point.value for point in seed] == run.curves[metric][1].tolist()
     tags = {key: value for key, value in logged.data.tags.items() if not key.startswith("mlflow.")}

@@ -229,19 +229,19 @@ def asymptotic_row(cell: Cell, rule: Rule | Stateful) -> dict[str, Any]:
 
 
 def row_of(found: "Asymptotic") -> dict[str, Any]:
-    from mqlearn.theory.sup import expected_norm, expected_sup
+    from mqlearn.theory.sup import expected_sup_and_norm
 
-    sup, least = expected_sup(found.sigma), expected_sup(found.floor)
+    (sup, norm), (least, least_norm) = expected_sup_and_norm(found.sigma), expected_sup_and_norm(found.floor)
     return {
         "rms_sqrt_k": found.rms_sqrt_k,
         "max_sqrt_k": found.max_sqrt_k,
         "sup_sqrt_k": sup.value,
         "sup_standard_error": sup.standard_error,
-        "norm_sqrt_k": expected_norm(found.sigma),
+        "norm_sqrt_k": norm,
         "floor_rms_sqrt_k": found.floor_rms_sqrt_k,
         "floor_max_sqrt_k": found.floor_max_sqrt_k,
         "floor_sup_sqrt_k": least.value,
-        "floor_norm_sqrt_k": expected_norm(found.floor),
+        "floor_norm_sqrt_k": least_norm,
         "rms_efficiency": found.rms_sqrt_k / found.floor_rms_sqrt_k if found.floor_rms_sqrt_k else math.nan,
         "sup_efficiency": sup.value / least.value if least.value else math.nan,
         "tied_states": found.tied_states,

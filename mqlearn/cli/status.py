@@ -25,6 +25,7 @@ _ORDER = ("planned", "done", "running", "failed", "killed", "missing", "damaged"
 # What a narrow terminal leaves out, first to last.
 _DROP = ("not uploaded", "diverged", "damaged", "killed", "running")
 _TROUBLES = ("running", "missing", "failed", "killed", "damaged")
+_FINISHED, _RUNNING, _MISSING = map(states.State, ("finished", "running", "missing"))
 _MOST = 60  # lines on the cells of one experiment, or a few more
 
 
@@ -78,7 +79,7 @@ def experiment(uri: str | None, name: str, plans: Sequence[dict[str, Any]]) -> d
                 planned[one["digest"]] = _Planned(one, sweep, earlier if one["done_before"] else None)
                 present[one.get("recorded_digest", one["digest"])] = one["digest"]
     try:
-        stored = recorded(uri, name) if uri else []
+        stored = recorded(uri, name, present.keys()) if uri else []
     except TrackingError as error:
         sys.stderr.write(f"mqlearn: {error}; only what is on disk is shown\n")
         stored = []
@@ -118,34 +119,33 @@ def _present(run: Any) -> str:
 
 
 class _Sweep:
-    """A plan, and what was said of its cells, which is read where it is asked for."""
+    """A plan, and what was said of its cells, which is read where it is asked for.
+
+    done: of cells that are done, by the word of a sweep that goes on (it looks itself at its end), the diverged seeds.
+    begun: cells that have said anything. Both by number.
+    """
 
     def __init__(self, plan: dict[str, Any]) -> None:
         self.plan, self.ended = plan, "ended" in plan
         self.under_way = not self.ended and journal.alive({"state": "running", "pid": 0, "host": None, **plan})
-        self._done = told.kept(plan["folder"]) if self.under_way else {}
-        self._begun = told.begun(plan["folder"])
+        self.done: dict[int, Mapping[Any, int]] = {}
+        if self.under_way:
+            before = {one["number"]: one.get("diverged") or {} for one in plan["cells"] if one["done_before"]}
+            self.done = before | told.kept(plan["folder"])
+        self.begun = told.begun(plan["folder"])
         self._states: dict[int, dict[str, Any]] = {}
 
     def said(self, number: int) -> dict[str, Any]:
         """What was said last of a cell; nothing of one that has not begun."""
         if number not in self._states:
-            found = journal.states(self.plan["folder"], [number]) if number in self._begun else {}
+            found = journal.states(self.plan["folder"], [number]) if number in self.begun else {}
             self._states[number] = found.get(number, {})
         return self._states[number]
 
-    def done(self, one: Mapping[str, Any]) -> dict[Any, int] | None:
-        """The diverged seeds of a cell that is done, by the word of a sweep that goes on: it looks itself at its end.
-
-        None of other cells, whose files are looked at.
-        """
-        number = one["number"]
-        if not self.under_way:
-            return None
-        if one["done_before"]:
-            return one.get("diverged") or {}
-        if number in self._done:
-            return self._done[number]
+    def diverged(self, number: int) -> Mapping[Any, int] | None:
+        """`done` of a cell, where it has just said so too; None of other cells, whose files are looked at."""
+        if number in self.done or not (self.under_way and number in self.begun):
+            return self.done.get(number)
         said = self.said(number)
         return (said.get("diverged") or {}) if said.get("state") == "done" else None
 
@@ -168,9 +168,11 @@ def _row(disk: states.Disk, digest: str, planned: _Planned | None, run: Any) -> 
         row |= {"folder": run.folder, "sweep": run.sweep or None, "cell": None, "group": None, "command": None}
         return row | {"error": run.error or None, "diverged": run.diverged or None, "tracked": True}
     one, sweep = planned.cell, planned.sweep
-    seeds = sweep.done(one)
+    seeds = sweep.diverged(one["number"])
     if seeds is not None and disk.has(one["folder"]):
-        now = states.State("diverged" if seeds else "finished", diverged=seeds)
+        now = states.State("diverged", diverged=seeds) if seeds else _FINISHED
+    elif run is None and planned.earlier is None and one["number"] not in sweep.begun and not disk.has(one["folder"]):
+        now = _RUNNING if disk.is_claimed(one) else _MISSING  # as `state` finds, without the questions in between
     else:
         now = states.state(disk, one, planned.said, run, ended=sweep.ended)
     row = {

@@ -30,8 +30,10 @@ def of_optimum(mdp: FiniteMDP) -> Cost:
     """Of Q* and, where there is a goal, of the best probability of success."""
     outcomes = mdp.successors.size
     if sweeps.fills_up(mdp):
-        n_sweeps = sweeps.foreseen(mdp)
-        return Cost(outcomes * (n_sweeps * _SWEPT + _STRUCTURE), OUTCOME_BYTES * outcomes)
+        seconds = outcomes * (sweeps.foreseen(mdp) * _SWEPT + _STRUCTURE)
+        if mdp.goal.any():
+            seconds += mdp.n_states * mdp.n_successors * sweeps.foreseen_of_success(mdp) * _SWEPT
+        return Cost(seconds, OUTCOME_BYTES * outcomes)
     solves = _SOLVES * (1 + bool(mdp.goal.any()))
     seconds = solves * _factor(mdp) + outcomes * (_OUTCOME + _STRUCTURE)
     return Cost(seconds, OUTCOME_BYTES * outcomes + 16 * _fill(mdp))

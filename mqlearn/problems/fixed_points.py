@@ -16,7 +16,7 @@ import numpy as np
 
 from mqlearn.checks import are_distributions, check_int, finite_number
 from mqlearn.errors import SettingError
-from mqlearn.problems import operators
+from mqlearn.problems import operators, sweeps
 from mqlearn.problems.feature_rows import Features
 from mqlearn.problems.linear_roots import ROOT, OperatorSystem, System
 from mqlearn.problems.mdp import FiniteMDP, bellman
@@ -25,6 +25,8 @@ from mqlearn.rounding import SOLVES, Rounding
 
 _LONGEST = 1e8  # visits of a state in an episode, of which LU keeps eight digits
 _DENSE = 2000  # states of a chain that elimination takes
+_MOVES, _PRODUCTS = 20_000, 500  # of a chain on which LU fills up
+_RESTS, _SOLVED = 1e-15, 1e-13  # change, and residual, in sum and relative to all
 _SAME = 1e-6  # relative distance below which two roots are one
 
 
@@ -76,12 +78,12 @@ def stationary_distribution(
     restart_probability, time_limit: an episode ends in a terminal state, after any move with this probability,
         and after this number of moves. The last two leave the sample of that move as it is.
 
-    By the renewal theorem mu is proportional to the expected visits in an episode: the solution of
-    eta = start + K' eta, K the moves after which it goes on (sparse LU, the residual checked), or the sum of
-    K'^t start over t < time_limit. Where no episode ends and every state is visited again and again, what lies between
-    two visits of one state takes the place of an episode. Episodes that are too long for the solution's digits leave it
-    to elimination without subtractions (Grassmann, Taksar and Heyman 1985). Raises SettingError, also for a chain that
-    leaves some states for good.
+    By the renewal theorem mu is proportional to the expected visits in an episode: the solution of eta = start + K'
+    eta, K the moves after which it goes on (sparse LU, the residual checked; where LU fills up, as on large random
+    graphs, repeated products with K', checked alike), or the sum of K'^t start over t < time_limit. Where no episode
+    ends and every state is visited again and again, what lies between two visits of one state takes the place of an
+    episode. Episodes that are too long for the solution's digits leave it to elimination without subtractions
+    (Grassmann, Taksar and Heyman 1985). Raises SettingError, also for a chain that leaves some states for good.
     """
     from scipy import sparse
 
@@ -103,10 +105,14 @@ def stationary_distribution(
         visits = _visits_within(going_on, start, check_int("sampling.time_limit", time_limit, 1))
     else:
         endless = visited & ~_reached(sparse.csr_array(p.T), mdp.terminal)
-        if restart == 0 and endless.any():
+        visits, unending = None, restart == 0 and endless.any()
+        if unending:
             start = _again_and_again(p, visited, endless, restart_probability)
-            going_on = sparse.csr_array(going_on @ sparse.diags_array(1.0 - start))
-        visits = _visits(going_on, start)
+        if sweeps.fills_up(mdp):
+            visits = _balanced(going_on, visited) if unending else _added_up(going_on, start)
+        if visits is None:
+            going_on = sparse.csr_array(going_on @ sparse.diags_array(1.0 - start)) if unending else going_on
+            visits = _visits(going_on, start)
         if visits is None:
             if visited.sum() > _DENSE:
                 raise ConvergenceError(f"the stationary distribution on {mdp.name} was not found")
@@ -205,6 +211,32 @@ def _visits(going_on: Any, start: np.ndarray) -> np.ndarray | None:
     if not largest <= _LONGEST or visits.min() < -1e-10 * largest:  # NaN too
         return None
     return visits if np.all(np.abs(start + going_on.T @ visits - visits) <= 1e-10 * largest) else None
+
+
+def _balanced(chain: Any, visited: np.ndarray) -> np.ndarray | None:
+    """(S,): the stationary distribution of a chain (S, S), irreducible on the states that it visits, by repeated moves,
+    each made with probability 1/2, so that no period is left; None if it does not rest in time."""
+    transposed, share = chain.T.tocsr(), visited / visited.sum()
+    for _ in range(_MOVES):
+        new = (share + transposed @ share) / 2
+        change, share = np.abs(new - share).sum(), new / new.sum()
+        if change <= _RESTS:
+            return share
+    return None
+
+
+def _added_up(going_on: Any, start: np.ndarray) -> np.ndarray | None:
+    """`_visits` by repeated products, then by GMRES; None where that does not give its digits."""
+    transposed, visits = going_on.T.tocsr(), start
+    for _ in range(_PRODUCTS):
+        new = start + transposed @ visits
+        change, visits = np.abs(new - visits).sum(), new
+        if change <= _RESTS * visits.sum():
+            return visits
+    visits = sweeps._krylov(transposed, start, 1.0, visits)
+    largest, wrong = np.abs(visits).max(), np.abs(start + transposed @ visits - visits).sum()
+    well = wrong <= _SOLVED * visits.sum() and largest <= _LONGEST and visits.min() >= -_SOLVED * largest
+    return visits if well else None
 
 
 def _shares(chain: np.ndarray) -> np.ndarray:

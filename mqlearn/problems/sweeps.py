@@ -27,7 +27,8 @@ _SHARE = 0.1  # of the change of an improvement, to which the evaluation of its 
 _SWEEPS = 200  # in at most so many sweeps
 _RESTS = 1e-13  # relative change at which values of one sign rest
 _MOST = 40.0  # sweeps in units of those that the discount alone asks for a tenth of the error
-_LONGEST = 50_000  # sweeps without a discount
+_ACROSS = 30.0  # sweeps without a discount in units of the root of all states, as measured on lakes,
+_LONGEST = 50_000  # and at most, or as many as three times those
 _SLOW = 300  # sweeps after which GMRES takes over, if as many again would not do
 _KRYLOV, _RESTARTS = 40, 25  # of GMRES
 
@@ -60,6 +61,11 @@ def foreseen(mdp: FiniteMDP) -> float:
     return 100.0 if not mdp.terminal.any() else 200 + 20 / (1 - mdp.discount)
 
 
+def foreseen_of_success(mdp: FiniteMDP) -> float:
+    """The same of `success`, over the outcomes of one action: what is known near a goal goes from state to state."""
+    return _ACROSS * math.sqrt(mdp.n_states)
+
+
 def optimal_table(mdp: FiniteMDP) -> tuple[np.ndarray, int]:
     """A table q (S, A) near Q*, and the number of improvements: modified policy iteration (Puterman and Shin 1978).
 
@@ -77,7 +83,8 @@ def success(mdp: FiniteMDP) -> np.ndarray | None:
     order = order[~mdp.goal[order]]
     arrives = np.where(mdp.learned, (mdp.probabilities * mdp.goal[mdp.successors]).sum(2), 0.0)
     values = _Values(mdp, len(order), one_sign=True, shifted=False)
-    _, rests = _improved(values, _renumbered(mdp, order, arrives, 1.0), 1.0, _LONGEST)
+    most = max(_LONGEST, math.ceil(3 * foreseen_of_success(mdp)))
+    _, rests = _improved(values, _renumbered(mdp, order, arrives, 1.0), 1.0, most)
     return np.where(mdp.goal, 1.0, np.clip(values.of_states(mdp, order), 0.0, 1.0)) if rests else None
 
 

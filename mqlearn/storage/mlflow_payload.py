@@ -1,19 +1,20 @@
 """What MLflow is told of a run: metrics, parameters, tags, and what people see of it beside its numbers.
 
-Each metric NAME of `curves` gives curves/NAME (mean over the finite seeds) at checkpoints that are spread evenly
-among all, the first and the last among them: _ERROR of the error that a run is shown by, _OTHERS of any other, all if
-there are no more. A value costs SQLite 300 bytes (MLflow's four indexes), and all values of all seeds are in the
-run's artifact curves.npz, from which runs are read back. At the last of these checkpoints come spread/NAME_std,
-spread/NAME_low and spread/NAME_high (95 % interval of the mean); the picture of the error has its interval all along.
-spread/NAME_n_finite is where some, but not all, seeds are finite. All these are told while two seeds are finite, and
-on request seeds/NAME_seed_I, as often as the error. last/NAME is the mean at the last checkpoint, only if all seeds
-are finite there, so that sorting by it never puts a diverged run first. The error also gives curves/0_log10_NAME, the
-logarithm of its mean where that is above 0. What is not finite is not written. MLflow's charts are in sections by
-what stands before the slash, in alphabetical order, and by name within a section: so the curves come first, and of
-these the logarithm. (Runs that were recorded by earlier versions have values at every checkpoint; the first ones the
-same numbers as NAME, NAME_std, NAME_low, NAME_high, NAME_n_finite, NAME_seed_I and NAME_final.)
+Each metric NAME of `curves` gives curves/NAME (mean over the finite seeds) at checkpoints that are spread evenly among
+all, the first and the last among them: _ERROR of the error that a run is shown by, _OTHERS of any other, all if there
+are no more. The error also gives curves/0_log10_NAME, the logarithm of its mean where that is above 0, at _LOG of them.
+A value costs SQLite 300 bytes (MLflow's four indexes), and all values of all seeds are in the run's artifact
+curves.npz, from which runs are read back. At the last of these checkpoints come spread/NAME_std, spread/NAME_low and
+spread/NAME_high (95 % interval of the mean) of the error, of all metrics if there is none; the picture of the error has
+its interval all along, and summary.json has those of all metrics. spread/NAME_n_finite is where some, but not all,
+seeds are finite. All these are told while two seeds are finite, and on request seeds/NAME_seed_I, at _LOG checkpoints.
+last/NAME is the mean at the last checkpoint, only if all seeds are finite there, so that sorting by it never puts a
+diverged run first. What is not finite is not written. MLflow's charts are in sections by what stands before the slash,
+in alphabetical order, and by name within a section: so the curves come first, and of these the logarithm. (Runs that
+were recorded by earlier versions have values at every checkpoint; the first ones the same numbers as NAME, NAME_std,
+NAME_low, NAME_high, NAME_n_finite, NAME_seed_I and NAME_final.)
 
-Parameters are the settings by dotted key.
+Parameters are the settings by dotted key, without those that are null, and without the class of what has a name.
 """
 
 import json
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     from mlflow.tracking import MlflowClient
 
 METRICS_A_BATCH, PARAMETERS_A_BATCH, PARAMETER_LENGTH = 1000, 100, 6000  # MLflow's limits
-_ERROR, _OTHERS = 50, 20  # checkpoints of a curve, at most
+_LOG, _ERROR, _OTHERS = 20, 10, 5  # checkpoints of a curve, at most
 NOTE = "mlflow.note.content"  # the tag that MLflow shows as a description, of a run and of an experiment
 _LOG10 = "0_log10"  # digits come first in the order of names
 _log = logging.getLogger(__name__)
@@ -117,11 +118,12 @@ def metric_values(
 ) -> Iterator[tuple[str, float, int]]:
     """(metric, value, iteration), finite and in plain Python numbers, of all metrics of `curves`."""
     for text, name in names.items():
-        yield from _values(run, text, name, text == error, f"{_LOG10}_{name}" not in names.values(), per_seed)
+        log_is_free = f"{_LOG10}_{name}" not in names.values()
+        yield from _values(run, text, name, text == error, log_is_free, per_seed, spread=error in ("", text))
 
 
 def _values(
-    run: runs.Run, text: str, name: str, is_error: bool, log_is_free: bool, per_seed: bool
+    run: runs.Run, text: str, name: str, is_error: bool, log_is_free: bool, per_seed: bool, spread: bool
 ) -> Iterator[tuple[str, float, int]]:
     values, iteration = run.curves[text], run.curves["iteration"]
     columns = aggregate(values)
@@ -131,14 +133,15 @@ def _values(
         columns["mean"] = np.where(n_finite > 1, columns["mean"], np.nan)
     mean, most = columns["mean"], _ERROR if is_error else _OTHERS
     series = {f"curves/{name}": (mean, most)}
-    series |= {f"spread/{name}_{key}": (columns[key], 1) for key in ("std", "low", "high")}
+    if spread:
+        series |= {f"spread/{name}_{key}": (columns[key], 1) for key in ("std", "low", "high")}
     if is_error and log_is_free:
-        series[f"curves/{_LOG10}_{name}"] = np.log10(mean, out=np.full_like(mean, np.nan), where=mean > 0), most
+        series[f"curves/{_LOG10}_{name}"] = np.log10(mean, out=np.full_like(mean, np.nan), where=mean > 0), _LOG
     series[f"spread/{name}_n_finite"] = np.where(~whole & (n_finite > 1), n_finite, np.nan), most
     last = np.arange(len(iteration)) == len(iteration) - 1
     series[f"last/{name}"] = np.where(last & whole, mean, np.nan), 1
     if per_seed:
-        series |= {f"seeds/{name}_seed_{i}": (row, _ERROR) for i, row in enumerate(values)}
+        series |= {f"seeds/{name}_seed_{i}": (row, _LOG) for i, row in enumerate(values)}
     for key, (row, number) in series.items():
         there = _thinned(np.flatnonzero(np.isfinite(row)), number)
         for value, step in zip(row[there].tolist(), iteration[there].tolist(), strict=True):
@@ -153,13 +156,16 @@ def _thinned(places: np.ndarray, most: int) -> np.ndarray:
 
 
 def parameters(settings: Mapping[str, Any]) -> tuple[dict[str, str], dict[str, str]]:
-    """The settings by dotted key, but not those of tracking: they change no number and may hold a password.
+    """The settings by dotted key, but not those of tracking: they change no number and may hold a password. Left out is
+    what is null, and the class of what has a name.
 
     Those that MLflow would cut are a checksum, and second, their texts by the file of the run that they go to.
     """
     flat = dict(_flat({key: value for key, value in settings.items() if key != "tracking"}))
     told, long = {}, {}
     for key, name in _unique(flat).items():
+        if flat[key] is None or (key.endswith("._target_") and flat.get(f"{key.removesuffix('_target_')}name")):
+            continue
         text = flat[key] if isinstance(flat[key], str) else json.dumps(flat[key], ensure_ascii=False)
         if len(text) > PARAMETER_LENGTH:
             long[f"parameters/{name}.txt"] = text

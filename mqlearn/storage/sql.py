@@ -58,14 +58,18 @@ EXPERIMENTS = """
     JOIN tags ON tags.run_uuid = runs.run_uuid AND tags.key = 'digest'
     WHERE runs.lifecycle_stage = 'active' AND experiments.lifecycle_stage = 'active' ORDER BY experiments.name"""
 
-_TAGS = ("status", "diverged", "error", "sweep", "folder", "digest_version")
-_TAG = "COALESCE((SELECT value FROM tags WHERE tags.run_uuid = runs.run_uuid AND tags.key = '{}'), '')"
 RECORDED = f"""
-    SELECT digest.value, runs.run_uuid, runs.status, COALESCE(runs.name, ''), COALESCE(end_time, 0),
-        {", ".join(map(_TAG.format, _TAGS))}
+    SELECT digest.value, runs.run_uuid, runs.status, COALESCE(runs.name, ''), COALESCE(end_time, 0)
     FROM experiments JOIN runs ON runs.experiment_id = experiments.experiment_id
     JOIN tags AS digest ON digest.run_uuid = runs.run_uuid AND digest.key = 'digest'
     WHERE {ACTIVE} AND runs.lifecycle_stage = 'active'"""
+# What most runs do not have is asked of the whole store at once, and what every run has of those in a JSON list alone.
+UNUSUAL = """
+    SELECT run_uuid, key, value FROM tags
+    WHERE key IN ('status', 'diverged', 'error') AND NOT (key = 'status' AND value = 'finished')"""
+PLACES = """
+    SELECT tags.run_uuid, tags.key, tags.value FROM json_each(?) AS wanted
+    CROSS JOIN tags ON tags.run_uuid = wanted.value AND tags.key IN ('sweep', 'folder', 'digest_version')"""
 
 METRIC = "INSERT INTO metrics (run_uuid, timestamp, key, value, step, is_nan) VALUES (?, ?, ?, ?, ?, 0)"
 LATEST = "INSERT INTO latest_metrics (run_uuid, timestamp, key, value, step, is_nan) VALUES (?, ?, ?, ?, ?, 0)"

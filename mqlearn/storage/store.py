@@ -5,7 +5,8 @@ import logging
 import os
 import secrets
 import shutil
-from collections.abc import Collection, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import unquote, urlsplit
@@ -87,7 +88,10 @@ def experiments(uri: str) -> list[str]:
 
 
 class Recorded(NamedTuple):
-    """A run of a store in any status (MLflow's), with the tags that `mqlearn status` shows; empty: no such tag."""
+    """A run of a store in any status (MLflow's), with the tags that `mqlearn status` shows; empty: no such tag.
+
+    outcome: the tag `status`, "finished" without it.
+    """
 
     digest: str
     run_id: str
@@ -102,11 +106,26 @@ class Recorded(NamedTuple):
     digest_version: str = ""
 
 
-def recorded(uri: str, experiment: str) -> list[Recorded]:
-    """All runs of an experiment that carry a digest. Raises TrackingError if the store cannot be read."""
+_USUAL = ("finished", "", "", "", "")  # outcome and what follows, of a run of which nothing else is told
+
+
+def recorded(uri: str, experiment: str, planned: Collection[str] = ()) -> list[Recorded]:
+    """All runs of an experiment that carry a digest.
+
+    planned: digests of runs whose sweep, folder and digest_version are not wanted: 100,000 times three tags take long.
+    Raises TrackingError if the store cannot be read.
+    """
     rows = sql.query(uri, sql.RECORDED, experiment)
-    if rows is not None:
-        return [Recorded._make(row) for row in rows]
+    told = None if rows is None else _tags(uri, [row[1] for row in rows if row[0] not in planned])
+    if rows is not None and told is not None:
+        return [
+            _recorded(*row[1:], {"digest": row[0], **told[row[1]]}) if row[1] in told else Recorded(*row, *_USUAL)
+            for row in rows
+        ]
+    return _recorded_by_api(uri, experiment)
+
+
+def _recorded_by_api(uri: str, experiment: str) -> list[Recorded]:
     return [
         _recorded(run.info.run_id, run.info.status, run.info.run_name or "", run.info.end_time or 0, run.data.tags)
         for run in _search(uri, experiment, "")
@@ -114,9 +133,21 @@ def recorded(uri: str, experiment: str) -> list[Recorded]:
     ]
 
 
+def _tags(uri: str, places: Sequence[str]) -> dict[str, dict[str, str]] | None:
+    """By run, where there is more to tell than that it has finished: of these with their places. None: not by SQL."""
+    unusual = sql.query(uri, sql.UNUSUAL)
+    more = sql.query(uri, sql.PLACES, json.dumps(places)) if places else []
+    if unusual is None or more is None:
+        return None
+    told: dict[str, dict[str, str]] = defaultdict(dict)
+    for run_id, key, value in (*unusual, *more):
+        told[run_id][key] = value
+    return told
+
+
 def _recorded(run_id: str, status: str, name: str, ended: int, tags: Mapping[str, str]) -> Recorded:
-    kept = [tags.get(key, "") for key in ("status", "diverged", "error", "sweep", "folder", "digest_version")]
-    return Recorded._make([tags["digest"], run_id, status, name or "", ended or 0, *kept])
+    kept = [tags.get(key, "") for key in ("diverged", "error", "sweep", "folder", "digest_version")]
+    return Recorded._make([tags["digest"], run_id, status, name, ended, tags.get("status", "finished"), *kept])
 
 
 def experiment_id(uri: str, experiment: str) -> str | None:

@@ -12,6 +12,7 @@ The lag k (Q_k - Q_{k-1}) has the covariance Sd; y* is the pair of y and its opt
 floor M D M'/N, M = (I - g P*)^-1. scipy costs start-up time, so it is imported inside the functions.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -23,6 +24,9 @@ from mqlearn.problems.mdp import FiniteMDP
 from mqlearn.problems.solvers import ConvergenceError
 from mqlearn.theory.limits import Limit, limit_of
 from mqlearn.theory.linearisation import Linearisation, linearise, spectrum
+
+_FEW = 200  # states: dense products up to here
+_KRYLOV = 12  # tables of states with states that GMRES keeps
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,24 +132,37 @@ def recursion(model: Linearisation, limit: Limit) -> np.ndarray:
     v = sandwich(model, a, b, noise_of_step(model, limit))
     own = 0.5 - c / a
     if newton:
-        return v / (-2 * own)
-    p, pi, n_states = model.moves, model.share, len(model.chain)
+        v /= -2 * own
+        return v
+    p, pi, n_states = model.sparse[0], model.share, len(model.chain)
     k = c * bend / a * np.linalg.inv(a * np.eye(n_states) + b * model.chain)
-    drift = own * np.eye(n_states) + model.chain @ k
-    y = solve_continuous_lyapunov(drift, -pi @ v @ pi.T)
+    drift = own * np.eye(n_states) + model.sparse[2] @ k
+    at_states = (model.sparse[1] @ v).T  # V Pi', as V is symmetric
+    y = solve_continuous_lyapunov(drift, -(model.sparse[1] @ at_states))
     if len(pi.T) == n_states:  # one action a state: Pi = I
         return y
-    z = -np.linalg.solve(own * np.eye(n_states) + drift, (v @ pi.T + p @ (k @ y)).T).T
+    z = -np.linalg.solve(own * np.eye(n_states) + drift, (at_states + p @ (k @ y)).T).T
     ahead = p @ (k @ z.T)
-    return -(v + ahead + ahead.T) / (2 * own)
+    v += ahead
+    v += ahead.T
+    v /= -2 * own
+    return v
 
 
 def sandwich(model: Linearisation, a: float, b: float, noise: np.ndarray) -> np.ndarray:
-    """(n, n): G diag(noise) G' with G = (a I + b P*)^-1 and noise (n,)."""
-    ahead = b * model.moves @ np.linalg.inv(a * np.eye(len(model.chain)) + b * model.chain)  # (n, S)
-    chosen = model.share * noise  # Pi V (S, n)
-    cross = ahead @ chosen
-    return (np.diag(noise) - cross - cross.T + ahead @ (chosen @ model.share.T) @ ahead.T) / a**2
+    """(n, n): G diag(noise) G' with G = (a I + b P*)^-1 and noise (n,).
+
+    With R = (a I + b Pi P)^-1 and W = diag(noise), a G = I - b P R Pi, and Pi W Pi' is diagonal.
+    """
+    p, pi, _ = model.sparse
+    inner = b * np.linalg.inv(a * np.eye(len(model.chain)) + b * model.chain)  # (S, S)
+    cross = (pi.multiply(noise).T.tocsr() @ (p @ inner).T).T  # (n, n): b P R Pi W
+    found = p @ (p @ (inner * (model.sparse[1] ** 2 @ noise)) @ inner.T).T  # its product with Pi' (b P R)'
+    found -= cross
+    found -= cross.T
+    found[np.diag_indices(len(noise))] += noise
+    found /= a**2
+    return found
 
 
 def check_gain(c: float, rates: np.ndarray) -> None:
@@ -177,28 +194,68 @@ def noise_of_step(model: Linearisation, limit: Limit) -> np.ndarray:
     The lag enters through its values at states alone, X = Pi Sd Pi' (S, S), which solves X = Hs X Hs' + diag(w) with
     w = Pi^2 Vs: a linear equation for w.
     """
-    from scipy.sparse.linalg import LinearOperator, gmres
-
     own = limit.c**2 * model.noise / model.batch
     fed = (model.discount * limit.t) ** 2 / model.batch
     if fed == 0:
         return own
+    found = _of_few(model, limit, own, fed) if len(model.chain) <= _FEW else _of_many(model, limit, own, fed)
+    return own + fed * found
+
+
+def _of_few(model: Linearisation, limit: Limit, own: np.ndarray, fed: float) -> np.ndarray:
+    """(n,): the mean variance that the lag feeds back, of w as the unknown: each product with its equation sums X."""
     squares, n_states = model.share**2, len(model.chain)
+    shift = _slowest(model)
     lag = -limit.q * np.eye(n_states) - limit.t * model.discount * model.chain
-    if np.allclose(model.moves.sum(1), 1, rtol=0, atol=1e-12):  # a constant has no variance over y: it is taken off,
-        lag = lag - lag.mean(0)  # and with it the slowest mode
+    lag = lag - lag.mean(0) if shift else lag
     powers = _powers(lag)
 
     def variance(w: np.ndarray) -> np.ndarray:
         return fed * model.spread(_lag(powers, w))
 
-    shape = (n_states, n_states)
-    operator = LinearOperator(shape, matvec=lambda w: w - squares @ variance(w.ravel()))  # type: ignore  # of scipy
-    right = squares @ own
-    w, _ = gmres(operator, right, rtol=1e-13, atol=0.0, restart=min(n_states, 100), maxiter=20)
-    if not np.abs(operator @ w - right).max(initial=0.0) <= 1e-10 * np.abs(right).max(initial=0.0):
+    w = _solved(lambda w: w - squares @ variance(w), squares @ own, min(n_states, 100))
+    return model.spread(_lag(powers, w))
+
+
+def _of_many(model: Linearisation, limit: Limit, own: np.ndarray, fed: float) -> np.ndarray:
+    """The same of X as the unknown, X - Hs X Hs' - diag[Pi^2 fed spread(X)] = diag(Pi^2 own): products with sparse Hs
+    alone, where sums of X would multiply dense powers of it."""
+    from scipy.sparse import eye_array
+
+    squares, n_states = (model.sparse[1] ** 2), len(model.chain)
+    lag = -limit.q * eye_array(n_states) - limit.t * model.discount * model.sparse[2]
+    mean = np.asarray(lag.mean(0)).ravel() if _slowest(model) else None
+
+    def ahead(x: np.ndarray) -> np.ndarray:
+        return lag @ x if mean is None else lag @ x - mean @ x
+
+    def left(x: np.ndarray) -> np.ndarray:
+        x = x.reshape(n_states, n_states)
+        found = x - ahead(ahead(x).T).T
+        found[np.diag_indices(n_states)] -= squares @ (fed * model.spread(x))
+        return found.ravel()
+
+    x = _solved(left, np.diag(squares @ own).ravel(), _KRYLOV, 1e-12)
+    return model.spread(x.reshape(n_states, n_states))
+
+
+def _slowest(model: Linearisation) -> bool:
+    """Whether the mean over states is to be taken off the lag, and with it the slowest mode: a constant has no variance
+    over y, where no move ends."""
+    return np.allclose(model.moves.sum(1), 1, rtol=0, atol=1e-12)
+
+
+def _solved(
+    left: Callable[[np.ndarray], np.ndarray], right: np.ndarray, restart: int, rtol: float = 1e-13
+) -> np.ndarray:
+    """A solution (n,) of left(x) = right by GMRES. Raises ConvergenceError."""
+    from scipy.sparse.linalg import LinearOperator, gmres
+
+    operator = LinearOperator((len(right), len(right)), matvec=lambda x: left(x.ravel()))  # type: ignore  # of scipy
+    x, _ = gmres(operator, right, rtol=rtol, atol=0.0, restart=restart, maxiter=2000 // restart)
+    if not np.abs(operator @ x - right).max(initial=0.0) <= 1e-10 * np.abs(right).max(initial=0.0):
         raise ConvergenceError("the variance of the lag was not found")
-    return own + variance(w)
+    return x
 
 
 def _powers(matrix: np.ndarray) -> list[np.ndarray]:

@@ -21,15 +21,17 @@ from mqlearn.problems.structure import optimal_pairs
 
 MOST_PAIRS = 6000  # dense n x n matrices of 300 MB
 _TABLES = 7  # of them at once
-_DRAWN = 2e-7  # s an entry of a covariance, for the expected norms;
-_PRODUCT = 7e-10  # s a term of the products of pairs with states, of all rules,
-_LAG = 1e-8  # and of those of states in the feedback of the lag
+_DRAWS = 3.0  # s: the expected norms of all covariances;
+_ENTRY = 3e-7  # s an entry of a covariance, in passes over them,
+_ROOT = 1e-10  # and for their triangular roots, times the pairs;
+_LAG = 7e-6  # s an entry of the lag's, in the products that solve for it,
+_DENSE = 6e-9  # and for dense solutions, times the states
 
 
 def cost(mdp: FiniteMDP) -> tuple[float, float]:
     """About how many seconds of one core, and bytes, the covariances of the rules that are compared take."""
     n, states = float(mdp.counted.sum()), float(mdp.counted.any(1).sum())
-    return 4 * _DRAWN * n**2 + (_PRODUCT * n + _LAG * states) * states * n, 8.0 * _TABLES * n**2
+    return _DRAWS + (_ENTRY + _ROOT * n) * n**2 + (_LAG + _DENSE * states) * states**2, 8.0 * _TABLES * n**2
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,10 +127,14 @@ def _linearised(mdp: FiniteMDP, reward: str, batch: int, policy: np.ndarray | No
     )
 
 
+@lru_cache(maxsize=1)
 def spectrum(model: Linearisation) -> np.ndarray:
-    """The different eigenvalues of P*: those of Pi P, and 0 where there are more pairs than states."""
+    """The different eigenvalues of P*: those of Pi P, and 0 where there are more pairs than states;
+    read-only."""
     values = np.linalg.eigvals(model.chain).astype(complex)
-    return np.append(values, 0.0) if len(model.pairs) > len(model.chain) else values
+    values = np.append(values, 0.0) if len(model.pairs) > len(model.chain) else values
+    values.flags.writeable = False
+    return values
 
 
 def _by_state(values: np.ndarray, column: np.ndarray, n_states: int) -> np.ndarray:

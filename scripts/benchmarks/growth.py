@@ -16,7 +16,7 @@ from mqlearn.experiments.settings import compose, identity
 from mqlearn.experiments.settings.cell import build, run_cells
 from mqlearn.storage.runs import Run
 
-from .many_runs import many_runs
+from .many_runs import many_runs, under_way
 from .measuring import Row, fastest
 from .yardstick import Yardstick
 
@@ -33,6 +33,7 @@ def growth(_: Yardstick) -> Iterator[Row]:
     few, many = (fastest({"best": partial(_compared, _runs(n, 10), "best")}, turns=1)["best"] for n in (100, 400))
     yield Row("compare_best_400", many, "CPU s", "time of 100 runs", many / few, 4.5)
     yield from many_runs()
+    yield from under_way()
 
 
 def _runs(n: int, n_seeds: int) -> list[Run]:

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 import mqlearn as mq
-from mqlearn.problems import solvers
+from mqlearn.problems import fixed_points, solvers
+from mqlearn.theory import asymptotic
 
 from .measuring import Row, fastest
 from .yardstick import Yardstick
@@ -40,6 +41,8 @@ def large(_: Yardstick) -> Iterator[Row]:
     growth = seconds["garnet_100000"] / seconds["garnet_5000"]
     yield Row("large_garnet_growth", seconds["garnet_100000"], "CPU s", "time of 5,000 states", growth, 40.0)
     yield from _policies(garnets)
+    yield from _stationary(garnets)
+    yield from _covariances()
 
 
 def _policies(garnets: dict[int, mq.FiniteMDP]) -> Iterator[Row]:
@@ -51,6 +54,29 @@ def _policies(garnets: dict[int, mq.FiniteMDP]) -> Iterator[Row]:
         taken[n] = fastest({"ours": value}, turns=3)["ours"]
     ratio = taken[100_000] / taken[5_000]
     yield Row("large_policy_growth", taken[100_000], "CPU s", "time of 5,000 states", ratio, 40.0)
+
+
+def _stationary(garnets: dict[int, mq.FiniteMDP]) -> Iterator[Row]:
+    """Where an endless walk of random actions spends its time."""
+    taken = {}
+    for n in (5_000, 100_000):
+        policy = np.full((n, garnets[n].n_actions), 1 / garnets[n].n_actions)
+        found = partial(fixed_points.stationary_distribution, garnets[n], policy, start=garnets[n].start)
+        taken[n] = fastest({"ours": found}, turns=3)["ours"]
+    ratio = taken[100_000] / taken[5_000]
+    yield Row("large_stationary_growth", taken[100_000], "CPU s", "time of 5,000 states", ratio, 40.0)
+
+
+def _covariances() -> Iterator[Row]:
+    """Of SpeedyQ and NeSA on random lakes: between the square and the cube of the states that are left."""
+    taken = {}
+    for size in (12, 24):
+        lake = mq.frozen_lake_random(size, discount=0.9)
+        mq.optimal(lake)
+        rules = [rule.with_step_size(mq.Harmonic()) for rule in (mq.SpeedyQ(), mq.NeSA())]
+        found = partial(lambda lake, rules: [asymptotic.covariance(lake, rule).sigma for rule in rules], lake, rules)
+        taken[size] = fastest({"ours": found}, turns=3)["ours"]
+    yield Row("large_covariances_growth", taken[24], "CPU s", "time of a lake of 12x12", taken[24] / taken[12], 64.0)
 
 
 def _quantecon() -> Callable[[mq.FiniteMDP], Callable[[], Any]] | None:

@@ -1,13 +1,16 @@
 """What looking at many finished runs costs: `status`, `export`, `mq.load`, and a digest in a store."""
 
 import contextlib
+import gc
 import os
 import sqlite3
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 from unittest import mock
 
 import mqlearn as mq
@@ -16,7 +19,7 @@ from mqlearn.cli import status
 from mqlearn.experiments import execute
 from mqlearn.experiments.plan import PlannedCell
 from mqlearn.experiments.settings import identity
-from mqlearn.experiments.settings.cell import run_cells
+from mqlearn.experiments.settings.cell import Cell, run_cells
 from mqlearn.experiments.sweep import journal
 from mqlearn.experiments.sweep.plan import plan
 from mqlearn.experiments.sweep.sweep import Sweep
@@ -39,11 +42,47 @@ def many_runs(few: int = 250, many: int = 1000) -> Iterator[Row]:
         yield Row(f"{name}_{many}", used, "CPU s", against, used / seconds[few][name], wanted)
 
 
+def under_way(few: int = 5_000, many: int = 50_000) -> Iterator[Row]:
+    """The status of a sweep that goes on, half of its cells done, in units of what fewer cells take."""
+    seconds = {}
+    for number in (few, many):
+        with tempfile.TemporaryDirectory() as outputs, mock.patch.dict(os.environ, {"MQLEARN_OUTPUTS": outputs}):
+            shown = partial(_status, _half_done(number, Path(outputs)), Path(outputs))
+            gc.disable()  # as the command does
+            seconds[number] = fastest({"status": shown}, turns=3)["status"]
+            gc.enable()
+            if shown()["done"] != number // 2:
+                raise SystemExit("status counts other cells than those that are done")
+    against = f"time of {few} cells"
+    yield Row(f"status_{many}", seconds[many], "CPU s", against, seconds[many] / seconds[few], 1.15 * many / few)
+
+
+def _half_done(number: int, outputs: Path) -> str:
+    """A sweep of so many cells, begun by this process; of those that are done there is what its status looks at."""
+    cells = _copies(number)
+    first, half = cells[0], cells[: number // 2]
+    sweep = Sweep("20000101-000000-0000", cells, "", "joblib", "skip", None, [])
+    (sweep.folder / "cells").mkdir(parents=True)
+    ((_, run),) = _written(cells[:1], first.cell)
+    for one in half:
+        one.folder.mkdir(exist_ok=True)
+        journal.mark(sweep.folder, one.record(), "done", **journal.outcome(run))
+    sweep.write_plan()
+    sweep.said.states()
+    sweep.said.keep()
+    _recorded(str(first.uri), half, tracking.log(runs.load(first.folder), str(first.uri), "default"))
+    return str(first.uri)
+
+
+def _status(uri: str | None, outputs: Path) -> dict[str, Any]:
+    return status.experiment(uri, "default", status._plans(outputs))
+
+
 def _questions(cells: list[PlannedCell], outputs: Path) -> dict[str, Callable[[], object]]:
     uri = cells[0].uri
     again = {"store": uri, "digests": [cells[3].digest], "digest_of": identity.digest_of}
     return {
-        "status": lambda: status.experiment(uri, "default", status._plans(outputs)),
+        "status": partial(_status, uri, outputs),
         "load": lambda: mq.load("default"),
         "export": lambda: sum(map(len, tidy.written(tidy.Table(mq.load("default")), "csv"))),
         "find_digest": lambda: [lookup.finished(outputs, "default", **again) for _ in range(20)],
@@ -52,24 +91,35 @@ def _questions(cells: list[PlannedCell], outputs: Path) -> dict[str, Callable[[]
 
 def _made(number: int, outputs: Path) -> list[PlannedCell]:
     """A sweep of so many cells, done: one that was run, and copies of its folder and record for other seeds."""
+    cells = _copies(number)
+    first = cells[0]
+    sweep = Sweep("20000101-000000-0000", cells, "", "joblib", "skip", None, [])
+    (sweep.folder / "cells").mkdir(parents=True)
+    for one, run in _written(cells, first.cell):
+        journal.mark(sweep.folder, one.record(), "done", **journal.outcome(run))
+    sweep.write_plan(ended=journal.now())
+    _recorded(str(first.uri), cells, tracking.log(runs.load(first.folder), str(first.uri), "default"))
+    return cells
+
+
+def _copies(number: int) -> list[PlannedCell]:
+    """A planned cell, and others of other seeds."""
     (first,) = plan(_SETTINGS, [], None)
     cells = [first]
     for seed in range(1, number):
         digest = sha256(str(seed).encode()).hexdigest()
         more = {"label": f"seed={seed}", "settings": {**first.settings, "seed": seed}, "number": seed + 1}
         cells.append(replace(first, digest=digest, subfolder=f"default/{digest[:16]}", **more))
-    sweep = Sweep("20000101-000000-0000", cells, "", "joblib", "skip", None, [])
-    (sweep.folder / "cells").mkdir(parents=True)
-    cell = first.cell
+    return cells
+
+
+def _written(cells: list[PlannedCell], cell: Cell) -> Iterator[tuple[PlannedCell, runs.Run]]:
+    """The folders of some cells, each with the numbers of one cell, which is run."""
     result = run_cells([cell])[0]
     extra = execute._circumstances(result, {}, ()) | {"made_of": cell.made_of, "effective": cell.effective}
     for one in cells:
         about = {"settings": one.settings, "digest": one.digest, "name": one.name}
-        run = runs.write(one.folder, **about, result=result, extra=extra)
-        journal.mark(sweep.folder, one.record(), "done", **journal.outcome(run))
-    sweep.write_plan(ended=journal.now())
-    _recorded(str(first.uri), cells, tracking.log(runs.load(first.folder), str(first.uri), "default"))
-    return cells
+        yield one, runs.write(one.folder, **about, result=result, extra=extra)
 
 
 def _recorded(uri: str, cells: list[PlannedCell], run_id: str) -> None:

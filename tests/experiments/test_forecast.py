@@ -7,7 +7,7 @@ import pytest
 
 import mqlearn as mq
 from mqlearn.experiments import forecast
-from mqlearn.problems import costs
+from mqlearn.problems import costs, sweeps
 from mqlearn.problems.costs import Cost
 
 WORDS = ("env=frozen_lake_blocks", "env.repeat=32")
@@ -45,6 +45,15 @@ def test_costs_grow_with_the_states_and_policies():
     small, large = (mq.frozen_lake_blocks(n) for n in (8, 16))
     ratio = costs.of_policies(large, 10).seconds / costs.of_policies(small, 10).seconds
     assert ratio == pytest.approx(8, rel=0.1)
+
+
+def test_what_a_goal_adds_is_foretold(monkeypatch):
+    """By sweeps: the best success probability goes from state to state, on 1e6 tiles for two minutes and more."""
+    lake = mq.frozen_lake_random(40)
+    monkeypatch.setattr(sweeps, "fills_up", lambda _: True)
+    of_q = lake.successors.size * (sweeps.foreseen(lake) * costs._SWEPT + costs._STRUCTURE)
+    outcomes = lake.n_states * lake.n_successors
+    assert costs.of_optimum(lake).seconds == pytest.approx(of_q + 30 * 40 * outcomes * 2e-9)
 
 
 @pytest.mark.integration

@@ -12,6 +12,7 @@ from twins import success_within
 
 import mqlearn as mq
 from mqlearn.errors import SettingError
+from mqlearn.problems import fixed_points, sweeps
 from mqlearn.problems.encodings import fourier, tile_coding
 from mqlearn.problems.environments import frozen_lake, frozen_lake_blocks
 from mqlearn.problems.feature_rows import Features
@@ -147,6 +148,21 @@ def test_episodes_that_may_never_end_are_refused_unless_something_ends_them():
     assert np.allclose(restarted.sum(1), [2 / 3, 0, 1 / 3])  # a visit of 0, then with 1/4 two of 2
     limited = stationary_distribution(mdp, uniform(mdp), start=mdp.start, time_limit=3)
     assert np.allclose(limited.sum(1), [0.5, 0, 0.5])  # a visit of 0, then with 1/2 two of 2
+
+
+def test_on_large_random_graphs_products_find_what_a_dense_solve_finds(monkeypatch):
+    """Without LU, which fills up: pi (I - P + 1 1') = 1', P the chain with its restarts. 1e-4 asks for GMRES."""
+    mdp = mq.garnet(1300, n_successors=4)
+    assert sweeps.fills_up(mdp)
+    monkeypatch.setattr(fixed_points, "_visits", None)
+    moves = np.zeros((mdp.n_states, mdp.n_states))
+    np.add.at(moves, (np.arange(mdp.n_states)[:, None, None], mdp.successors), mdp.probabilities / mdp.n_actions)
+    for restart in (0, 1e-4):
+        mu = stationary_distribution(mdp, uniform(mdp), start=mdp.start, restart_probability=restart)
+        chain = (1 - restart) * moves + restart * mdp.start
+        pi = np.linalg.solve(np.eye(mdp.n_states) - chain.T + 1, np.ones(mdp.n_states))
+        np.testing.assert_allclose(mu.sum(1), pi, rtol=0, atol=1e-12 * pi.max())
+        assert np.ptp(mu, axis=1).max() <= 1e-15
 
 
 def test_a_chain_without_episodes_has_the_distribution_that_it_spends_its_time_in():

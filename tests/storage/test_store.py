@@ -84,6 +84,10 @@ def test_sql_and_the_api_find_the_same_runs(uri, tmp_path):
         by_sql, by_api = store._by_sql(uri, name, "FINISHED"), store._by_api(uri, name, "FINISHED")
         assert by_sql is not None and sorted(by_sql) == sorted(by_api)
         assert {found.run_id for found in by_sql} == expected
+    of_sql, of_api = sorted(store.recorded(uri, "trial")), sorted(store._recorded_by_api(uri, "trial"))
+    assert of_sql == of_api and len(of_sql) == 7 and {run.outcome for run in of_sql} == {"finished", "failed"}
+    planned = {run.digest: run for run in store.recorded(uri, "trial", ["d2"])}
+    assert planned["d2"].folder == "" and planned["d1"].folder
     client.delete_experiment(experiment)
     assert store._by_sql(uri, "trial", "FINISHED") == store._by_api(uri, "trial", "FINISHED") == []
 

@@ -4,7 +4,7 @@ from hypothesis import given, settings
 
 import mqlearn as mq
 from mqlearn.problems.mdp import greedy
-from mqlearn.theory import named_rules
+from mqlearn.theory import asymptotic, named_rules
 from mqlearn.theory.asymptotic import covariance, floor
 from mqlearn.theory.limits import Limit, limit_of
 from tests.random_mdps import mdps
@@ -106,6 +106,18 @@ def test_covariances_equal_those_of_loops_and_kronecker_products(mdp):
         np.testing.assert_allclose(found.floor, m @ np.diag(d) @ m.T / batch, rtol=1e-9, atol=1e-12 * scale)
         gap = np.linalg.eigvalsh(found.sigma - found.floor).min()
         assert gap >= -1e-9 * max(scale, 1e-300)  # no rule has less, in any direction
+
+
+def test_the_lag_of_many_states_is_solved_for_by_sparse_products(monkeypatch):
+    """As of large models, on small ones: where episodes end, and where they do not."""
+    monkeypatch.setattr(asymptotic, "_FEW", 0)
+    for mdp in (mq.frozen_lake(["SFF", "FHG"], discount=0.9), mq.garnet_fixed(6, 2, 3, discount=0.9)):
+        policy = greedy(mdp, mq.optimal(mdp).q)
+        _, d, star, ahead = by_hand.noise_and_policy(mdp, mq.optimal(mdp).v, policy, False)
+        for q, t, c in ((0, -1, 1), (0.2, 0.4, 16)):
+            found = covariance(mdp, Limit(q, t, c), "mean", 1, policy)
+            want = by_hand.sigma(d, star, ahead, mdp.discount, q, t, c, 1)
+            np.testing.assert_allclose(found.sigma, want, rtol=1e-8, atol=1e-10 * np.abs(want).max())
 
 
 def test_constant_momentum_buys_nothing_and_batches_only_the_feedback():

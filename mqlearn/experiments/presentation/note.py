@@ -1,30 +1,29 @@
-"""Notes in Markdown on a run and on its experiment: what it computes, with which settings, and what to ask of it."""
+"""Notes in Markdown on a run and on its experiment: what it computes, and what to ask of it.
+
+The settings are the run's parameters, which MLflow shows on the same page.
+"""
 
 from collections.abc import Mapping
-from typing import Any
 
 from mqlearn.algorithms import source
-from mqlearn.experiments.settings.override_commands import command, flat, text_of, written
+from mqlearn.experiments.settings.override_commands import command, written
 from mqlearn.storage import runs
 from mqlearn.storage.store import REPORTS
 
-_HIDDEN = ("tracking", "experiment", "plugins", "metrics", "n_workers", "figure", "tuning")
-_LONGEST = 60  # letters of a value; MLflow's parameters have all of it
 _LONGEST_CODE = 3000  # letters of an equation; of a tag, MLflow shows 8000
 
 
 def of_run(run: runs.Run, rule: type | None, store: Mapping[str, str]) -> str:
-    """The rule's equation, what was found beside the numbers, the settings, and commands that compare and repeat it."""
+    """The rule's equation, what was found beside the numbers, and commands that compare and repeat it."""
     settings = run.settings
     if not settings:
         return ""
     parts = [f"**{_text(run.name)}**"]
     if rule is not None:
-        parts += [source.words(rule), f"```python\n{_cut(chr(10).join(source.equation(rule)), _LONGEST_CODE)}\n```"]
+        code = _cut("\n".join(source.equation(rule)), _LONGEST_CODE)
+        parts += [source.words(rule).partition(">>>")[0].rstrip(), f"```python\n{code}\n```"]
     if run.findings:
         parts.append("\n".join(f"- {_text(found.code)}: {_text(found.text)}" for found in run.findings))
-    rows = [f"| {key} | {_code(value)} |" for key, value in flat(_own(settings)).items() if value is not None]
-    parts.append("\n".join(["| setting | value |", "|---|---|", *rows]))
     asked = []
     if "experiment" in settings:
         asked += [f"Which rule is faster: {_asked('compare', settings['experiment']['name'], store)}"]
@@ -41,7 +40,8 @@ def of_experiment(name: str, store: Mapping[str, str]) -> str:
         f"- Which rule is faster: {_asked('compare', name, store)}",
         f"- All of it on a page: {_asked('report', name, store)}; copies are in the experiment {REPORTS}",
         "- Charts: `curves/` means over the seeds (`0_log10_` the logarithm of the error), `last/` the last of them, "
-        "`spread/` standard deviation and 95 % interval of the last; all checkpoints are in the artifact `curves.npz`",
+        "`spread/` standard deviation and 95 % interval of the last error; all checkpoints are in the artifact "
+        "`curves.npz`",
     ])  # fmt: skip
 
 
@@ -53,16 +53,6 @@ def _asked(verb: str, experiment: str, store: Mapping[str, str]) -> str:
 def _typed(text: str) -> str:
     """A command as code in a line, whole, to be copied."""
     return f"`` {text} ``" if "`" in text else f"`{text}`"
-
-
-def _own(settings: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in settings.items() if key not in _HIDDEN}
-
-
-def _code(value: Any) -> str:
-    """A value as code in a cell of a table."""
-    text = value if isinstance(value, str) else text_of(value)
-    return f"`{_cut(text.replace('`', ' '), _LONGEST)}`".replace("|", "¦")
 
 
 def _text(text: str) -> str:
