@@ -65,9 +65,9 @@ if TYPE_CHECKING:
         RescaledLinear,
         ToZero,
     )
+    from mqlearn.analysis.decisions.decide import decide
     from mqlearn.analysis.library import Comparison, Runs, compare, load
     from mqlearn.analysis.result_files import read
-    from mqlearn.analysis.decisions.decide import decide
     from mqlearn.cli.library import bench
     from mqlearn.cli.sweep_in_memory import sweep
     from mqlearn.errors import SettingError
