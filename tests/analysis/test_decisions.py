@@ -120,7 +120,7 @@ def test_a_decision_has_the_seeds_of_fixed_runs_and_goes_on_as_one_with_the_larg
 
 def test_a_decision_says_that_it_was_sequential_and_is_a_table(decision):
     assert "looks at 10 (40 %), 15 (50 %)" in decision.method and "error 0.05" in decision.method
-    frame = decision.frame
+    frame = decision.frame()
     assert len(frame) == 3 and {"sentence", "seeds", "look", "p", "bound", "spent", "saved", "reason"} <= {*frame}
     assert len(repr(decision)) < 100
 

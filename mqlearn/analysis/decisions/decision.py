@@ -112,7 +112,6 @@ class Decision:
         """The pairs that the budget did not decide."""
         return tuple(pair for pair in self.pairs if pair.verdict == UNDECIDED)
 
-    @property
     def frame(self) -> Any:
         """A pandas table with a row for each pair: its sentence, and what `PairDecision` has."""
         import pandas
