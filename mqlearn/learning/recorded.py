@@ -2,8 +2,8 @@
 
 Every seed learns from the same transitions, so a run has one seed, unless each draws its own with replacement: the
 bootstrap. The reward in the target is the recorded one, also where the model knows another; with reward=mean it is
-R(x, u) of the model. At a time limit the target has the value of
-the next state, as at any transition to a state that is not terminal.
+R(x, u) of the model. At a time limit the target has the value of the next state, as at any transition to a state that
+is not terminal.
 """
 
 import hashlib
