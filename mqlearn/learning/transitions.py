@@ -26,8 +26,8 @@ _USUAL = {
 }
 _OURS = {usual: name for name, names in _USUAL.items() for usual in names}
 _DONE = (
-    ": it may be the end of an episode or of its time; give the first as terminals, the second as timeouts, at which the "
-    "target keeps the value of the next state"
+    ": it may be the end of an episode or of its time; give the first as terminals, the second as timeouts, at which "
+    "the target keeps the value of the next state"
 )
 
 
