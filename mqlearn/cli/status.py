@@ -130,8 +130,8 @@ class _Sweep:
         self.under_way = not self.ended and journal.alive({"state": "running", "pid": 0, "host": None, **plan})
         self.done: dict[int, Mapping[Any, int]] = {}
         if self.under_way:
-            before = {one["number"]: one.get("diverged") or {} for one in plan["cells"] if one["done_before"]}
-            self.done = before | told.kept(plan["folder"])
+            self.done |= {one["number"]: one.get("diverged") or {} for one in plan["cells"] if one["done_before"]}
+            self.done |= told.kept(plan["folder"])
         self.begun = told.begun(plan["folder"])
         self._states: dict[int, dict[str, Any]] = {}
 

@@ -117,12 +117,14 @@ def recorded(uri: str, experiment: str, planned: Collection[str] = ()) -> list[R
     """
     rows = sql.query(uri, sql.RECORDED, experiment)
     told = None if rows is None else _tags(uri, [row[1] for row in rows if row[0] not in planned])
-    if rows is not None and told is not None:
-        return [
-            _recorded(*row[1:], {"digest": row[0], **told[row[1]]}) if row[1] in told else Recorded(*row, *_USUAL)
-            for row in rows
-        ]
-    return _recorded_by_api(uri, experiment)
+    if rows is None or told is None:
+        return _recorded_by_api(uri, experiment)
+    return [
+        _recorded(run_id, status, name, ended, {"digest": digest, **told[run_id]})
+        if run_id in told
+        else Recorded(digest, run_id, status, name, ended, *_USUAL)
+        for digest, run_id, status, name, ended in rows
+    ]
 
 
 def _recorded_by_api(uri: str, experiment: str) -> list[Recorded]:

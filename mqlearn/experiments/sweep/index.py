@@ -16,6 +16,7 @@ from mqlearn.storage import formats
 INDEX = "index.json"
 _HEAD = ("id", "started", "ended", "pid", "host")
 _TEXTS = ("digest", "name", "experiment", "cell", "group", "folder", "command")
+_KEYS = (*_TEXTS, "number", "done_before", "tracked")
 
 
 def write(plan: Path, head: Mapping[str, Any], cells: Sequence[Mapping[str, Any]]) -> None:
@@ -37,15 +38,14 @@ def read(plan: Path) -> dict[str, Any] | None:
             return None
         if content["digest_version"] != identity.DIGEST_VERSION:
             return None
-        columns = [_unpacked(content["columns"][key]) for key in _TEXTS]
-        cells: list[dict[str, Any]] = [
-            dict(zip(map(str, _TEXTS), one, strict=True)) for one in zip(*columns, strict=True)
-        ]
-        before, diverged = {*content["done_before"]}, content["diverged"]
-        for number, (one, tracked) in enumerate(zip(cells, content["tracked"], strict=True), 1):
-            one.update(number=number, done_before=number in before, tracked=tracked)
-            if diverged and str(number) in diverged:
-                one["diverged"] = diverged[str(number)]
+        tracked, before = content["tracked"], [False] * len(content["tracked"])
+        for number in content["done_before"]:
+            before[number - 1] = True
+        columns: list[Sequence[Any]] = [_unpacked(content["columns"][key]) for key in _TEXTS]
+        columns += [range(1, len(tracked) + 1), before, tracked]
+        cells: list[dict[str, Any]] = [dict(zip(_KEYS, one, strict=True)) for one in zip(*columns, strict=True)]
+        for number, seeds in content["diverged"].items():
+            cells[int(number) - 1]["diverged"] = seeds
         return content["head"] | {"cells": cells}
     except (OSError, ValueError, TypeError, LookupError, AttributeError, RecursionError):  # damaged: it is only a help
         return None
