@@ -3,6 +3,7 @@
 import importlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -122,7 +123,7 @@ class Result:
         """
         return importlib.import_module(_THEORY).of_result(self)
 
-    def save(self, path: Any) -> Any:
+    def save(self, path: str | Path) -> Path:
         """Write all of it, with model and settings, to one .npz file, which `mq.read` reads again, bit for bit.
 
         path: of the file, as it is called.   Returns it as a Path. Of a rule or a function of your own its name and a
