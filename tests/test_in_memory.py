@@ -171,7 +171,7 @@ def test_a_result_is_read_as_it_was_saved(results, tmp_path):
 def test_the_code_of_a_rule_of_ones_own_is_not_in_the_file(tmp_path, results):
     again = mq.read(mq.run(TWO, HeavyBall(), **SHORT).save(tmp_path / "own.npz"))
     assert len(mq.compare([again, results["Q"]])) == 1
-    with pytest.raises(SettingError, match=r"algorithm\._target_"):
+    with pytest.raises(SettingError, match="the file does not hold its algorithm"):
         again.theory()
 
 

@@ -171,10 +171,13 @@ def rebuilt(record: Mapping[str, Any], mdp: Any, arrays: Mapping[str, np.ndarray
     settings = json.loads(json.dumps(record["settings"]))
     if mdp is None:
         raise SettingError("theory", settings["env"]["name"], "the file does not hold the problem, a simulator")
-    made = {
-        group: instantiate.make(group, dict(settings[group]), {})
-        for group in ("algorithm", "step_size", "operator", "sampling", "evaluation")
-    }
+    made = {}
+    for group in ("algorithm", "step_size", "operator", "sampling", "evaluation"):
+        try:
+            made[group] = instantiate.make(group, dict(settings[group]), {})
+        except SettingError as error:
+            expected = f"the file does not hold its {group}, only what that is called ({error})"
+            raise SettingError("theory", record["name"], expected) from None
     shared = {key: settings[key] for key in ("iterations", "n_seeds", "seed", "checkpoints", "n_checkpoints", "reward")}
     shared |= {key: arrays.get(key, settings[key]) for key in ("q0", "theta0")}
     for key, value in shared.items():
