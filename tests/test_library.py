@@ -39,7 +39,9 @@ def test_a_rule_says_what_it_was_given():
     rule = mq.averaged(mq.QLearning().with_step_size(mq.Constant(0.3)))
     assert repr(rule) == "QLearning(step_size=Constant(alpha=0.3), averaged=True)"
     assert repr(mq.RootSA()) == "RootSA(eta=0.1)" and repr(mq.Harmonic()) == "Harmonic(offset=0.0)"
-    assert repr(mq.Markovian(behaviour=np.full((16, 4), 0.25))).startswith("Markovian(behaviour=array (16, 4), epsilon=")
+    assert repr(mq.Markovian(behaviour=np.full((16, 4), 0.25))).startswith(
+        "Markovian(behaviour=array (16, 4), epsilon="
+    )
 
 
 def test_a_result_is_one_line_at_the_prompt(result):
