@@ -106,7 +106,7 @@ def test_comparing_gives_what_the_command_line_gives(made, mqlearn, work, questi
 
 def test_a_question_that_there_is_not_is_refused(made):
     with pytest.raises(SettingError, match="compare='sumary'"):
-        mq.compare(mq.load("small"), sumary="area")
+        mq.compare(mq.load("small"), sumary="area")  # pyright: ignore[reportCallIssue]  # wrong on purpose
 
 
 def test_a_progress_bar_reaches_the_end_and_changes_nothing(result, capsys):
