@@ -131,7 +131,7 @@ def test_rerun_asks_for_the_bits_of_what_came_through_no_library(mqlearn, output
     arrays = dict(run.curves)
     arrays[name] = arrays[name].copy()
     arrays[name][1, -1] = np.nextafter(arrays[name][1, -1], np.inf)
-    runs._save_arrays(run.folder / runs.CURVES, arrays)
+    runs.save_arrays(run.folder / runs.CURVES, arrays)
     done = mqlearn("rerun", run.folder)
     assert done.code == code
     if code:
@@ -149,7 +149,7 @@ def test_rerun_tells_values_that_are_solved_in_another_order_from_a_difference(m
     arrays = dict(run.curves)
     optimum = arrays["policy_value"] + arrays["value_gap"]
     arrays["policy_value"] = arrays["policy_value"] + (factor - 1) * optimum
-    runs._save_arrays(run.folder / runs.CURVES, arrays)
+    runs.save_arrays(run.folder / runs.CURVES, arrays)
     done = mqlearn("rerun", run.folder)
     assert done.code == code
     if code:
@@ -266,10 +266,10 @@ def test_an_experiment_of_the_user(mqlearn, outputs, work, stored, monkeypatch):
         reference, "against_reference", lambda current, file: data.update(current) or keep(current, file)
     )
     assert mqlearn(*draw, "--check").code == 2  # nothing to compare with
-    runs._save_arrays(paper / "two_curves.npz", {})
+    runs.save_arrays(paper / "two_curves.npz", {})
     assert mqlearn(*draw, "--check").code == 1  # with nothing in it
     for factor, verdict, code in ((1.0, "same", 0), (1 + 1e-9, "compatible", 0), (1.1, "different", 1)):
         changed = {key: value * factor if value.dtype == float else value for key, value in data.items()}
-        runs._save_arrays(paper / "two_curves.npz", changed)
+        runs.save_arrays(paper / "two_curves.npz", changed)
         done = mqlearn(*draw, "--check")
         assert (done.code, verdict in done.out) == (code, True), done.out

@@ -39,8 +39,9 @@ def test_a_rule_says_what_it_was_given():
     rule = mq.averaged(mq.QLearning().with_step_size(mq.Constant(0.3)))
     assert repr(rule) == "QLearning(step_size=Constant(alpha=0.3), averaged=True)"
     assert repr(mq.RootSA()) == "RootSA(eta=0.1)" and repr(mq.Harmonic()) == "Harmonic(offset=0.0)"
-    told = repr(mq.Markovian(behaviour=np.full((16, 4), 0.25)))
-    assert told.startswith("Markovian(behaviour=array (16, 4), epsilon=")
+    assert repr(mq.Markovian(behaviour=np.full((16, 4), 0.25))).startswith(
+        "Markovian(behaviour=array (16, 4), epsilon="
+    )
 
 
 def test_a_result_is_one_line_at_the_prompt(result):
@@ -105,7 +106,7 @@ def test_comparing_gives_what_the_command_line_gives(made, mqlearn, work, questi
 
 def test_a_question_that_there_is_not_is_refused(made):
     with pytest.raises(SettingError, match="compare='sumary'"):
-        mq.compare(mq.load("small"), sumary="area")
+        mq.compare(mq.load("small"), sumary="area")  # pyright: ignore[reportCallIssue]  # wrong on purpose
 
 
 def test_a_progress_bar_reaches_the_end_and_changes_nothing(result, capsys):

@@ -1,8 +1,10 @@
 """What a run leaves: the curves of its seeds, and the last finite parameters of each."""
 
 import importlib
+import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -31,6 +33,12 @@ def table_of_curves(iteration: np.ndarray, curves: Mapping[str, np.ndarray]) -> 
     return pandas.DataFrame(seeds | {name: curve.ravel() for name, curve in curves.items()})
 
 
+def _has_a_place(function: Any) -> bool:
+    """Whether a function is found by its module and name."""
+    name = getattr(function, "__qualname__", "")
+    return getattr(sys.modules.get(getattr(function, "__module__", "")), name, None) is function
+
+
 @dataclass(frozen=True, eq=False)
 class Origin:
     """Of what a result was made.
@@ -45,6 +53,13 @@ class Origin:
     setup: Any = None
     record: Mapping[str, Any] | None = None
     arrays: Mapping[str, np.ndarray] = field(default_factory=dict)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """For pickle and copies: without metrics that have no name by which another process would find them."""
+        metrics = {} if self.setup is None else self.setup.metrics
+        found = {name: function for name, function in metrics.items() if _has_a_place(function)}
+        same = len(found) == len(metrics)
+        return {**vars(self), "setup": self.setup if same else replace(self.setup, metrics=found)}
 
 
 @dataclass(frozen=True, repr=False)
@@ -122,7 +137,7 @@ class Result:
         """
         return importlib.import_module(_THEORY).of_result(self)
 
-    def save(self, path: Any) -> Any:
+    def save(self, path: str | Path) -> Path:
         """Write all of it, with model and settings, to one .npz file, which `mq.read` reads again, bit for bit.
 
         path: of the file, as it is called.   Returns it as a Path. Of a rule or a function of your own its name and a

@@ -32,11 +32,11 @@ def check_alike(given: Sequence[tuple[str | None, Run]], question: Question) -> 
 def _other(a: Run, b: Run, question: Question) -> str:
     """What two results do not share that rivals must, in words; empty if they are rivals."""
     one, two = a.settings, b.settings
-    if a.summary["made_of"]["model"] != b.summary["made_of"]["model"]:
+    models = [identity.model_key(run.settings, run.summary.get("made_of")) for run in (b, a)]
+    if models[0] != models[1]:
         problems = [f"{settings['env']['name']} at discount {settings['discount']:g}" for settings in (two, one)]
         if problems[0] == problems[1]:
-            problems = [f"{problem} (model {run.summary['made_of']['model'][:8]})"
-                        for problem, run in zip(problems, (b, a), strict=True)]  # fmt: skip
+            problems = [f"{problem} (model {key[:8]})" for problem, key in zip(problems, models, strict=True)]
         return f"its problem is {problems[0]}, not {problems[1]}"
     normal = [{k: v for k, v in identity.resolved(s).items() if k not in (*_OF_RULE, "env")} for s in (one, two)]
     if question.summary != "return":

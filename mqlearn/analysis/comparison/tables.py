@@ -82,7 +82,7 @@ def _legend(verdicts: Sequence[Verdict], question: Question) -> list[str]:
     open_ = [v for v in verdicts if v.verdict in ("no_difference", "impossible") and not v.tested.deterministic]
     if of and open_:
         lines.append(
-            "needed: so many seeds of each rule find the difference with probability 0.8, if it is as observed, "
+            "needed: so many seeds of each rule find the difference with probability 0.8 if it is as observed, "
             f"at Holm's strictest step: level {question.level:g} over the number of comparisons (?: unknown)."
         )
     if any(side.n_finite < side.n_seeds for v in verdicts for side in (v.tested.a, v.tested.b)):

@@ -171,10 +171,19 @@ def rebuilt(record: Mapping[str, Any], mdp: Any, arrays: Mapping[str, np.ndarray
     settings = json.loads(json.dumps(record["settings"]))
     if mdp is None:
         raise SettingError("theory", settings["env"]["name"], "the file does not hold the problem, a simulator")
-    made = {
-        group: instantiate.make(group, dict(settings[group]), {})
-        for group in ("algorithm", "step_size", "operator", "sampling", "evaluation")
-    }
+    try:
+        cell = _remade(settings, mdp, arrays)
+    except SettingError as error:
+        what = error.setting.partition(".")[0]
+        expected = f"the file does not hold its {what}, only what that is called ({error})"
+        raise SettingError("theory", record["name"], expected) from None
+    return dataclasses.replace(cell, settings=record["settings"], digest=record["digest"], name=record["name"])
+
+
+def _remade(settings: dict[str, Any], mdp: Any, arrays: Mapping[str, np.ndarray]) -> Cell:
+    """Raises SettingError for an object that settings do not describe."""
+    groups = ("algorithm", "step_size", "operator", "sampling", "evaluation")
+    made = {group: instantiate.make(group, dict(settings[group]), {}) for group in groups}
     shared = {key: settings[key] for key in ("iterations", "n_seeds", "seed", "checkpoints", "n_checkpoints", "reward")}
     shared |= {key: arrays.get(key, settings[key]) for key in ("q0", "theta0")}
     for key, value in shared.items():
@@ -185,9 +194,7 @@ def rebuilt(record: Mapping[str, Any], mdp: Any, arrays: Mapping[str, np.ndarray
     rule = made.pop("algorithm").with_step_size(made.pop("step_size"))
     linear = Linear(**settings["linear"])
     setup = validated(mdp, **shared, **made, linear=linear, features=_features(settings["features"], arrays))
-    ready = setup.ready(rule)
-    cell, _ = cell_of(mdp, ready, setup)
-    return dataclasses.replace(cell, settings=record["settings"], digest=record["digest"], name=record["name"])
+    return cell_of(mdp, setup.ready(rule), setup)[0]
 
 
 def _features(node: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Features | None:
