@@ -8,8 +8,9 @@ import pytest
 from scipy import stats
 
 import mqlearn as mq
-from mqlearn.analysis.decisions import design
+from mqlearn.analysis.decisions import design, prediction
 from mqlearn.analysis.decisions.plan import Plan
+from mqlearn.learning.in_turn import SeedsInTurn
 
 LAKE = mq.frozen_lake("4x4")
 FAST = {"m2": mq.MomentumQ(m=2), "speedy": mq.SpeedyQ()}  # which do not differ much
@@ -158,6 +159,28 @@ def test_one_rule_is_refused_and_so_is_going_on_with_less(decision):
         decision.more(20)
     with pytest.raises(mq.SettingError, match="begin at 7"):
         Plan.checked(1, 0.05, None, [5, 6], 20)
+
+
+# --- what theory says before ------------------------------------------------------------------------------------------
+
+
+def test_the_predicted_errors_are_those_of_runs():
+    """At k = 2000, where the normal limit is near: mean and spread over 60 seeds, with their own uncertainty."""
+    turn = SeedsInTurn(LAKE, [mq.SpeedyQ(), mq.Zap()], iterations=2000, n_checkpoints=2)
+    (expected, unknown) = prediction.errors(turn.setup, turn.rules)
+    error = mq.run(LAKE, mq.SpeedyQ(), iterations=2000, n_checkpoints=2, n_seeds=60).curves["q_error"][:, -1]
+    assert unknown is None and expected is not None
+    assert abs(error.mean() - expected[0]) < 0.1 * expected[0] + 3 * error.std() / np.sqrt(60)
+    assert 0.7 < error.std() / expected[1] < 1.4
+
+
+def test_the_predicted_seeds_are_the_fewest_with_power_0_8():
+    def power(n: int) -> float:
+        return float(stats.norm.sf(stats.norm.isf(0.01) - 0.3 * np.sqrt(n) / np.hypot(0.4, 0.3)))
+
+    n = prediction.seeds((1.0, 0.4), (0.7, 0.3), 0.02)
+    assert n is not None and power(n) >= 0.8 > power(n - 1)
+    assert prediction.seeds((1.0, 0.4), (1.0, 0.3), 0.02) is None
 
 
 # --- the command line -------------------------------------------------------------------------------------------------

@@ -73,7 +73,7 @@ def decide(
 
 @dataclass
 class State:
-    """A decision on its way. told: name of the metric, checkpoint, and axis, from the first look on."""
+    """A decision on its way. done: the last answer on each pair.   asked: in words, from the first look on."""
 
     names: list[str]
     pairs: list[tuple[int, int]]
@@ -148,8 +148,8 @@ class State:
         values, differences = {}, {}
         for number in left:
             a, b = (views[rule] for rule in self.pairs[number])
-            x, y, any_used = _paired(question, metric, a, b)
-            values[number], differences[number] = (x, y, any_used), self._differences(x, y, any_used)
+            values[number] = _paired(question, metric, a, b)
+            differences[number] = self._differences(*values[number])
         self.looks = (*self.looks, n)
         shown, equal = self.tests.look(n, differences)
         for number in left:
@@ -169,23 +169,25 @@ class State:
                 question.epsilon else ""}[question.summary]  # fmt: skip
         self.asked = f"{what}{metric} at {axes.words(question.axis, at)}"
 
-    def _differences(self, x: np.ndarray, y: np.ndarray, any_used: bool) -> np.ndarray:
+    def _differences(self, x: np.ndarray, y: np.ndarray, used: np.ndarray) -> np.ndarray:
         margin = self.plan.margin
         if margin is None:
             return x - y
-        if not any_used:
+        if not used.any():
             return np.zeros((3, len(x)))
         if self.question.is_ratio:
             return np.array([x - y, x - y - math.log(margin), y - x - math.log(margin)])
-        if min(x.mean(), y.mean()) <= 0:
-            expected = f"is a factor, and the means are {x.mean():.3g} and {y.mean():.3g}: both must be above 0"
+        a, b = x[used].mean(), y[used].mean()
+        if min(a, b) <= 0:
+            expected = f"is a factor, and the means are {a:.3g} and {b:.3g}: both must be above 0"
             raise SettingError("margin", margin, expected)
         return np.array([x - y, x - margin * y, y - margin * x])
 
     def _answer(
-        self, number: int, n: int, d: np.ndarray, values: tuple[np.ndarray, np.ndarray, bool], shown: bool, equal: bool
+        self, number: int, n: int, d: np.ndarray, values: tuple[np.ndarray, ...], shown: bool, equal: bool
     ) -> PairDecision:
-        x, y, any_used = values
+        used = values[2]
+        x, y = (value[used] for value in values[:2])
         i, j = self.pairs[number]
         bound, level = self.tests.bound(number), self.plan.error / len(self.pairs)
         verdict, reason, detectable = UNDECIDED, f"the budget of {self.plan.most} seeds ended", None
@@ -194,7 +196,7 @@ class State:
             reason = "a difference was shown"
         elif equal:
             verdict, reason = EQUAL, f"equal within a factor of {self.plan.margin:g}"
-        elif not any_used:
+        elif not used.any():
             reason = "no seed of the pair is finite"
         elif not d.any():
             verdict, reason = SAME, "all differences are 0: more seeds are not expected to show one"
@@ -204,11 +206,10 @@ class State:
         if shown:
             fixed = power.seeds_needed(x, y, paired=True, level=level)
             saved = None if fixed is None else min(fixed, self.plan.most) - n
-        return PairDecision(
-            self.names[i], self.names[j], verdict, n, len(self.looks), float(x.mean()), float(y.mean()),
-            float(d.mean()), float(self.tests.p[number, 0]), bound, detectable, fixed, saved, reason,
-            self.predicted.get(number, (None, ""))[0], shown and equal,
-        )  # fmt: skip
+        means = [float(value.mean()) if used.any() else math.nan for value in (x, y, d[used])]
+        predicted, p = self.predicted.get(number, (None, ""))[0], float(self.tests.p[number, 0])
+        told = p, bound, detectable, fixed, saved, reason, predicted, shown and equal
+        return PairDecision(self.names[i], self.names[j], verdict, n, len(self.looks), *means, *told)
 
 
 def view(result: Any, name: str, n: int) -> Run:
@@ -221,8 +222,8 @@ def view(result: Any, name: str, n: int) -> Run:
     return made
 
 
-def _paired(question: Question, metric: str, a: Run, b: Run) -> tuple[np.ndarray, np.ndarray, bool]:
-    """(n,), (n,): one number a seed of both, and whether any is one. A pair that is left out counts as equal."""
+def _paired(question: Question, metric: str, a: Run, b: Run) -> tuple[np.ndarray, ...]:
+    """(n,), (n,), (n,): one number a seed of both, and which of them count. A pair that does not, has no difference."""
     assert question.at is not None
     first, second = seed_values.seed_values(question, metric, question.at, a, b)
     used = first.used & second.used
@@ -230,4 +231,4 @@ def _paired(question: Question, metric: str, a: Run, b: Run) -> tuple[np.ndarray
     if question.summary != "time":  # rules that are one and the same differ by rounding
         scale = max(float(np.abs(run.curves[metric][:, 0]).max()) for run in (a, b))
         y = np.where(np.abs(x - y) <= 1e-12 * scale, x, y)
-    return x, y, bool(used.any())
+    return x, y, used
