@@ -21,8 +21,6 @@ def main(folder: Path) -> int:
         done = subprocess.run([*command, "-d", str(trees), str(pages), str(made)], check=False)
         if done.returncode:
             return done.returncode
-        for name in (".buildinfo", "objects.inv"):
-            (made / name).unlink(missing_ok=True)
         shutil.rmtree(folder, ignore_errors=True)
         folder.parent.mkdir(parents=True, exist_ok=True)
         shutil.copytree(made, folder)

@@ -112,7 +112,7 @@ def _page(board: Board, to: Path, rules: set[str], environments: set[str]) -> st
     files = {end: relative(here, copied(f"outputs/paper/bench_{suite}.{end}", to)) for end in ("html", "csv", "tex", "png")}
     seeds = content["seeds"]
     parts = [
-        f"# {TITLES.get(suite, suite)}: `{suite}`\n",
+        f"# {TITLES.get(suite, suite)}\n\nThe suite `{suite}`.\n",
         markdown.text(board.about) + "\n",
         f"Every rule is tuned on {seeds['tuning']} seeds and reported on {seeds['reporting']} others. The score is the error "
         "relative to tuned `q_learning`, a geometric mean over log samples: the interquartile mean over problems and seeds, "

@@ -5,8 +5,9 @@ from pathlib import Path
 from docs_site import api, boards, markdown, papers, problems, readmes, rules
 
 HERE = Path(__file__).resolve().parent
-SECTIONS = ("start", "rules/index", "problems/index", "boards/index", "papers/index", "measured/index", "python/index",
-            "guide/index", "glossary")  # fmt: skip
+SECTIONS = ("Start <start>", "Rules <rules/index>", "Problems <problems/index>", "Boards <boards/index>",
+            "Papers <papers/index>", "Measured <measured/index>", "Python <python/index>", "Guide <guide/index>",
+            "Glossary <glossary>")  # fmt: skip
 GUIDE = ("settings", "analysis", "theory", "storage", "architecture", "tests", "contributing", "changes")
 
 

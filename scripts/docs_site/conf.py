@@ -34,12 +34,13 @@ html_show_sourcelink = False
 html_copy_source = False
 html_show_search_summary = False  # a summary is fetched, which no browser does from disk
 html_last_updated_fmt = None
+html_context = {"default_mode": "auto"}
 html_theme_options = {
     "logo": {"text": "mqlearn"},
     "navbar_align": "left",
     "navbar_persistent": [],
     "navbar_end": ["search-button-field", "theme-switcher"],
-    "header_links_before_dropdown": 8,
+    "header_links_before_dropdown": 9,
     "secondary_sidebar_items": ["page-toc"],
     "show_toc_level": 2,
     "navigation_with_keys": False,

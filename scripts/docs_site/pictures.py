@@ -56,4 +56,4 @@ def of_model(mdp: FiniteMDP, optimum: Optimum, to: Path) -> None:
         for axis in (right.xaxis, right.yaxis):
             axis.get_major_locator().set_params(integer=True)
         figure.colorbar(mesh, ax=right, label="probability")
-        figure.savefig(to, format="png", dpi=180, metadata={"Software": None})
+        figure.savefig(to, format="png", dpi=140, metadata={"Software": None})

@@ -1,15 +1,18 @@
 """A page for each problem: its words, settings and source, what is exact about it, a picture, and who does best on it."""
 
+import inspect
+import itertools
 import re
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import mqlearn as mq
 from docs_site import boards, docstrings, markdown, pictures
 from docs_site.yamls import Described, described
-from mqlearn.experiments.settings import compose
-from mqlearn.experiments.settings.models import build_environment
+from mqlearn.experiments.settings import instantiate
 from mqlearn.problems import attainable_values
+from mqlearn.problems.known import PROBLEMS
 from mqlearn.problems.mdp import FiniteMDP
 from mqlearn.problems.solvers import optimal
 
@@ -31,8 +34,6 @@ def problems() -> list[Described]:
 
 def discounts() -> dict[str, float]:
     """Problem of conf/env -> the discount that its page takes: of its first board, or its usual one, or 0.9."""
-    from mqlearn.problems.known import PROBLEMS
-
     found = {}
     for one in problems():
         for board, name in boards.of_problem(one.name):
@@ -40,31 +41,28 @@ def discounts() -> dict[str, float]:
             if over and one.name not in found:
                 found[one.name] = float(over[-1].partition("=")[2])
         if one.name in PROBLEMS and one.name not in found:
-            found[one.name] = PROBLEMS[one.name]().discount if one.name != "frozen_lake_128x128" else 0.99
+            found[one.name] = inspect.signature(PROBLEMS[one.name]).parameters["discount"].default
     return found
 
 
 def pages(to: Path) -> dict[str, str]:
     """Page -> text; pictures are written beside them."""
     at = discounts()
-    return {f"problems/{one.name}.md": _page(one, at.get(one.name, 0.9), to) for one in problems()}
+    (to / "problems").mkdir(exist_ok=True, parents=True)
+    with ProcessPoolExecutor(2) as pool:  # half of it is drawing
+        told = pool.map(_page, problems(), [at.get(one.name, 0.9) for one in problems()], itertools.repeat(to))
+        return {f"problems/{one.name}.md": text for one, text in zip(problems(), told, strict=True)}
 
 
 def index(text: str) -> str:
     """The page of the README of problems, with a table of all before its first heading."""
-    at = discounts()
-    rows = []
-    for one in problems():
-        mdp = _model(one, at.get(one.name, 0.9))
-        known = "" if mdp is None else f"{mdp.n_states:,}"
-        rows.append([f"[`{one.name}`]({one.name}.md)", _first(one), known])
-    listed = markdown.table(["problem", "what it is", "states"], rows, left=2)
+    listed = markdown.table(["problem", "what it is"], [[f"[`{p.name}`]({p.name}.md)", _first(p)] for p in problems()], 2)
     head, heading, rest = text.partition("\n## ")
     return f"{head}\n\n{listed}\n{heading}{rest}\n{markdown.toctree(one.name for one in problems())}"
 
 
 def _first(one: Described) -> str:
-    text = docstrings.inspect.cleandoc(_function(one).__doc__ or "").partition("\n\n")[0]
+    text = inspect.cleandoc(_function(one).__doc__ or "").partition("\n\n")[0]
     return markdown.text(" ".join(text.split()))
 
 
@@ -78,13 +76,13 @@ def _model(one: Described, discount: float) -> FiniteMDP | None:
     """The model at its defaults; None where a setting has no default."""
     if any(value == "???" for _, value, _ in one.settings):
         return None
-    made = build_environment(compose.compose([f"env={one.name}", f"discount={discount!r}"], None))
-    return made if isinstance(made, FiniteMDP) else None
+    made = instantiate.make("env", dict(one.content), {}, {"discount": discount})
+    return made.with_discount(discount) if isinstance(made, FiniteMDP) else None
 
 
 def _page(one: Described, discount: float, to: Path) -> str:
     function = _function(one)
-    parts = [f"# `{one.name}`\n"]
+    parts = [f"# {markdown.text(one.name)}\n"]
     if one.about:
         parts.append(markdown.text(" ".join(one.about.split())) + "\n")
     words = docstrings.rst(function.__doc__ or "", docstrings.parameters_of(function))
@@ -110,7 +108,6 @@ def _exact(one: Described, mdp: FiniteMDP, to: Path) -> list[str]:
     if mdp.layout is not None:
         parts.append(pictures.on_map(mdp, optimum))
     elif mdp.n_states <= DRAWN:
-        (to / "problems").mkdir(exist_ok=True, parents=True)
         pictures.of_model(mdp, optimum, to / "problems" / f"{one.name}.png")
         parts.append(f"![{label}]({one.name}.png)\n")
     if "source" in facts:

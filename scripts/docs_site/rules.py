@@ -11,7 +11,7 @@ from docs_site.yamls import Described, described
 from mqlearn.algorithms import source
 from mqlearn.analysis import predictions, slopes
 from mqlearn.experiments.settings import compose
-from mqlearn.experiments.settings.cell import build
+from mqlearn.experiments.settings.cell import Cell, build
 from mqlearn.paths import PACKAGE
 
 PROBLEM = ("env=frozen_lake_4x4", "discount=0.9")
@@ -23,8 +23,9 @@ def rules() -> list[Described]:
 
 def pages() -> dict[str, str]:
     """Page -> text."""
-    told = _table()
-    return {f"rules/{one.name}.md": _page(one, told) for one in rules()}
+    told, some = _table(), rules()
+    cells = compose.compose_all([[f"algorithm={one.name}", *PROBLEM] for one in some])
+    return {f"rules/{one.name}.md": _page(one, told, build(cell)) for one, cell in zip(some, cells, strict=True)}
 
 
 def index(text: str) -> str:
@@ -41,7 +42,7 @@ def _table() -> dict[str, list[str]]:
     return {name: [cell.strip() for cell in rest.split("|")] for name, rest in rows}
 
 
-def _page(one: Described, told: dict[str, list[str]]) -> str:
+def _page(one: Described, told: dict[str, list[str]], cell: Cell) -> str:
     kind: Any = getattr(mq, one.target)
     idea, origin, converges = told[one.name]
     four = issubclass(kind, mq.Rule)
@@ -49,7 +50,7 @@ def _page(one: Described, told: dict[str, list[str]]) -> str:
     module = docstrings.escaped(" ".join(source.words(_module(kind)).split("\n\n")[0].split()))
     equation = docstrings.rst(kind.__doc__ or "", docstrings.parameters_of(kind))
     parts = [
-        f"# `{one.name}`\n",
+        f"# {markdown.text(one.name)}\n",
         f"{idea[0].upper()}{idea[1:]}. {about}\n",
         "## Equation\n",
         markdown.directive("eval-rst", body=equation),
@@ -62,7 +63,7 @@ def _page(one: Described, told: dict[str, list[str]]) -> str:
         _settings(one),
         "## What theory says\n",
         f"Convergence to Q\\*, as far as the code says: {'nothing is said' if converges == '-' else converges}.\n",
-        _theory(one),
+        _theory(cell),
         "## On the leaderboards\n",
         "Tuned, among all rules that ran; the score is the error relative to tuned `q_learning`, below 1 is better.\n",
         markdown.table(["board", "place", "score", "95 % interval", "mean rank", "problems"], boards.of_rule(one.name)),
@@ -84,8 +85,7 @@ def _settings(one: Described) -> str:
     return markdown.table(["setting", "default", "meaning"], rows, left=3)
 
 
-def _theory(one: Described) -> str:
-    cell = build(compose.compose([f"algorithm={one.name}", *PROBLEM], None))
+def _theory(cell: Cell) -> str:
     rule = predictions.rule_of(cell)
     where = f"On FrozenLake 4x4 at discount 0.9, with synchronous sampling and its own step size `{rule.step_size}`"
     parts = []
