@@ -1,1 +1,1 @@
-"""The site that `scripts/docs` builds: pages in Markdown, made of what the repository holds, which Sphinx turns to HTML."""
+"""The site that `scripts/docs` builds: pages in Markdown of what the repository holds, which Sphinx turns to HTML."""

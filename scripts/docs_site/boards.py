@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import yaml
+
 from docs_site import markdown
 from docs_site.readmes import ROOT, copied, relative
 from mqlearn.paths import CONF
@@ -23,7 +24,7 @@ TITLES = {
 
 
 class Board(NamedTuple):
-    """A stored leaderboard: its suite's yaml, `rules` and `cells`, the rows of its CSV, of rules and rules by problems."""
+    """A stored leaderboard: its suite's yaml; `rules` and `cells`, of rules by problems, are the rows of its CSV."""
 
     suite: str
     about: str
@@ -97,9 +98,9 @@ def pages(to: Path, rules: set[str], environments: set[str]) -> dict[str, str]:
                      ", ".join(_rule(one, rules) for one in first)])  # fmt: skip
     made["boards/index.md"] = "\n".join([
         "# Leaderboards\n",
-        "A suite runs every rule on many problems. The numbers of each rule are tuned on seeds of their own and reported on "
-        "others. These five are stored with mqlearn, so that a rule of yours is ranked among them by running it alone: "
-        "[suites and the leaderboard](../guide/analysis.md#suites-and-the-leaderboard).\n",
+        "A suite runs every rule on many problems. The numbers of each rule are tuned on seeds of their own and "
+        "reported on others. These are stored with mqlearn, so that a rule of yours is ranked among them by running "
+        "it alone: [suites and the leaderboard](../guide/analysis.md#suites-and-the-leaderboard).\n",
         markdown.table(["board", "what it asks", "problems", "best three, tuned"], rows, left=4),
         markdown.toctree(board.suite for board in boards()),
     ])  # fmt: skip
@@ -109,17 +110,20 @@ def pages(to: Path, rules: set[str], environments: set[str]) -> dict[str, str]:
 def _page(board: Board, to: Path, rules: set[str], environments: set[str]) -> str:
     content, suite = board.content, board.suite
     here = f"boards/{suite}.md"
-    files = {end: relative(here, copied(f"outputs/paper/bench_{suite}.{end}", to)) for end in ("html", "csv", "tex", "png")}
+    files = {
+        end: relative(here, copied(f"outputs/paper/bench_{suite}.{end}", to)) for end in ("html", "csv", "tex", "png")
+    }
     seeds = content["seeds"]
     parts = [
         f"# {TITLES.get(suite, suite)}\n\nThe suite `{suite}`.\n",
         markdown.text(board.about) + "\n",
-        f"Every rule is tuned on {seeds['tuning']} seeds and reported on {seeds['reporting']} others. The score is the error "
-        "relative to tuned `q_learning`, a geometric mean over log samples: the interquartile mean over problems and seeds, "
-        "with its 95 % interval by bootstrap over seeds. Below 1 is better. Beats and loses count the rules that differ by a "
-        "signed-rank test over problems (Holm, 5 %). The mean rank is over the problems that all rules ran on.\n",
-        f"Made by `scripts/reproduce bench {suite}`. More: [the whole leaderboard, with the settings that were chosen and the "
-        f"commands]({files['html']}), as [CSV]({files['csv']}) and as [LaTeX]({files['tex']}).\n",
+        f"Every rule is tuned on {seeds['tuning']} seeds and reported on {seeds['reporting']} others. The score is "
+        "the error relative to tuned `q_learning`, a geometric mean over log samples: the interquartile mean over "
+        "problems and seeds, with its 95 % interval by bootstrap over seeds. Below 1 is better. Beats and loses count "
+        "the rules that differ by a signed-rank test over problems (Holm, 5 %). The mean rank is over the problems that "
+        "all rules ran on, but those that missed more than half.\n",
+        f"Made by `scripts/reproduce bench {suite}`. More: [the whole leaderboard, with the settings that were chosen "
+        f"and the commands]({files['html']}), as [CSV]({files['csv']}) and as [LaTeX]({files['tex']}).\n",
         f"![Performance profiles, and errors of rules by problems, of the suite {suite}]({files['png']})\n",
         "## Tuned\n",
         _standing(board, "tuned", rules),

@@ -21,7 +21,8 @@ def write(to: Path) -> None:
     made |= papers.split(made["papers/index.md"])
     made |= rules.pages() | problems.pages(to) | api.pages()
     made |= boards.pages(to, {one.name for one in rules.rules()}, {one.name for one in problems.problems()})
-    made["guide/index.md"] = f"# Guide\n\n{markdown.toctree(GUIDE, hidden=False)}"
+    guide = [name for name in GUIDE if f"guide/{name}.md" in made]
+    made["guide/index.md"] = f"# Guide\n\n{markdown.toctree(guide, hidden=False)}"
     made["index.md"] += "\n" + markdown.toctree(SECTIONS)
     for file in HERE.glob("pages/*.md"):
         made[file.name] = file.read_text(encoding="utf-8")

@@ -18,6 +18,7 @@ nitpicky = False
 myst_heading_anchors = 3
 myst_enable_extensions = ["deflist", "attrs_inline", "attrs_block"]
 
+autodoc_inherit_docstrings = False  # what a rule only inherits stands with its base
 autodoc_typehints = "none"  # the signatures in full are those of the source, which is a click away
 autodoc_member_order = "bysource"
 autodoc_class_signature = "mixed"
@@ -34,6 +35,7 @@ html_show_sourcelink = False
 html_copy_source = False
 html_show_search_summary = False  # a summary is fetched, which no browser does from disk
 html_last_updated_fmt = None
+html_sidebars = {"index": [], "start": [], "glossary": [], "search": [], "genindex": []}
 html_context = {"default_mode": "auto"}
 html_theme_options = {
     "logo": {"text": "mqlearn"},

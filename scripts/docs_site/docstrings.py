@@ -45,7 +45,7 @@ def _items(block: str, parameters: Collection[str], hanging: bool) -> Iterator[t
             head = found[0].removesuffix(": ") if found else head if colon else ""
             yield head, line[len(head) + 2 :] if head else line
         return
-    at = [match for match in named.finditer(block)]
+    at = list(named.finditer(block))
     before = block[: at[0].start()] if at else block
     if before.strip():
         yield "", before

@@ -47,6 +47,9 @@ def number(value: Any, digits: int = 4) -> str:
 def text(words: str) -> str:
     """Plain text in Markdown: none of its signs means anything, but `code` does."""
     parts = re.split(r"(`[^`]+`)", words)
-    return "".join(
-        part if i % 2 else re.sub(r"([\\*_\[\]<>#$|~])", r"\\\1", part) for i, part in enumerate(parts)
-    )
+    return "".join(part if i % 2 else re.sub(r"([\\*_\[\]<>#$|~])", r"\\\1", part) for i, part in enumerate(parts))
+
+
+def sentence(words: str) -> str:
+    """Words with a capital at the front and a full stop at the end; nothing of nothing."""
+    return f"{words[:1].upper()}{words[1:].removesuffix('.')}." if words else ""

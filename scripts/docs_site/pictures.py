@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 from jinja2 import Environment, FileSystemLoader
+
 from mqlearn.analysis.figures import style
 from mqlearn.analysis.report import grid, maps
 from mqlearn.paths import PACKAGE
@@ -29,7 +30,7 @@ def on_map(mdp: FiniteMDP, optimum: Optimum) -> str:
 
 
 def of_model(mdp: FiniteMDP, optimum: Optimum, to: Path) -> None:
-    """A PNG of V*, and of the probabilities of the successors under the best actions, those that tie sharing equally."""
+    """A PNG of V*, and of the probabilities of successors under the best actions, those that tie sharing equally."""
     best = maps.best(mdp, optimum.q)
     share = best / np.maximum(best.sum(1, keepdims=True), 1)
     moves = np.zeros((mdp.n_states, mdp.n_states))

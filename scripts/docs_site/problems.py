@@ -1,4 +1,4 @@
-"""A page for each problem: its words, settings and source, what is exact about it, a picture, and who does best on it."""
+"""A page for each problem: words, settings, source, what is exact about it, a picture, and who does best on it."""
 
 import inspect
 import itertools
@@ -23,7 +23,7 @@ _WORDS = {
     "success_probability": "probability of the goal under the best actions",
     "shortest_path": "shortest path to the goal",
     "optimal_actions": "optimal actions",
-    "max_reward": "largest reward",
+    "max_reward": "largest size of a reward",
 }
 _ELSEWHERE = ("environment", "source", "known_values", "usual_discount")
 
@@ -56,7 +56,9 @@ def pages(to: Path) -> dict[str, str]:
 
 def index(text: str) -> str:
     """The page of the README of problems, with a table of all before its first heading."""
-    listed = markdown.table(["problem", "what it is"], [[f"[`{p.name}`]({p.name}.md)", _first(p)] for p in problems()], 2)
+    listed = markdown.table(
+        ["problem", "what it is"], [[f"[`{p.name}`]({p.name}.md)", _first(p)] for p in problems()], 2
+    )
     head, heading, rest = text.partition("\n## ")
     return f"{head}\n\n{listed}\n{heading}{rest}\n{markdown.toctree(one.name for one in problems())}"
 
@@ -111,7 +113,7 @@ def _exact(one: Described, mdp: FiniteMDP, to: Path) -> list[str]:
         pictures.of_model(mdp, optimum, to / "problems" / f"{one.name}.png")
         parts.append(f"![{label}]({one.name}.png)\n")
     if "source" in facts:
-        parts += ["## Source\n", markdown.text(f"{facts['source']}.") + "\n"]
+        parts += ["## Source\n", markdown.text(markdown.sentence(facts["source"])) + "\n"]
     rows = [
         [_WORDS.get(name, name.replace("_", " ")), markdown.number(value, 8 if "error" not in name else 2)]
         for name, value in facts.items()
@@ -119,7 +121,11 @@ def _exact(one: Described, mdp: FiniteMDP, to: Path) -> list[str]:
     ]
     parts += ["## What is exact\n", markdown.table(["quantity", "value"], rows)]
     if "known_values" in facts:
-        known = "" if str(facts["known_values"]).startswith("not") else f"V\\* as known from elsewhere: {facts['known_values']}. "
+        known = (
+            ""
+            if str(facts["known_values"]).startswith("not")
+            else f"V\\* as known from elsewhere: {facts['known_values']}. "
+        )
         parts.append(f"{known}The usual discount is {facts['usual_discount']:g}.\n")
     return parts
 
@@ -135,7 +141,9 @@ def _standing(found: list[tuple[boards.Board, str]]) -> str:
     rows = []
     for board, name in found:
         best = board.on(name)[:3]
-        told = ", ".join(f"[`{c['rule']}`](../rules/{c['rule']}.md) {float(c['score']):.3g}" for c in best if c["score"])
+        told = ", ".join(
+            f"[`{c['rule']}`](../rules/{c['rule']}.md) {float(c['score']):.3g}" for c in best if c["score"]
+        )
         rows.append([f"[{board.suite}](../boards/{board.suite}.md)", name, told or "–"])
     head = ["board", "problem there", "best three, tuned, with their error relative to tuned `q_learning`"]
     return markdown.table(head, rows, left=3)
@@ -145,5 +153,7 @@ def _commands(one: Described, discount: float, mdp: FiniteMDP | None) -> str:
     if mdp is None:
         needed = " ".join(f"env.{name}=..." for name, value, _ in one.settings if value == "???")
         return markdown.code(f"mqlearn truth env={one.name} {needed} discount={discount:g}", "sh")
-    lines = [f"mqlearn {verb} env={one.name} discount={re.sub('0+$', '', f'{discount:.9f}')}" for verb in ("truth", "run")]
+    lines = [
+        f"mqlearn {verb} env={one.name} discount={re.sub('0+$', '', f'{discount:.9f}')}" for verb in ("truth", "run")
+    ]
     return markdown.code("\n".join(lines), "sh")

@@ -8,8 +8,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 
-# File of the repository -> page of the site.
-PAGES = {
+# File of the repository -> page of the site. An archive of the sources has not all of them.
+_EVERY = {
     "README.md": "index.md",
     "conf/README.md": "guide/settings.md",
     "mqlearn/README.md": "guide/architecture.md",
@@ -26,6 +26,7 @@ PAGES = {
     "CHANGELOG.md": "guide/changes.md",
     ".github/CONTRIBUTING.md": "guide/contributing.md",
 }
+PAGES = {file: page for file, page in _EVERY.items() if (ROOT / file).is_file()}
 _FENCE = re.compile(r"(^```.*?^```$)", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"\]\(([^)\s#]*)(#[^)\s]*)?\)")
 # Words that stand for a heading of a page which the site divides: (file, heading) -> page.

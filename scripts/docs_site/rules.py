@@ -4,8 +4,9 @@ import re
 import sys
 from typing import Any
 
-import mqlearn as mq
 import numpy as np
+
+import mqlearn as mq
 from docs_site import boards, docstrings, markdown
 from docs_site.yamls import Described, described
 from mqlearn.algorithms import source
@@ -31,7 +32,9 @@ def pages() -> dict[str, str]:
 def index(text: str) -> str:
     """The page of the README of rules, its table with links to the pages."""
     names = [one.name for one in rules()]
-    linked = re.sub(r"^\| `(\w+)` \|", lambda m: f"| [`{m[1]}`]({m[1]}.md) |" if m[1] in names else m[0], text, flags=re.M)
+    linked = re.sub(
+        r"^\| `(\w+)` \|", lambda m: f"| [`{m[1]}`]({m[1]}.md) |" if m[1] in names else m[0], text, flags=re.M
+    )
     return f"{linked}\n{markdown.toctree(names)}"
 
 
@@ -46,18 +49,19 @@ def _page(one: Described, told: dict[str, list[str]], cell: Cell) -> str:
     kind: Any = getattr(mq, one.target)
     idea, origin, converges = told[one.name]
     four = issubclass(kind, mq.Rule)
-    about = f"A rule of {'four numbers a step' if four else 'state of its own'}, in Python [`mq.{one.target}`](../python/rules.rst)."
+    of = "four numbers a step" if four else "state of its own"
+    about = f"A rule of {of}, in Python [`mq.{one.target}`](../python/rules.rst#mqlearn.{one.target})."
     module = docstrings.escaped(" ".join(source.words(_module(kind)).split("\n\n")[0].split()))
     equation = docstrings.rst(kind.__doc__ or "", docstrings.parameters_of(kind))
     parts = [
         f"# {markdown.text(one.name)}\n",
-        f"{idea[0].upper()}{idea[1:]}. {about}\n",
+        f"{markdown.sentence(idea)} {about}\n",
         "## Equation\n",
         markdown.directive("eval-rst", body=equation),
         "As code, which is all that runs:\n",
         *[markdown.code(text, "python") for text in source.equation(kind)],
         "## Source\n",
-        f"{origin}.\n",
+        markdown.sentence(origin) + "\n",
         markdown.directive("eval-rst", body=module),
         "## Settings\n",
         _settings(one),
@@ -93,25 +97,25 @@ def _theory(cell: Cell) -> str:
     row = {} if reason else predictions.asymptotic_row(cell, rule)
     reason = reason or row["reason"]
     if reason:
-        parts.append(f"- {where}: no asymptotic constant is known. {_sentence(reason)}")
+        parts.append(f"- {where}: no asymptotic constant is known. {markdown.text(markdown.sentence(reason))}")
     else:
         parts.append(
-            f"- {where}, for large k the root mean square error is {row['rms_sqrt_k']:.4f}/√k, {row['rms_efficiency']:.3f} "
-            f"times the floor {row['floor_rms_sqrt_k']:.4f}/√k; the expected sup error {row['sup_sqrt_k']:.4f}/√k, "
-            f"{row['sup_efficiency']:.3f} times the floor."
+            f"- {where}, for large k the root mean square error is {row['rms_sqrt_k']:.4f}/√k, "
+            f"{row['rms_efficiency']:.3f} times the floor {row['floor_rms_sqrt_k']:.4f}/√k; the expected sup error "
+            f"{row['sup_sqrt_k']:.4f}/√k, {row['sup_efficiency']:.3f} times the floor."
         )
     check = predictions.schedule_of(cell, rule)
-    parts.append(f"- {check.name}: {check.verdict}. {_sentence(check.reason)}")
+    parts.append(f"- {check.name}: {check.verdict}. {markdown.text(markdown.sentence(check.reason))}")
     for bound in predictions.bounds_of(cell, rule, None, np.array([cell.settings["iterations"]]), None):
         told = bound.row()
         vacuous = ", which says nothing" if told["vacuous"] else ""
-        parts.append(f"- Bound of {told['name']} after {cell.settings['iterations']:,} iterations: {told['value']:.4g}{vacuous} "
-                     f"({told['trivial']:.4g} is known; {markdown.text(told['assumes'])}).")  # fmt: skip
+        parts.append(
+            f"- Bound of {told['name']}, after {cell.settings['iterations']:,} iterations: {told['value']:.4g}"
+            f"{vacuous} ({told['trivial']:.4g} is known; {markdown.text(told['assumes'])})."
+        )
     slope = slopes.row(cell, rule, None, None)
     if slope is not None:
-        parts.append(f"- Rate of a theorem without its constants: k^{slope['exponent']:g}, {markdown.text(slope['words'])}.")
+        parts.append(
+            f"- Rate of a theorem without its constants: k^{slope['exponent']:g}, {markdown.text(slope['words'])}."
+        )
     return "\n".join(parts) + "\n"
-
-
-def _sentence(words: str) -> str:
-    return markdown.text(f"{words[:1].upper()}{words[1:].removesuffix('.')}.") if words else ""

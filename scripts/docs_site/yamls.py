@@ -4,6 +4,7 @@ import re
 from typing import Any, NamedTuple
 
 import yaml
+
 from mqlearn.paths import CONF
 
 _LINE = re.compile(r"^([\w.]+): *(.*?)(?:\s+# *(.*))?$")
