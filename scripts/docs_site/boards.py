@@ -120,8 +120,8 @@ def _page(board: Board, to: Path, rules: set[str], environments: set[str]) -> st
         f"Every rule is tuned on {seeds['tuning']} seeds and reported on {seeds['reporting']} others. The score is "
         "the error relative to tuned `q_learning`, a geometric mean over log samples: the interquartile mean over "
         "problems and seeds, with its 95 % interval by bootstrap over seeds. Below 1 is better. Beats and loses count "
-        "the rules that differ by a signed-rank test over problems (Holm, 5 %). The mean rank is over the problems that "
-        "all rules ran on, but those that missed more than half.\n",
+        "the rules that differ by a signed-rank test over problems (Holm, 5 %). The mean rank is over the problems "
+        "that all rules ran on, but those that missed more than half.\n",
         f"Made by `scripts/reproduce bench {suite}`. More: [the whole leaderboard, with the settings that were chosen "
         f"and the commands]({files['html']}), as [CSV]({files['csv']}) and as [LaTeX]({files['tex']}).\n",
         f"![Performance profiles, and errors of rules by problems, of the suite {suite}]({files['png']})\n",

@@ -90,7 +90,7 @@ def _page(one: Described, discount: float, to: Path) -> str:
     words = docstrings.rst(function.__doc__ or "", docstrings.parameters_of(function))
     parts += [
         markdown.directive("eval-rst", body=words),
-        f"In Python [`mq.{function.__name__}`](../python/problems.rst).\n",
+        f"In Python {{py:obj}}`mq.{function.__name__} <mqlearn.{function.__name__}>`.\n",
     ]
     mdp = _model(one, discount)
     if mdp is not None:

@@ -50,7 +50,7 @@ def _page(one: Described, told: dict[str, list[str]], cell: Cell) -> str:
     idea, origin, converges = told[one.name]
     four = issubclass(kind, mq.Rule)
     of = "four numbers a step" if four else "state of its own"
-    about = f"A rule of {of}, in Python [`mq.{one.target}`](../python/rules.rst#mqlearn.{one.target})."
+    about = f"A rule of {of}, in Python {{py:obj}}`mq.{one.target} <mqlearn.{one.target}>`."
     module = docstrings.escaped(" ".join(source.words(_module(kind)).split("\n\n")[0].split()))
     equation = docstrings.rst(kind.__doc__ or "", docstrings.parameters_of(kind))
     parts = [

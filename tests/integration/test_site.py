@@ -1,4 +1,4 @@
-"""The site that `scripts/docs` builds: its links; in a browser from disk search, keyboard, contrast, phone and print."""
+"""The site that `scripts/docs` builds: its links; and in a browser, search, keyboard, contrast, phone and print."""
 
 import os
 import posixpath
@@ -94,6 +94,7 @@ def test_every_link_leads_to_a_page_and_a_place_on_it(site, pages):
             if re.match(r"(https?|data|mailto):", link):
                 continue
             place, heading = urldefrag(link)
+            place = place.partition("?")[0]
             target = posixpath.normpath(posixpath.join(posixpath.dirname(name), unquote(place))) if place else name
             lacks = not (site / target).is_file() or (heading and target in pages and heading not in pages[target].ids)
             broken += [f"{name}: {link}"] if lacks or target.endswith(".md") else []
