@@ -13,6 +13,7 @@ from docs_site.readmes import ROOT, copied, relative
 from mqlearn.paths import CONF
 
 PAPER = ROOT / "outputs" / "paper"
+_COLUMNS = 7  # rules beside each other: a sheet of paper has no more room
 ORDER = ("classic", "paper", "discount", "markovian", "linear")
 TITLES = {
     "classic": "Problems of the literature",
@@ -148,12 +149,16 @@ def _standing(board: Board, setting: str, rules: set[str]) -> str:
 def _by_problem(board: Board, rules: set[str], environments: set[str]) -> str:
     names = [row["rule"] for row in board.rules if row["setting"] == "tuned"]
     told = {(c["problem"], c["rule"]): c["score"] for c in board.cells if c["setting"] == "tuned"}
-    rows = []
+    links = {}
     for problem in board.problems():
         env = environment(board, problem)
-        link = f"[{problem}](../problems/{env}.md)" if env in environments else problem
-        rows.append([link, *[_short(told.get((problem, name), "")) for name in names]])
-    return markdown.table(["problem", *[f"`{name}`" for name in names]], rows)
+        links[problem] = f"[{problem}](../problems/{env}.md)" if env in environments else problem
+    tables = []
+    for start in range(0, len(names), _COLUMNS):
+        some = names[start : start + _COLUMNS]
+        rows = [[link, *[_short(told.get((problem, name), "")) for name in some]] for problem, link in links.items()]
+        tables.append(markdown.table(["problem", *[_rule(name, rules) for name in some]], rows))
+    return "\n".join(tables)
 
 
 def environment(board: Board, problem: str) -> str:

@@ -23,6 +23,7 @@ autodoc_typehints = "none"  # the signatures in full are those of the source, wh
 autodoc_member_order = "bysource"
 autodoc_class_signature = "mixed"
 add_module_names = False
+toc_object_entries = False  # a heading has the name already
 python_maximum_signature_line_length = 90
 default_role = "code"
 viewcode_line_numbers = True

@@ -13,6 +13,7 @@ import browser
 import pytest
 
 import mqlearn as mq
+from mqlearn.cli.verbs import VERBS
 from mqlearn.experiments.settings import targets
 from mqlearn.paths import CONF
 
@@ -84,7 +85,7 @@ def site(tmp_path_factory) -> Path:
 @pytest.fixture(scope="module")
 def pages(site) -> dict[str, Page]:
     found = {file.relative_to(site).as_posix(): Page(file.read_text(encoding="utf-8")) for file in site.rglob("*.html")}
-    return {name: page for name, page in found.items() if not name.startswith("_downloads/")}  # pages of their own
+    return {name: page for name, page in found.items() if not name.startswith(("_downloads/", "_static/"))}
 
 
 def test_every_link_leads_to_a_page_and_a_place_on_it(site, pages):
@@ -114,6 +115,14 @@ def test_every_rule_problem_board_paper_and_public_name_has_its_place(pages):
     assert {f"mqlearn.{name}" for name in {*mq.__all__, *targets.names()}} <= explained
 
 
+def test_the_first_page_for_newcomers_works():
+    text = (ROOT / "scripts" / "docs_site" / "pages" / "start.md").read_text(encoding="utf-8")
+    (block,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    exec(compile(block, "start.md", "exec"), {})
+    verbs = re.findall(r"\bmqlearn ([a-z]+)", text)
+    assert verbs and {*verbs} <= {*VERBS}
+
+
 # --- in a browser -------------------------------------------------------------------------------------------------
 
 
@@ -133,7 +142,9 @@ def go(tab: browser.Page, place: Path) -> None:
 
 def screen(tab: browser.Page, width: int, scheme: str = "light", media: str = "screen") -> None:
     tab.call("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=width < 600)
-    tab.call("Emulation.setEmulatedMedia", media=media, features=[{"name": "prefers-color-scheme", "value": scheme}])
+    wanted = {"prefers-color-scheme": scheme, "prefers-reduced-motion": "reduce"}  # colours change at once
+    features = [{"name": name, "value": value} for name, value in wanted.items()]
+    tab.call("Emulation.setEmulatedMedia", media=media, features=features)
 
 
 def press(tab: browser.Page, key: str, number: int, modifiers: int = 0, text: str = "") -> None:
