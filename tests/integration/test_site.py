@@ -119,7 +119,7 @@ def test_the_first_page_for_newcomers_works():
     text = (ROOT / "scripts" / "docs_site" / "pages" / "start.md").read_text(encoding="utf-8")
     (block,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
     exec(compile(block, "start.md", "exec"), {})
-    verbs = re.findall(r"\bmqlearn ([a-z]+)", text)
+    verbs = re.findall(r"(?:^|`)mqlearn ([a-z]+)", text, re.MULTILINE)
     assert verbs and {*verbs} <= {*VERBS}
 
 
