@@ -1,0 +1,1 @@
+"""The site that `scripts/docs` builds: pages in Markdown of what the repository holds, which Sphinx turns to HTML."""
