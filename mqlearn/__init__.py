@@ -72,6 +72,7 @@ if TYPE_CHECKING:
     from mqlearn.analysis.library import compare, load
     from mqlearn.cli.library import bench
     from mqlearn.errors import SettingError
+    from mqlearn.learning.asked_metrics import first_action_greedy, largest_at_start
     from mqlearn.learning.learners import Linear
     from mqlearn.learning.loop import Result, run, run_together
     from mqlearn.learning.metrics import Evaluation, v_error_l2
@@ -137,6 +138,8 @@ __all__ = [
     "Constant",
     "DoubleQ",
     "Evaluation",
+    "Expected",
+    "ExpectedSarsa",
     "Features",
     "FiniteMDP",
     "Halpern",
@@ -172,6 +175,7 @@ __all__ = [
     "RootSA",
     "Rule",
     "Sampling",
+    "Sarsa",
     "SettingError",
     "Soft",
     "SpeedyQ",
@@ -180,6 +184,7 @@ __all__ = [
     "Synchronous",
     "ToZero",
     "Truncated",
+    "TwoStep",
     "VarianceReduced",
     "Zap",
     "aggregation",
@@ -198,6 +203,7 @@ __all__ = [
     "dense_random",
     "double_chain",
     "estimation_bias",
+    "first_action_greedy",
     "forest",
     "fourier",
     "from_arrays",
@@ -212,6 +218,7 @@ __all__ = [
     "garnet",
     "garnet_fixed",
     "inventory",
+    "largest_at_start",
     "load",
     "lower_bound",
     "machine",

@@ -11,7 +11,7 @@ from mqlearn.checks import finite, within
 
 @dataclass(frozen=True)
 class TwoStep(Stateful):
-    """Q(x, u) += a (r + g [max_v Q(y, v) + th (r' + g max_v Q(y', v))] - Q(x, u)), (r', y') the transition after (r, y).
+    """Q(x, u) += a (r + g [max_v Q(y, v) + th (r' + g max_v Q(y', v))] - Q(x, u)), r' and y' of the next transition.
 
     th_k = weight horizon/(k + 1 + horizon) of the pair's iteration k: it falls to 0, where the rule is Q-learning.
     Where y is terminal the target is r. A transition is learned from in the iteration after it. The authors' programs

@@ -19,6 +19,7 @@ from mqlearn.errors import SettingError
 from mqlearn.learning.metrics import Evaluation
 from mqlearn.learning.sampling import Sampling
 from mqlearn.learning.sampling_check import check_sampling
+from mqlearn.learning.sampling_protocol import BY_VISITS
 from mqlearn.learning.stateful.check import try_out
 from mqlearn.learning.stateful.reference import measured
 from mqlearn.problems.encodings import BoxMap
@@ -130,6 +131,8 @@ def _check_simulator(
     ):
         if value != plain:
             raise SettingError(name, value, f"{reason}; use {plain}")
+    if getattr(sampling, "exploration", None) == BY_VISITS and sampling.adaptive:
+        raise SettingError("sampling.epsilon", "visits", f"counts visits of states: it {reason}; use a number or log")
     if metrics:
         raise SettingError("metrics", list(metrics), f"{reason}; functions of the tables cannot be measured")
     if not isinstance(sampling.behaviour, str):
