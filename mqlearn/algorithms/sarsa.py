@@ -8,6 +8,7 @@ import numpy as np
 from mqlearn.algorithms.operators import BELLMAN, Expected, Operator
 from mqlearn.algorithms.q_learning import QLearning
 from mqlearn.algorithms.stateful import Stateful
+from mqlearn.algorithms.step_sizes import RescaledLinear
 from mqlearn.errors import SettingError
 
 
@@ -51,8 +52,8 @@ class Sarsa(Stateful):
     """Sarsa: Q(x, u) += a (r + g Q(y, u') - Q(x, u)), u' the action that is taken next; r alone where y is terminal.
 
     A transition is learned from when the next action is known, in the iteration after it, with its own step size: the
-    order of the source. Its errors are measured against Q of the best policy of the last exploration rate, see
-    `Expected`; Q* if that is 0.
+    order of the source. The step size is ours. Its errors are measured against Q of the best policy of the last
+    exploration rate, see `Expected`; Q* if that is 0.
     """
 
     needs = ("consecutive", "unbroken")
@@ -60,6 +61,9 @@ class Sarsa(Stateful):
 
     def own_operator(self, sampling: Any) -> Operator:
         return _operator(_rates(self, sampling)[1])
+
+    def own_step_size(self, discount):
+        return RescaledLinear(discount)
 
     def init(self, q0):
         # trace: 1 at the pair before.   held: its reward and its step size, 0 if it waits for nothing.

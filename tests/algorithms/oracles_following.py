@@ -1,10 +1,11 @@
 """Rules that learn from a transition when they know what follows it, written a second time from their equations."""
 
-from oracles import Draws, Problem, Step, Trace, harmonic
+from oracles import Draws, Problem, Step, Trace, wainwright
 
 
-def sarsa(problem: Problem, draws: Draws, iterations: int, step: Step = harmonic) -> Trace:
+def sarsa(problem: Problem, draws: Draws, iterations: int, step: Step | None = None) -> Trace:
     """Q(x,u) += a (r + g Q(x',u') - Q(x,u)), (x',u') the pair of the next draw; r alone where y is terminal."""
+    step = step or wainwright(problem)
     q, trace, before = problem.q0(), Trace(), None
     for k in range(iterations):
         ((pair, ((y, r),)),) = draws.sample(k).items()

@@ -105,7 +105,40 @@ def _largest_variance(cell: Any) -> float:
     return float(np.diag(floor(cell.mdp, cell.settings["reward"]).floor).max())
 
 
+def _start_value(cell: Any) -> float:
+    """V* where episodes start."""
+    from mqlearn.problems.solvers import optimal
+
+    return float(optimal(cell.mdp).start_value)
+
+
+def _fixed_point_of_double(number: int, part: int) -> Callable[[Any], float]:
+    """The value (part 0), or the probability of the first action, at a fixed point of double Q-learning's mean."""
+
+    def value(cell: Any) -> float:
+        from mqlearn.theory.double_mean import double_fixed_points
+
+        found = double_fixed_points(cell.mdp)
+        return found[number][part] if number < len(found) else float("nan")
+
+    return value
+
+
+def _fixed_points_of_double(cell: Any) -> float:
+    """How many fixed points double Q-learning's mean has."""
+    from mqlearn.theory.double_mean import double_fixed_points
+
+    return float(len(double_fixed_points(cell.mdp)))
+
+
 VALUES: dict[str, Callable[[Any], float]] = {
+    "start_value": _start_value,
+    "fixed_points_of_double": _fixed_points_of_double,
+    **{
+        f"{what}_of_double_{number + 1}": _fixed_point_of_double(number, part)
+        for number in range(3)
+        for part, what in enumerate(("value", "first_action"))
+    },
     "largest_optimal_value": _largest_q,
     "first_optimal_value": _first_q,
     "critical_gain": _critical_gain,
