@@ -34,14 +34,19 @@ def values(spec: Mapping[str, Any], places: Sequence[Mapping[str, str]], look: L
 def means(spec: Mapping[str, Any], places: Sequence[Mapping[str, str]], look: Look) -> list[ClaimCheck]:
     """The mean over seeds of `metric` at the last iteration, over the reported one.
 
-    equals: as for `values`, not 0.   tolerance: of the ratio, see `criteria`. Open where a seed has diverged. The
+    equals: as for `values`, not 0.   tolerance: of the ratio, see `criteria`.   side: "above" or "below"
+    for a mean that is to lie beyond the tolerance there, of a reported one above 0. Open where a seed has diverged. The
     intervals of one check hold together (Bonferroni). Raises SettingError.
     """
+    if spec["side"] not in (None, "above", "below"):
+        raise SettingError("checks.side", spec["side"], "must be above or below, or left out")
     checks, level = [], level_of_each(spec, places)
     for said, seen in looked_at(spec, places, look):
         metric, equals = metric_of(Question(metric=spec["metric"]), seen.run), _reported(spec["equals"], said)
         if equals == 0:
             raise SettingError("checks.equals", equals, "must not be 0: a mean is held against it as a ratio")
+        if spec["side"] and equals < 0:
+            raise SettingError("checks.equals", equals, "must be above 0 beside a side, as the mean is divided by it")
         last = seen.run.curves[metric][:, -1]
         found = bootstrap_interval(last, level=level)
         if found.n_finite < len(last):
