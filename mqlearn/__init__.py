@@ -72,7 +72,7 @@ if TYPE_CHECKING:
     from mqlearn.analysis.library import compare, load
     from mqlearn.cli.library import bench
     from mqlearn.errors import SettingError
-    from mqlearn.learning.asked_metrics import first_action_greedy, largest_at_start
+    from mqlearn.learning.asked_metrics import first_action_greedy, largest_at_start, reward_a_step
     from mqlearn.learning.learners import Linear
     from mqlearn.learning.loop import Result, run, run_together
     from mqlearn.learning.metrics import Evaluation, v_error_l2
@@ -231,6 +231,7 @@ __all__ = [
     "queue",
     "rbf",
     "recurring_cliff",
+    "reward_a_step",
     "river_swim",
     "roulette",
     "run",

@@ -27,6 +27,9 @@ def _rates(rule: Any, sampling: Any) -> tuple[float, float]:
     return 1.0, 1.0
 
 
+_APART = "errors are distances from Q of the best policy that explores as the run does, not from Q*"
+
+
 def _operator(epsilon: float) -> Operator:
     return Expected(epsilon) if epsilon else BELLMAN
 
@@ -46,6 +49,9 @@ class ExpectedSarsa(QLearning):
             raise SettingError("sampling.epsilon", sampling.epsilon, expected)
         return _operator(last)
 
+    def warnings(self, discount):
+        return [_APART]
+
 
 @dataclass(frozen=True)
 class Sarsa(Stateful):
@@ -64,6 +70,9 @@ class Sarsa(Stateful):
 
     def own_step_size(self, discount):
         return RescaledLinear(discount)
+
+    def warnings(self, discount):
+        return [f"{_APART}, unless its exploration ends"]
 
     def init(self, q0):
         # trace: 1 at the pair before.   held: its reward and its step size, 0 if it waits for nothing.

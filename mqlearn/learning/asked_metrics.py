@@ -35,3 +35,24 @@ def largest_at_start(q: np.ndarray, mdp: FiniteMDP) -> np.ndarray:
     states = np.flatnonzero(mdp.start > 0)
     values = np.where(mdp.learned[states], q[:, states], -np.inf).max(axis=2)
     return np.where(np.isfinite(values), values, 0.0) @ mdp.start[states]
+
+
+def reward_a_step(visits: np.ndarray, mdp: FiniteMDP) -> np.ndarray:
+    """Mean reward of a step of the behaviour since iteration 0: (n_seeds,), of visits (n_seeds, pairs).
+
+    Each visit counts with the mean reward R(x, u) of its pair: the same mean as that of the rewards, with less noise; 0
+    before the first step. Refused with synchronous sampling. No run has it unless asked:
+    `metrics={reward_a_step: mqlearn.reward_a_step}`.
+
+    >>> forest = mq.forest()
+    >>> result = mq.run(forest, mq.QLearning(), iterations=9, n_seeds=2, sampling=mq.Markovian(),
+    ...                 metrics={"paid": mq.reward_a_step})
+    >>> result.curves["paid"].shape == result.curves["q_error"].shape
+    True
+    """
+    x, u = mdp.pairs.T
+    counts = np.ascontiguousarray(visits, np.float64)
+    return (counts * mdp.mean_rewards[x, u]).sum(axis=1) / np.maximum(counts.sum(axis=1), 1.0)
+
+
+reward_a_step.of_behaviour = True  # type: ignore[attr-defined]  # it is not of tables

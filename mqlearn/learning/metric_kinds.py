@@ -64,9 +64,10 @@ KINDS = {
 ASKED = {
     "first_action_greedy": MetricKind("probability that the greedy action\nat the start is the first", "linear"),
     "largest_at_start": MetricKind(r"$\max_u Q_k$ at the start", "linear"),
+    "reward_a_step": _value("reward of a step while learning", "mean since the first step"),
 }
 BUILT_IN = tuple(KINDS)
-MORE_IS_BETTER = tuple(name for name, kind in KINDS.items() if kind.more_is_better)
+MORE_IS_BETTER = tuple(name for name, kind in {**KINDS, **ASKED}.items() if kind.more_is_better)
 
 
 def kind_of(name: str, operators: Iterable[str] = ()) -> MetricKind:

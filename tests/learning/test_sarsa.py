@@ -55,3 +55,15 @@ def test_sarsa_finds_the_values_of_the_uniform_policy():
 def test_what_they_are_refused_with(rule, settings, message):
     with pytest.raises(SettingError, match=message):
         mq.run(mq.noisy_grid(), rule, iterations=10, n_seeds=2, **settings)
+
+
+def test_the_reward_of_a_step_is_that_of_the_visited_pairs():
+    mdp = mq.forest()
+    settings: Any = {"sampling": mq.Markovian(), "metrics": {"paid": mq.reward_a_step}, "seed": 2}
+    result = mq.run(mdp, mq.QLearning(), **SOME, **settings)
+    x, u = mdp.pairs.T
+    assert result.curves["paid"][:, 0].tolist() == [0.0] * 3
+    total = sum(int(n) * mdp.mean_rewards[x[i], u[i]] for i, n in enumerate(result.visits[*mdp.pairs.T]))
+    assert result.curves["paid"][:, -1].mean() == pytest.approx(total / (3 * 300), abs=1e-12)
+    with pytest.raises(SettingError, match="metrics='paid': is of a behaviour"):
+        mq.run(mdp, mq.QLearning(), **SOME, metrics={"paid": mq.reward_a_step})
