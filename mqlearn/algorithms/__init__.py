@@ -26,6 +26,7 @@ from mqlearn.algorithms.speedy_q import SpeedyQ, SpeedyQPrinted
 from mqlearn.algorithms.stateful import Stateful
 from mqlearn.algorithms.two_step import TwoStep
 from mqlearn.algorithms.variance_reduced import VarianceReduced
+from mqlearn.algorithms.weighted_q import WeightedQ
 from mqlearn.algorithms.zap import Zap
 from mqlearn.linear_solves import solve, times
 
@@ -58,6 +59,7 @@ __all__ = [
     "Stateful",
     "TwoStep",
     "VarianceReduced",
+    "WeightedQ",
     "Zap",
     "averaged",
     "check_rule",

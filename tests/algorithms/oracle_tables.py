@@ -78,6 +78,7 @@ _SAME = (
 )  # fmt: skip
 ASYNCHRONOUS: Table = {name: SYNCHRONOUS[name] for name in _SAME} | {
     "zap": (mq.Zap(), table.zap_asynchronous),
+    "weighted": (mq.WeightedQ(), following.weighted_q),
     "sarsa": (mq.Sarsa(), following.sarsa),
     "two step": (mq.TwoStep(), following.two_step),
     "two step, signed": (mq.TwoStep(weight=-0.5, horizon=10.0).with_step_size(mq.Constant(0.2)),
