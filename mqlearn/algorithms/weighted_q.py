@@ -27,9 +27,9 @@ class WeightedQ(Stateful):
     """Q(x, u) += a (r + g sum_v P(v) Q(y, v) - Q(x, u)), P(v) the probability that v is the best by N(Q(y, v), sd^2).
 
     sd^2 = w (S - Q^2), S the running mean of squared targets with the same steps, and w = W2/W1^2, W1 and W2 the sums
-    of the weights that targets have in Q and of their squares; 10^20 before the second move of a pair. The source takes P
-    from 1000 draws; here one draw of all normals says which v is worth the next target, which has the same mean. In the
-    program that was read w is W2/(2 W1), presumably meant as W1^2. The step size is ours.
+    of the weights that targets have in Q and of their squares; 10^20 before the second move of a pair. The source takes
+    P from 1000 draws; here one draw of all normals says which v is worth the next target, which has the same mean. In
+    the program that was read w is W2/(2 W1), presumably meant as W1^2. The step size is ours.
     """
 
     draws_own = True
