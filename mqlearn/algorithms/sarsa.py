@@ -21,7 +21,7 @@ def _rates(rule: Any, sampling: Any) -> tuple[float, float]:
     if sampling.adaptive:
         first, last, span = sampling.exploration
         return (first, last) if span > 0 else (1.0, 0.0)
-    if sampling.behaviour != "uniform":
+    if not isinstance(sampling.behaviour, str):
         expected = f"must be uniform or epsilon_greedy with {name}, whose target is made of the behaviour"
         raise SettingError("sampling.behaviour", "a policy", expected)
     return 1.0, 1.0

@@ -45,6 +45,7 @@ def test_sarsa_finds_the_values_of_the_uniform_policy():
             {"sampling": mq.Markovian(behaviour="epsilon_greedy", epsilon="log")},
             "sampling.epsilon=",
         ),
+        (mq.Sarsa(), {"sampling": mq.Markovian(behaviour=np.full((10, 4), 0.25))}, "sampling.behaviour='a policy'"),
         (mq.ExpectedSarsa(), {"sampling": GREEDY, "operator": mq.Soft()}, "operator='soft': must be bellman"),
         (mq.Sarsa(), {"sampling": mq.Replay()}, "sampling='replay': has no consecutive samples"),
         (mq.Sarsa(), {"sampling": mq.Markovian(time_limit=5)}, "sampling.time_limit=5: breaks an episode off"),
