@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         AveragingQ,
         CertaintyEquivalence,
         DoubleQ,
+        ExpectedSarsa,
         Halpern,
         HalpernDirect,
         Maxmin,
@@ -33,10 +34,13 @@ if TYPE_CHECKING:
         Residual,
         RootSA,
         Rule,
+        Sarsa,
         SpeedyQ,
         SpeedyQPrinted,
         Stateful,
+        TwoStep,
         VarianceReduced,
+        WeightedQ,
         Zap,
         averaged,
         clipped,
@@ -47,6 +51,7 @@ if TYPE_CHECKING:
     from mqlearn.algorithms.operators import (
         Advantage,
         Bellman,
+        Expected,
         Mellowmax,
         Numbers,
         Operator,
@@ -71,6 +76,7 @@ if TYPE_CHECKING:
     from mqlearn.cli.library import bench
     from mqlearn.cli.sweep_in_memory import sweep
     from mqlearn.errors import SettingError
+    from mqlearn.learning.asked_metrics import first_action_greedy, largest_at_start, reward_a_step
     from mqlearn.learning.learners import Linear
     from mqlearn.learning.loop import Result, run, run_together
     from mqlearn.learning.metrics import Evaluation, v_error_l2
@@ -137,6 +143,8 @@ __all__ = [
     "Constant",
     "DoubleQ",
     "Evaluation",
+    "Expected",
+    "ExpectedSarsa",
     "Features",
     "FiniteMDP",
     "Halpern",
@@ -173,6 +181,7 @@ __all__ = [
     "Rule",
     "Runs",
     "Sampling",
+    "Sarsa",
     "SettingError",
     "Soft",
     "SpeedyQ",
@@ -181,7 +190,9 @@ __all__ = [
     "Synchronous",
     "ToZero",
     "Truncated",
+    "TwoStep",
     "VarianceReduced",
+    "WeightedQ",
     "Zap",
     "aggregation",
     "averaged",
@@ -200,6 +211,7 @@ __all__ = [
     "dense_random",
     "double_chain",
     "estimation_bias",
+    "first_action_greedy",
     "forest",
     "fourier",
     "from_arrays",
@@ -214,6 +226,7 @@ __all__ = [
     "garnet",
     "garnet_fixed",
     "inventory",
+    "largest_at_start",
     "load",
     "lower_bound",
     "machine",
@@ -227,6 +240,7 @@ __all__ = [
     "rbf",
     "read",
     "recurring_cliff",
+    "reward_a_step",
     "river_swim",
     "roulette",
     "run",

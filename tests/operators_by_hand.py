@@ -64,9 +64,10 @@ TABLE: dict[str, tuple[Any, Row]] = {
     ),
     "soft": (mq.Soft(omega=3.0), Row(_bellman, lambda q: math.log(sum(math.exp(3 * x) for x in q)) / 3)),
     "truncated": (mq.Truncated(bound=0.3), Row(_bellman, lambda q: max(-0.3, min(0.3, max(q))))),
+    "expected": (mq.Expected(epsilon=0.2), Row(_bellman, lambda q: 0.8 * max(q) + 0.2 * sum(q) / len(q))),
     "expected sarsa": (ExpectedSarsa(), Row(_bellman, lambda q: 0.8 * max(q) + 0.2 * sum(q) / len(q))),
 }
-LINEAR = ("bellman", "relaxed", "over-relaxed", "mellowmax", "soft", "truncated", "expected sarsa")
+LINEAR = ("bellman", "relaxed", "over-relaxed", "mellowmax", "soft", "truncated", "expected", "expected sarsa")
 
 
 def model(name: str, seed: int = 3) -> FiniteMDP:
@@ -89,7 +90,7 @@ def target(mdp: FiniteMDP, name: str, q: Any, pair: int, y: Any, r: Any, by: Any
         first, end = edges[x], edges[x + 1]
         if first == end:
             return 0.0
-        if name == "expected sarsa":
+        if name.startswith("expected"):
             return 0.8 * q[max(range(first, end), key=by.__getitem__)] + 0.2 * sum(q[first:end]) / (end - first)
         if q is not by and by != q:
             if name not in ("mellowmax", "soft"):
@@ -113,7 +114,7 @@ def dv(name: str, q: list[float]) -> list[float]:
     if name in ("mellowmax", "soft"):
         exps = [math.exp(3 * x) for x in q]
         return [x / sum(exps) for x in exps]
-    if name == "expected sarsa":
+    if name.startswith("expected"):
         return [0.8 * (i == q.index(max(q))) + 0.2 / len(q) for i in range(len(q))]
     inside = name != "truncated" or abs(max(q)) <= 0.3
     return [1.0 * (inside and i == q.index(max(q))) for i in range(len(q))]

@@ -21,9 +21,12 @@ from mqlearn.algorithms.q_learning import QLearning
 from mqlearn.algorithms.residual import Residual
 from mqlearn.algorithms.root_sa import RootSA
 from mqlearn.algorithms.rule import Rule, check_rule
+from mqlearn.algorithms.sarsa import ExpectedSarsa, Sarsa
 from mqlearn.algorithms.speedy_q import SpeedyQ, SpeedyQPrinted
 from mqlearn.algorithms.stateful import Stateful
+from mqlearn.algorithms.two_step import TwoStep
 from mqlearn.algorithms.variance_reduced import VarianceReduced
+from mqlearn.algorithms.weighted_q import WeightedQ
 from mqlearn.algorithms.zap import Zap
 from mqlearn.linear_solves import solve, times
 
@@ -34,6 +37,7 @@ __all__ = [
     "AveragingQ",
     "CertaintyEquivalence",
     "DoubleQ",
+    "ExpectedSarsa",
     "Halpern",
     "HalpernDirect",
     "Maxmin",
@@ -49,10 +53,13 @@ __all__ = [
     "Residual",
     "RootSA",
     "Rule",
+    "Sarsa",
     "SpeedyQ",
     "SpeedyQPrinted",
     "Stateful",
+    "TwoStep",
     "VarianceReduced",
+    "WeightedQ",
     "Zap",
     "averaged",
     "check_rule",

@@ -65,6 +65,10 @@ class Rule(PlainNumbers):
         """The step size of the rule's source at this discount, which `step_size=own` stands for."""
         return self.step_size
 
+    def own_operator(self, sampling: Any) -> Any:
+        """The `Operator` that follows from the behaviour of a sampling, for rules that learn its values; else None."""
+        return None
+
     def warnings(self, discount: float) -> list[str]:
         """Reasons why this rule lies outside its theory at this discount; shown and recorded, never fatal."""
         return []

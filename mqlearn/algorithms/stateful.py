@@ -52,7 +52,7 @@ from mqlearn.algorithms.step_sizes import Harmonic, StepSize
 from mqlearn.checks import PlainNumbers
 
 MODES = ("synchronous", "asynchronous", "linear")
-NEEDS = ("consecutive",)
+NEEDS = ("consecutive", "unbroken")
 
 
 class Stateful(PlainNumbers):
@@ -61,7 +61,8 @@ class Stateful(PlainNumbers):
     step_size: alpha_k, what `numbers` hands on by default.   draws_own: whether `step` reads `s.uniform`.
     compiled: False runs `step` as Python, for what Numba does not know; the same bits, or to 1e-12 where a step has
     powers, exp, sums and the like.   modes: the sampling modes that it has.
-    needs: ("consecutive",) for a rule whose traces follow a chain, each sample from the state where the last one led.
+    needs: ("consecutive",) for a rule whose traces follow a chain, each sample from the state where the last one led;
+    "unbroken" beside it for one that cannot bear an episode that ends elsewhere than in a terminal state.
     acts: whether an epsilon-greedy behaviour may follow `acting`.   discount: of the problem, as a run has set it, for
     `init` and `numbers`.   rounds_ties: whether the rounding of a step decides which of two tied actions is greedy; a
     run from a Q_0 that ties says so.   plans: of `CertaintyEquivalence` alone, which counts samples in place of a step,
@@ -128,6 +129,10 @@ class Stateful(PlainNumbers):
     def own_step_size(self, discount: float) -> StepSize:
         """The step size of the rule's source at this discount, taken where none is given."""
         return Harmonic()
+
+    def own_operator(self, sampling: Any) -> Any:
+        """The `Operator` that follows from the behaviour of a sampling, for rules that learn its values; else None."""
+        return None
 
     def warnings(self, discount: float) -> list[str]:
         """Reasons why this rule lies outside its theory, or does not converge; shown and recorded, never fatal."""

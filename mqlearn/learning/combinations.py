@@ -19,6 +19,7 @@ from mqlearn.errors import SettingError
 from mqlearn.learning.metrics import Evaluation
 from mqlearn.learning.sampling import Sampling
 from mqlearn.learning.sampling_check import check_sampling
+from mqlearn.learning.sampling_protocol import BY_VISITS
 from mqlearn.learning.stateful.check import try_out
 from mqlearn.learning.stateful.reference import measured
 from mqlearn.problems.encodings import BoxMap
@@ -130,6 +131,8 @@ def _check_simulator(
     ):
         if value != plain:
             raise SettingError(name, value, f"{reason}; use {plain}")
+    if getattr(sampling, "exploration", None) == BY_VISITS and sampling.adaptive:
+        raise SettingError("sampling.epsilon", "visits", f"counts visits of states: it {reason}; use a number or log")
     if metrics:
         raise SettingError("metrics", list(metrics), f"{reason}; functions of the tables cannot be measured")
     if not isinstance(sampling.behaviour, str):
@@ -155,6 +158,8 @@ def _check_sampling_of(rule: Stateful, sampling: Any, features: Any) -> None:
     if "consecutive" in rule.needs and not sampling.consecutive:
         expected = f"has no consecutive samples, which {name} needs for its traces; use markovian, or recorded ones"
         raise SettingError("sampling", sampling.name, expected)
+    if "unbroken" in rule.needs:
+        _check_unbroken(name, sampling)
     if not sampling.all_pairs and sampling.adaptive and not rule.acts:
         expected = f"is not defined for {name}, which must not act by what it learns; use uniform or a fixed policy"
         raise SettingError("sampling.behaviour", sampling.behaviour, expected)
@@ -169,6 +174,16 @@ def _check_sampling_of(rule: Stateful, sampling: Any, features: Any) -> None:
     if sampling.recorded and rule.samples_per_iteration * rule.batch > 1:
         expected = "a record has one successor of a pair an iteration, and this rule draws more"
         raise SettingError("sampling", sampling.name, expected)
+
+
+def _check_unbroken(name: str, sampling: Any) -> None:
+    """Refuse episodes that end elsewhere than in a terminal state."""
+    for key, plain in (("restart_probability", 0), ("time_limit", None)):
+        if getattr(sampling, key, plain) != plain:
+            expected = f"breaks an episode off, and {name} waits for what follows; use {'null' if plain is None else 0}"
+            raise SettingError(f"sampling.{key}", getattr(sampling, key), expected)
+    if sampling.recorded:
+        raise SettingError("sampling", sampling.name, f"may break off, and {name} waits for what follows")
 
 
 def _check_projection(rule: Stateful, linear: Any) -> None:

@@ -16,7 +16,7 @@ from mqlearn.learning.learners.counting import SampledPlans, SynchronousPlans
 from mqlearn.learning.operators import BELLMAN, BoundOperator
 from mqlearn.learning.record import Ended, Recorder
 from mqlearn.learning.sampling import Sampling, stationary
-from mqlearn.learning.sampling_protocol import exploration_rate
+from mqlearn.learning.sampling_protocol import BY_VISITS, exploration_rate
 from mqlearn.learning.setup import AnyRule, Setup
 from mqlearn.learning.simulation import SimulatedLearner
 from mqlearn.learning.stateful.step_size import uses_step_size
@@ -113,7 +113,7 @@ def of_samples(mdp: Any, learners: list[Any], ended: list[Ended], iterations: in
     else:
         return {}, []
     facts["common_random_numbers"] = "uniforms, not the trajectory" if sampling.adaptive else "samples"
-    if sampling.adaptive:
+    if sampling.adaptive and getattr(sampling, "exploration", None) != BY_VISITS:
         facts["exploration"] = float(exploration_rate(sampling.exploration, iterations))
     if not iterations or facts.get("rewards_seen", 1):  # a simulator's rewards are not counted
         return facts, []

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from mqlearn.errors import SettingError
 from mqlearn.learning.lockstep import SeedBatch
 from mqlearn.learning.loop import compile_all, result_of, walk
 from mqlearn.learning.record import Result
@@ -24,7 +25,12 @@ class SeedsInTurn:
     """
 
     def __init__(self, mdp: Environment, rules: Sequence[AnyRule], **settings: Any) -> None:
-        self.setup: Setup = validated(mdp, n_seeds=1, **settings)
+        setup = validated(mdp, n_seeds=1, **settings)
+        self.setup: Setup = setup.of_rule(rules[0])
+        for rule in rules:
+            if setup.of_rule(rule).operator.operator != self.setup.operator.operator:
+                expected = f"must have the fixed point of {type(rules[0]).__name__}: errors from others say nothing of it"
+                raise SettingError("rules", type(rule).__name__, expected)
         self.rules = [self.setup.ready(rule) for rule in rules]
         self.n_seeds = [0] * len(self.rules)
         self._made: RunState | None = None

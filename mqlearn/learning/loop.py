@@ -75,11 +75,25 @@ def run_together(mdp: Environment, rules: Iterable[AnyRule], **settings: Any) ->
     if not wanted:
         return []
     setup = validated(mdp, **settings)
+    of_each = [setup.of_rule(rule) for rule in wanted]
+    apart = list(dict.fromkeys(one.operator.operator for one in of_each))
+    if len(apart) > 1:  # each is measured against the fixed point of its own operator
+        return _apart(mdp, wanted, [apart.index(one.operator.operator) for one in of_each], settings)
+    setup = of_each[0]
     ready = [setup.ready(rule) for rule in wanted]
     made = build_run(setup, ready)
     compile_all(made)
     walk(setup, made)
     return [result_of(setup, made, number, rule) for number, rule in enumerate(ready)]
+
+
+def _apart(mdp: Environment, rules: list[AnyRule], group: list[int], settings: dict[str, Any]) -> list[Result]:
+    """`run_together` of each group of rules, in their order."""
+    found: dict[int, Result] = {}
+    for number in dict.fromkeys(group):
+        some = [i for i, one in enumerate(group) if one == number]
+        found |= dict(zip(some, run_together(mdp, [rules[i] for i in some], **settings), strict=True))
+    return [found[i] for i in range(len(rules))]
 
 
 def compile_all(made: RunState) -> None:

@@ -60,8 +60,14 @@ KINDS = {
     "success_probability": _value("probability of success from the start", "probability"),
     "success_uniform": _value("probability of success from uniform states", "probability"),
 }
+# Of `asked_metrics`, which no run has unless they are asked for. Neither way is better: less stands first.
+ASKED = {
+    "first_action_greedy": MetricKind("probability that the greedy action\nat the start is the first", "linear"),
+    "largest_at_start": MetricKind(r"$\max_u Q_k$ at the start", "linear"),
+    "reward_a_step": _value("reward of a step while learning", "mean since the first step"),
+}
 BUILT_IN = tuple(KINDS)
-MORE_IS_BETTER = tuple(name for name, kind in KINDS.items() if kind.more_is_better)
+MORE_IS_BETTER = tuple(name for name, kind in {**KINDS, **ASKED}.items() if kind.more_is_better)
 
 
 def kind_of(name: str, operators: Iterable[str] = ()) -> MetricKind:
@@ -70,6 +76,8 @@ def kind_of(name: str, operators: Iterable[str] = ()) -> MetricKind:
     operators: names of those in use, "" for Bellman's. Errors are from the fixed point of the operator, and the label
     says so: Q_relaxed in place of Q*, Q_T if they differ.
     """
+    if name in ASKED:
+        return ASKED[name]
     if name not in KINDS:
         return MetricKind(name.lstrip("_").replace("$", r"\$").replace("_", " "))
     kind, used = KINDS[name], {*operators}

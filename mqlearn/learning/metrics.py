@@ -132,7 +132,7 @@ class Measure:
     limit, from the start and from uniform non-terminal states; absent where there is no goal. On more than 128 states
     bellman_error and the exact values are measured at the columns `exact` only, and these probabilities there in any
     case. More metrics:
-    functions of (tables (n, S, A), mdp) that return (n,).
+    functions of (tables (n, S, A), mdp) that return (n,); one with `of_behaviour = True` has (visits (n, pairs), mdp).
     """
 
     def __init__(
@@ -200,10 +200,19 @@ class Measure:
         measured |= success
         for name, metric in self.more.items():
             with user_code(f"metrics.{name}", getattr(metric, "__name__", name)):
-                measured[name] = np.asarray(metric(q, self.mdp), dtype=np.float64)
+                of = self._visits(name, learner) if getattr(metric, "of_behaviour", False) else q
+                measured[name] = np.asarray(metric(of, self.mdp), dtype=np.float64)
             if measured[name].shape != (len(q),):
                 raise SettingError("metrics", name, f"must return an array of shape ({len(q)},), one value a seed")
         return measured
+
+    @staticmethod
+    def _visits(name: str, learner: Any) -> np.ndarray:
+        """(n, pairs): how often the chain of each seed was at each learned pair by now."""
+        state = learner.chain_state()
+        if state is None:
+            raise SettingError("metrics", name, "is of a behaviour, and synchronous sampling has none; use markovian")
+        return state[1]
 
     def _of_average(self, column: int, q: np.ndarray) -> dict[str, np.ndarray]:
         """What is measured of the mean of the iterates."""

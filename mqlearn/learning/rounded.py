@@ -29,7 +29,7 @@ def of_run(mdp: Environment, rule: AnyRule, **settings: Any) -> dict[str, Roundi
     """`curve NAME` or `table NAME` -> how it is rounded, of the arrays of `mqlearn.run` with these arguments that are
     not the same bits everywhere. A metric of the user is none of these, unless its function has `exact = True`.
     """
-    setup = validated(mdp, **settings)
+    setup = validated(mdp, **settings).of_rule(rule)
     rule = setup.ready(rule)
     learned = of_learning(setup, rule)
     against = _of_solutions(setup)

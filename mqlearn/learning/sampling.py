@@ -9,7 +9,7 @@ import numpy as np
 
 from mqlearn.checks import are_distributions, check_int, choice, finite_number
 from mqlearn.errors import SettingError, user_code
-from mqlearn.learning.sampling_protocol import CLOCKS, LOGARITHMIC, Sampling, Walk, of_walk, stationary
+from mqlearn.learning.sampling_protocol import BY_VISITS, CLOCKS, LOGARITHMIC, Sampling, Walk, of_walk, stationary
 from mqlearn.problems.mdp import FiniteMDP
 
 __all__ = ["IID", "Markovian", "Pairs", "Replay", "Sampling", "Synchronous", "stationary"]
@@ -38,11 +38,13 @@ class Synchronous(Sampling):
         return mdp.learned / mdp.learned.sum()
 
 
+_NAMED = {"log": LOGARITHMIC, "visits": BY_VISITS}
 _PARAMETERS = """
     behaviour: "uniform" over admissible actions, "epsilon_greedy" in the current estimate (ties uniformly at random),
         or a stochastic policy (S, A), as an array or as a function of the MDP.
     epsilon: exploration rate of epsilon_greedy, a number; (first, last, iterations), linear in the iteration k and
-        constant afterwards; or "log", 1/log(k + 2), at most 1.
+        constant afterwards; "log", 1/log(k + 2), at most 1; or "visits", 1/sqrt(n), n how often the chain was in its
+        state by then, now included.
     start: of an episode, "start" (the MDP's distribution) or "uniform" over non-terminal states.
     restart_probability: of ending an episode after any step, in [0, 1).
     time_limit: moves of an episode, None for no limit. Neither it nor a restart is a terminal state: the target
@@ -92,15 +94,17 @@ class _Chain(Sampling):
             raise SettingError("sampling.restart_probability", self.restart_probability, "must lie in [0, 1)")
         check_int("sampling.time_limit", self.time_limit, 1, of="moves", null="none")
         first, last, span = self.exploration
-        if not (0 <= last <= first <= 1 and (span > 0 or (first, last, span) == LOGARITHMIC)):
-            expected = "must be a number in [0, 1], [first, last, iterations] with 1 >= first >= last >= 0, or log"
+        if not (0 <= last <= first <= 1 and (span > 0 or (first, last, span) in _NAMED.values())):
+            expected = (
+                "must be a number in [0, 1], [first, last, iterations] with 1 >= first >= last >= 0, log or visits"
+            )
             raise SettingError("sampling.epsilon", self.epsilon, expected)
 
     @property
     def exploration(self) -> tuple[float, float, float]:
-        """(first, last, iterations) of the exploration rate; LOGARITHMIC stands for 1/log(k + 2)."""
-        if isinstance(self.epsilon, str) and self.epsilon == "log":
-            return LOGARITHMIC
+        """(first, last, iterations) of the exploration rate; one of _NAMED for a word."""
+        if isinstance(self.epsilon, str) and self.epsilon in _NAMED:
+            return _NAMED[self.epsilon]
         alone = finite_number(self.epsilon)
         if alone is not None:
             return alone, alone, 1.0

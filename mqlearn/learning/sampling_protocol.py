@@ -35,6 +35,7 @@ class Walk(NamedTuple):
 
 
 LOGARITHMIC = (1.0, 0.0, -1.0)  # in place of (first, last, iterations): at most 1, and 1/log(k + 2)
+BY_VISITS = (1.0, 0.0, -2.0)  # likewise: 1/sqrt(n), n the visits of the state by then, this one included
 
 
 def exploration_rate(exploration: tuple[float, float, float], k: Any) -> Any:

@@ -94,6 +94,16 @@ class Setup:
         """The sampling with the clock of this rule's step size."""
         return on_clock(self.sampling, rule, self.features)
 
+    def of_rule(self, rule: AnyRule) -> "Setup":
+        """The setup with the operator that a rule has of its own, if it has one. Raises SettingError."""
+        own = rule.own_operator(self.sampling)
+        if own is None:
+            return self
+        if not self.operator.plain:
+            expected = f"must be bellman with {type(rule).__name__}, whose operator follows from its behaviour"
+            raise SettingError("operator", self.operator.name, expected)
+        return replace(self, operator=on_problem(own, self.mdp, self.features))
+
     def prepared(self, rule: AnyRule) -> AnyRule:
         """The rule with its step size, at the discount of the problem."""
         rule = rule if self.step_size is None else rule.with_step_size(self.step_size)

@@ -9,6 +9,7 @@ from typing import Any
 
 import oracles
 import oracles_adaptive as adaptive
+import oracles_following as following
 import oracles_linear as linear
 import oracles_state as table
 import twins
@@ -21,6 +22,7 @@ Table = dict[str, tuple[Any, Any]]  # label: the rule, and its oracle
 
 FOUR_NUMBERS: Table = {
     "q_learning": (mq.QLearning(), oracles.q_learning),
+    "expected_sarsa": (mq.ExpectedSarsa(), oracles.q_learning),
     "speedy_q": (mq.SpeedyQ(), oracles.speedy_q),
     "speedy_q, printed": (mq.SpeedyQ(form="printed"), partial(oracles.speedy_q, form="printed")),
     "speedy_q_printed": (mq.SpeedyQPrinted(), partial(oracles.speedy_q, form="printed")),
@@ -74,7 +76,14 @@ _SAME = (
     "double", "double, own clock", "polsa", "residual", "periodic", "movi", "nesterov", "adam", "amsgrad",
     "amsgrad, decay", "averaging", "pid", "pid, adaptive", "pid, previous draw", "halpern",
 )  # fmt: skip
-ASYNCHRONOUS: Table = {name: SYNCHRONOUS[name] for name in _SAME} | {"zap": (mq.Zap(), table.zap_asynchronous)}
+ASYNCHRONOUS: Table = {name: SYNCHRONOUS[name] for name in _SAME} | {
+    "zap": (mq.Zap(), table.zap_asynchronous),
+    "weighted": (mq.WeightedQ(), following.weighted_q),
+    "sarsa": (mq.Sarsa(), following.sarsa),
+    "two step": (mq.TwoStep(), following.two_step),
+    "two step, signed": (mq.TwoStep(weight=-0.5, horizon=10.0).with_step_size(mq.Constant(0.2)),
+                         partial(following.two_step, weight=-0.5, horizon=10.0, step=lambda k: 0.2)),
+}  # fmt: skip
 LINEAR: Table = {
     "double": (mq.DoubleQ(), linear.double_linear),
     "zap": (mq.Zap(), linear.zap_linear),

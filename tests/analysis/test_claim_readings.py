@@ -84,7 +84,7 @@ def another(key: str, value: Any, where: Any) -> Any:
         "norm": "rms" if value == "sup" else "sup", "between": [0.5, 9], "minus": "another rule",
         "x": "horizon" if value == "value" else "value", "a_in": {"map": "4x4"}, "b_in": {"map": "8x8"},
         "in": {} if value else dict(list(where[0].items())[:1]), "below": 0.5, "above": 0.5,
-        "value": "largest_optimal_value",
+        "value": "largest_optimal_value", "side": "below" if value == "above" else "above",
         "pooled": next(iter(where[0])) if value is None else None,
         "equals": {factor: dict.fromkeys(levels, 7) for factor, levels in value.items()}
         if key == "equals" and isinstance(value, dict) else None,

@@ -65,8 +65,20 @@ def test_exploration_may_fall_like_one_over_the_logarithm():
         explored = np.mean([min(1.0, 1 / math.log(k + 2)) for k in range(first, first + n)])
         share = (learner.chain.visits[:, 2].sum() - before) / (200 * n)
         assert share == pytest.approx(1 - explored * 3 / 4, abs=4 * math.sqrt(0.25 / (200 * n)))
-    with pytest.raises(SettingError, match="or log"):
+    with pytest.raises(SettingError, match="log or visits"):
         Markovian(behaviour="epsilon_greedy", epsilon="ln")
+
+
+def test_exploration_may_fall_like_one_over_the_root_of_the_visits_of_a_state():
+    sampling = Markovian(behaviour="epsilon_greedy", epsilon="visits", time_limit=1)  # always in the start
+    learner = twins.learner(LAKE, sampling, range(200))
+    learner.q[:, 2] = 1.0
+    for first, n in ((0, 1), (1, 100), (101, 1000)):
+        before = learner.chain.visits[:, 2].sum()
+        learner.advance(first, n, np.tile([1.0, 0, 0, 0], (n, 1)))
+        explored = np.mean([1 / math.sqrt(k + 1) for k in range(first, first + n)])
+        share = (learner.chain.visits[:, 2].sum() - before) / (200 * n)
+        assert share == pytest.approx(1 - explored * 3 / 4, abs=4 * math.sqrt(0.25 / (200 * n)))
 
 
 def test_an_all_zero_table_is_not_evaluated_as_always_left():

@@ -8,7 +8,9 @@ import pytest
 from scipy import optimize
 
 import mqlearn as mq
+from mqlearn.errors import SettingError
 from mqlearn.problems.classic.reward_laws import RewardLaw
+from mqlearn.theory.double_mean import double_fixed_points
 
 
 def test_the_dense_problem_is_that_of_the_paper():
@@ -91,6 +93,11 @@ def test_double_q_learning_has_the_three_fixed_points_of_ren():
 
     found = [optimize.brentq(rest, low, high, xtol=1e-12) for low, high in ((99, 100.5), (100.5, 102), (102, 120))]
     assert found == pytest.approx([100.162, 101.158, 110], abs=5e-4)  # the second one is 101.159 in the paper
+    ours = double_fixed_points(mq.estimation_bias())
+    assert [v for v, _ in ours] == pytest.approx(found, abs=1e-9)
+    assert [p for _, p in ours] == pytest.approx([0.622, 0.929, 1], abs=5e-4)
+    with pytest.raises(SettingError, match="two actions in one state"):
+        double_fixed_points(mq.noisy_grid())
 
 
 def test_one_state_falls_as_slowly_as_the_bound_says():

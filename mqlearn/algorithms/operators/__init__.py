@@ -26,6 +26,7 @@ operator has to know of a problem, `facts`, are its `Facts`.
 
 from mqlearn.algorithms.operators.advantage import Advantage
 from mqlearn.algorithms.operators.bellman import BELLMAN, Bellman, is_bellman, name_of
+from mqlearn.algorithms.operators.expected import Expected
 from mqlearn.algorithms.operators.mellowmax import Mellowmax, Soft
 from mqlearn.algorithms.operators.operator import SCALARS, Numbers, Operator
 from mqlearn.algorithms.operators.relative import Relative
@@ -38,6 +39,7 @@ __all__ = [
     "SCALARS",
     "Advantage",
     "Bellman",
+    "Expected",
     "Mellowmax",
     "Numbers",
     "Operator",

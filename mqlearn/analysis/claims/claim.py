@@ -45,7 +45,7 @@ _CHECKS: dict[str, dict[str, Any]] = {
     "order": {**_OF, "norm": _NEEDED, "apart": _NEEDED},
     "floor": {**_OF, "within": _NEEDED},
     "exact": {**_OF, "value": _NEEDED, "equals": _NEEDED, "tolerance": _NEEDED},
-    "reported": {**_OF, "metric": None, "equals": _NEEDED, "tolerance": _NEEDED},
+    "reported": {**_OF, "metric": None, "equals": _NEEDED, "tolerance": _NEEDED, "side": None},
     "ends": {**_OF, "metric": None, "below": None, "above": None},
     "exponent": {
         **_OF, "over": _NEEDED, "between": _NEEDED, "minus": None, "x": "horizon", "measure": "error", "at": 1,

@@ -244,14 +244,22 @@ def _exact_words(check: Mapping[str, Any], places: Sequence[Mapping[str, str]]) 
     )
 
 
-def _mean(_: Mapping[str, Any], evidence: Mapping[str, Any]) -> str:
-    return _whole_interval(evidence, 1 - evidence["tolerance"], 1 + evidence["tolerance"])
+def _mean(check: Mapping[str, Any], evidence: Mapping[str, Any]) -> str:
+    low, high = 1 - evidence["tolerance"], 1 + evidence["tolerance"]
+    sides = {None: (low, high), "above": (high, math.inf), "below": (-math.inf, low)}
+    return _whole_interval(evidence, *sides[check["side"]])
 
 
 def _mean_words(check: Mapping[str, Any], places: Sequence[Mapping[str, str]]) -> str:
+    tolerance = float(check["tolerance"])
+    where = {
+        None: f"within {percent(tolerance)} of 1",
+        "above": f"above {1 + tolerance:g}",
+        "below": f"below {1 - tolerance:g}",
+    }[check["side"]]
     return (
         f"the interval of the mean {check['metric'] or 'error'} at T over the reported {_reported(check['equals'])} "
-        f"lies within {percent(float(check['tolerance']))} of 1; fails if it lies wholly outside; else open "
+        f"lies {where}; fails if it lies wholly outside; else open "
         f"({_together(check, places)})"
     )
 

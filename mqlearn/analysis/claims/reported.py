@@ -34,14 +34,19 @@ def values(spec: Mapping[str, Any], places: Sequence[Mapping[str, str]], look: L
 def means(spec: Mapping[str, Any], places: Sequence[Mapping[str, str]], look: Look) -> list[ClaimCheck]:
     """The mean over seeds of `metric` at the last iteration, over the reported one.
 
-    equals: as for `values`, not 0.   tolerance: of the ratio, see `criteria`. Open where a seed has diverged. The
+    equals: as for `values`, not 0.   tolerance: of the ratio, see `criteria`.   side: "above" or "below"
+    for a mean that is to lie beyond the tolerance there, of a reported one above 0. Open where a seed has diverged. The
     intervals of one check hold together (Bonferroni). Raises SettingError.
     """
+    if spec["side"] not in (None, "above", "below"):
+        raise SettingError("checks.side", spec["side"], "must be above or below, or left out")
     checks, level = [], level_of_each(spec, places)
     for said, seen in looked_at(spec, places, look):
         metric, equals = metric_of(Question(metric=spec["metric"]), seen.run), _reported(spec["equals"], said)
         if equals == 0:
             raise SettingError("checks.equals", equals, "must not be 0: a mean is held against it as a ratio")
+        if spec["side"] and equals < 0:
+            raise SettingError("checks.equals", equals, "must be above 0 beside a side, as the mean is divided by it")
         last = seen.run.curves[metric][:, -1]
         found = bootstrap_interval(last, level=level)
         if found.n_finite < len(last):
@@ -105,7 +110,40 @@ def _largest_variance(cell: Any) -> float:
     return float(np.diag(floor(cell.mdp, cell.settings["reward"]).floor).max())
 
 
+def _start_value(cell: Any) -> float:
+    """V* where episodes start."""
+    from mqlearn.problems.solvers import optimal
+
+    return float(optimal(cell.mdp).start_value)
+
+
+def _fixed_point_of_double(number: int, part: int) -> Callable[[Any], float]:
+    """The value (part 0), or the probability of the first action, at a fixed point of double Q-learning's mean."""
+
+    def value(cell: Any) -> float:
+        from mqlearn.theory.double_mean import double_fixed_points
+
+        found = double_fixed_points(cell.mdp)
+        return found[number][part] if number < len(found) else float("nan")
+
+    return value
+
+
+def _fixed_points_of_double(cell: Any) -> float:
+    """How many fixed points double Q-learning's mean has."""
+    from mqlearn.theory.double_mean import double_fixed_points
+
+    return float(len(double_fixed_points(cell.mdp)))
+
+
 VALUES: dict[str, Callable[[Any], float]] = {
+    "start_value": _start_value,
+    "fixed_points_of_double": _fixed_points_of_double,
+    **{
+        f"{what}_of_double_{number + 1}": _fixed_point_of_double(number, part)
+        for number in range(3)
+        for part, what in enumerate(("value", "first_action"))
+    },
     "largest_optimal_value": _largest_q,
     "first_optimal_value": _first_q,
     "critical_gain": _critical_gain,

@@ -239,7 +239,7 @@ def _combined(settings: dict[str, Any], mdp: Any, arguments: dict[str, Any]) -> 
     """
     from mqlearn.learning.setup import validated
 
-    setup = validated(mdp, **_shared(arguments))
+    setup = validated(mdp, **_shared(arguments)).of_rule(arguments["rule"])
     rule = setup.prepared(arguments["rule"].with_step_size(arguments["step_size"]))
     try:
         setup.check_rule(rule)

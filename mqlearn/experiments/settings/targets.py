@@ -26,7 +26,11 @@ PACKAGES = {
     "linear": "learning",
     "metrics": "learning",
 }
-_WITHOUT_YAML = {"features": {"from_matrix"}, "linear": {"Linear"}, "metrics": {"v_error_l2"}}
+_WITHOUT_YAML = {
+    "features": {"from_matrix"},
+    "linear": {"Linear"},
+    "metrics": {"first_action_greedy", "largest_at_start", "reward_a_step", "v_error_l2"},
+}
 _TARGET = re.compile(r"^ *_target_: mqlearn\.([\w.]+)", re.MULTILINE)
 _DEFINED = re.compile(r"^(?:class|def) ([A-Za-z]\w*)", re.MULTILINE)
 

@@ -175,11 +175,17 @@ def leave(state, walk):
 
 
 @inlined
-def exploration(epsilon, k):
+def exploration(epsilon, k, visits, first, count):
     """Exploration rate at iteration k: epsilon[0] to epsilon[1], linearly in epsilon[2] iterations; then constant.
 
-    Of a negative number of iterations: 1/log(k + 2), at most 1 (see `sampling_protocol.LOGARITHMIC`).
+    Of -1 iterations: 1/log(k + 2), at most 1 (`sampling_protocol.LOGARITHMIC`).   Of -2: 1/sqrt(n), n the visits of the
+    state whose pairs are first .. first + count - 1, this one included (`sampling_protocol.BY_VISITS`).
     """
+    if epsilon[2] < -1.5:
+        n = 1
+        for pair in range(first, first + count):
+            n += visits[pair]
+        return 1.0 / math.sqrt(n)
     if epsilon[2] < 0:
         return min(1.0, 1.0 / math.log(k + 2.0))
     return epsilon[0] + (epsilon[1] - epsilon[0]) * min(1.0, k / epsilon[2])
@@ -209,7 +215,7 @@ def move(model, chain, walk, buffer, visits, greedy, k, words, i):
             pair = first
             while pair + np.uint64(1) < first + count and words[0, i] >= edges[pair + np.uint64(1)]:
                 pair += np.uint64(1)
-        elif behaviour == UNIFORM or words[4, i] < exploration(epsilon, k) * 4294967296.0:
+        elif behaviour == UNIFORM or words[4, i] < exploration(epsilon, k, visits, first, count) * 4294967296.0:
             pair = first + below(words[0, i], count)
         else:
             pair = np.uint64(greedy)
