@@ -23,7 +23,7 @@ def is_users(file: str) -> bool:
     if not file.endswith(".py"):
         return False
     real = os.path.realpath(file)
-    return not real.startswith((*_library(), str(PACKAGE) + os.sep)) and not {*INSTALLED} & {*real.split(os.sep)}
+    return not real.startswith((*_library(), str(PACKAGE) + os.sep)) and not {*INSTALLED} & {*Path(real).parts}
 
 
 @functools.cache  # asked of each module that is imported, this was a fifth of the time to start
