@@ -41,21 +41,18 @@ def fields(thing: Any) -> dict[str, float | bool]:
 
 @functools.lru_cache(maxsize=256)
 def compiled(thing: Any) -> Formula:
-    """The formula of an object (hashable) as machine code, compiled once a process: a fraction of a second.
+    """The formula of an object (hashable) as machine code, compiled once a process: a fraction of a second, of which
+    objects of one class share the most.
 
     Where the object has no `own_slopes`, its `differences(value, q)` take their place. Raises what numba raises for
     text that it cannot compile.
     """
-    value, slopes = type(thing).value, type(thing).slopes
     if PLAIN:
         return Formula(thing.value, thing.slopes)
     numbers = fields(thing)
-    seen = namedtuple(type(thing).__name__, tuple(numbers))(**numbers)
-    value = njit(error_model="numpy")(value)
-    if thing.own_slopes:
-        slopes = njit(error_model="numpy")(slopes)
-    else:
-        apart = njit(error_model="numpy")(thing.differences)
+    kind, value, slopes, apart = _methods(type(thing), tuple(numbers))
+    seen = kind(**numbers)
+    if not thing.own_slopes:
         at = njit(error_model="numpy")(lambda q, by: value(seen, q, by))
         slopes = njit(error_model="numpy")(lambda seen, q: apart(at, q))
     pointer = types.CPointer(types.float64)
@@ -76,6 +73,13 @@ def compiled(thing: Any) -> Formula:
 
 
 _kept: list[Any] = []
+
+
+@functools.lru_cache(maxsize=256)
+def _methods(kind: Any, names: tuple[str, ...]) -> tuple[Any, Any, Any, Any]:
+    """What compiled code sees of objects of a class, and `value`, `slopes`, `differences`, each compiled when used."""
+    apart: Any = njit(error_model="numpy")
+    return namedtuple(kind.__name__, names), apart(kind.value), apart(kind.slopes), apart(kind.differences)
 
 
 def _called(returned: Any) -> Any:

@@ -86,9 +86,9 @@ def test_rules_with_state_are_cut_compiled_as_plain(rule, mode):
     compiled, plain = (twins.run(LAKE, clipped(rule, choice), **settings) for choice in (True, False))
     assert np.array_equal(compiled.q, plain.q)
     assert compiled.q.min() >= LOW and compiled.q.max() <= HIGH
-    free = twins.run(LAKE, rule, **settings)
+    free = twins.run(LAKE, replaced(rule, compiled=False), **settings)
     assert free.q.min() < LOW or free.q.max() > HIGH
-    wide = twins.run(LAKE, mq.clipped(rule, -1e9, 1e9), **settings)
+    wide = twins.run(LAKE, replaced(mq.clipped(rule, -1e9, 1e9), compiled=False), **settings)
     assert np.array_equal(wide.q, free.q)
 
 
