@@ -29,7 +29,7 @@ class SeedsInTurn:
         self.setup: Setup = setup.of_rule(rules[0])
         for rule in rules:
             if setup.of_rule(rule).operator.operator != self.setup.operator.operator:
-                expected = f"must have the fixed point of {type(rules[0]).__name__}: errors from others say nothing of it"
+                expected = f"must have the fixed point of {type(rules[0]).__name__}: other errors are not comparable"
                 raise SettingError("rules", type(rule).__name__, expected)
         self.rules = [self.setup.ready(rule) for rule in rules]
         self.n_seeds = [0] * len(self.rules)
