@@ -56,9 +56,10 @@ class Origin:
 
     def __getstate__(self) -> dict[str, Any]:
         """For pickle and copies: without metrics that have no name by which another process would find them."""
-        metrics = {} if self.setup is None else self.setup.metrics
-        found = {name: function for name, function in metrics.items() if _has_a_place(function)}
-        same = len(found) == len(metrics)
+        if self.setup is None:
+            return vars(self)
+        found = {name: function for name, function in self.setup.metrics.items() if _has_a_place(function)}
+        same = len(found) == len(self.setup.metrics)
         return {**vars(self), "setup": self.setup if same else replace(self.setup, metrics=found)}
 
 

@@ -43,7 +43,7 @@ def of_model(mdp: FiniteMDP, optimum: Optimum, to: Path) -> None:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
 
-        figure = Figure(figsize=(style.WIDTH, 2.9), layout="constrained")
+        figure = Figure(figsize=(style.page().width, 2.9), layout="constrained")
         FigureCanvasAgg(figure)
         left, right = figure.subplots(1, 2, width_ratios=(1.25, 1))
         states = np.arange(mdp.n_states)

@@ -206,10 +206,10 @@ class State:
         if shown:
             fixed = power.seeds_needed(x, y, paired=True, level=level)
             saved = None if fixed is None else min(fixed, self.plan.most) - n
-        means = [float(value.mean()) if used.any() else math.nan for value in (x, y, d[used])]
+        mean_a, mean_b, mean_d = (float(value.mean()) if used.any() else math.nan for value in (x, y, d[used]))
         predicted, p = self.predicted.get(number, (None, ""))[0], float(self.tests.p[number, 0])
         told = p, bound, detectable, fixed, saved, reason, predicted, shown and equal
-        return PairDecision(self.names[i], self.names[j], verdict, n, len(self.looks), *means, *told)
+        return PairDecision(self.names[i], self.names[j], verdict, n, len(self.looks), mean_a, mean_b, mean_d, *told)
 
 
 def view(result: Any, name: str, n: int) -> Run:

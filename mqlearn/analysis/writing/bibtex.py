@@ -26,7 +26,7 @@ class Reference(NamedTuple):
 @cache
 def references() -> tuple[Reference, ...]:
     """All entries of references.bib."""
-    text = resources.files(__package__).joinpath("references.bib").read_text(encoding="utf-8")
+    text = resources.files("mqlearn.analysis.writing").joinpath("references.bib").read_text(encoding="utf-8")
     found = []
     for entry in re.findall(r"^@.*?^\}", text, re.MULTILINE | re.DOTALL):
         key, names = re.match(r"@\w+\{(.*),", entry), _NAMES.search(entry)
