@@ -30,9 +30,11 @@ def test_sarsa_finds_the_values_of_the_uniform_policy():
     for _ in range(100):
         v = np.array([row[allowed].mean() for row, allowed in zip(q, mdp.learned, strict=True)])
         q = np.where(mdp.learned, mdp.mean_rewards + 0.5 * (mdp.probabilities * v[mdp.successors]).sum(2), 0.0)
-    result = mq.run(mdp, mq.Sarsa(), iterations=20_000, n_seeds=4, sampling=mq.Markovian(), step_size=mq.Constant(0.01))
-    assert np.abs(np.asarray(result.q).mean(0) - q)[mdp.counted].max() < 0.1
-    errors = np.abs(np.asarray(result.q) - q)[:, mdp.counted].max(1)
+    result: Any = mq.run(
+        mdp, mq.Sarsa(), iterations=20_000, n_seeds=4, sampling=mq.Markovian(), step_size=mq.Constant(0.01)
+    )
+    assert np.abs(result.q.mean(0) - q)[mdp.counted].max() < 0.1
+    errors = np.abs(result.q - q)[:, mdp.counted].max(1)
     np.testing.assert_allclose(result.curves["q_error"][:, -1], errors, rtol=0, atol=1e-9)
 
 
@@ -61,10 +63,10 @@ def test_what_they_are_refused_with(rule, settings, message):
 def test_the_reward_of_a_step_is_that_of_the_visited_pairs():
     mdp = mq.forest()
     settings: Any = {"sampling": mq.Markovian(), "metrics": {"paid": mq.reward_a_step}, "seed": 2}
-    result = mq.run(mdp, mq.QLearning(), **SOME, **settings)
+    result: Any = mq.run(mdp, mq.QLearning(), **SOME, **settings)
     x, u = mdp.pairs.T
     assert result.curves["paid"][:, 0].tolist() == [0.0] * 3
-    total = sum(int(n) * mdp.mean_rewards[x[i], u[i]] for i, n in enumerate(np.asarray(result.visits)[*mdp.pairs.T]))
+    total = sum(int(n) * mdp.mean_rewards[x[i], u[i]] for i, n in enumerate(result.visits[*mdp.pairs.T]))
     assert result.curves["paid"][:, -1].mean() == pytest.approx(total / (3 * 300), abs=1e-12)
     with pytest.raises(SettingError, match="metrics='paid': is of a behaviour"):
         mq.run(mdp, mq.QLearning(), **SOME, metrics={"paid": mq.reward_a_step})
