@@ -185,6 +185,8 @@ def test_reading_all_folders_runs_and_opens_nothing_that_they_name(verb, folder,
         settings["algorithm"]["zeta"] = 0.2 + i / 100
         (one / "config.yaml").write_text(yaml.safe_dump(settings))
         spoil(one, way, work)
+        summary = json.loads((one / "summary.json").read_text())
+        (one / "summary.json").write_text(json.dumps(summary | {"digest": f"{i:0{len(summary['digest'])}x}"}))
     done = mqlearn(*READING[verb])
     assert not (work / "sprung").exists()
     assert not _seen
@@ -194,6 +196,9 @@ def test_reading_all_folders_runs_and_opens_nothing_that_they_name(verb, folder,
         assert done.code == 2 and done.err.startswith(("mqlearn: tuned=True: ", "mqlearn: experiment.name="))
     else:
         assert done.code == 0, done.err  # the good runs are there all the same
+    if verb == "compare":  # all have been read: five are refused, and the others are compared with the three good runs
+        n = len(WAYS) - 5 + 3
+        assert done.out.count("not counted: ") == 5 and f" of {n * (n - 1) // 2} comparisons" in done.out
 
 
 @pytest.mark.parametrize("verb", VERBS)
