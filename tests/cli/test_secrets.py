@@ -225,7 +225,8 @@ def test_a_locked_store_is_not_silent(mqlearn, stored, outputs):
         assert mqlearn("run", *SMALL).code == 3
 
 
-def test_a_failed_cell_goes_before_an_untracked_one(mqlearn, outputs, work):
+def test_a_failed_cell_goes_before_an_untracked_one(mqlearn, outputs, work, monkeypatch):
+    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")  # seconds each
     (work / "raising.py").write_text(
         "import mqlearn as mq\n\nclass Raising(mq.QLearning):\n"
         "    def weights(self, start, stop):\n        raise OSError(5)\n"

@@ -10,6 +10,7 @@ import pytest
 
 import mqlearn as mq
 from mqlearn.errors import SettingError
+from mqlearn.learning.learners import Linear, start
 
 CHUNK, SHARE = 0.5, np.float64(0.5)  # the first is a name of the loop's own too
 FAR = math.inf
@@ -120,11 +121,36 @@ HELPERS = {
 }
 
 
-@pytest.mark.parametrize("name", HELPERS)
-def test_a_helper_halves_the_step(name):
+class EachHelper(Base):
+    """One table for each helper, which moves by it: one loop is compiled for all of them."""
+
+    def init(self, q0):
+        return {name.replace(" ", "_"): q0.copy() for name in HELPERS}
+
+    def step(self, z, s, c):
+        s.move(z.half, s.target(z.half), half(c.alpha))
+        s.move(z.short, s.target(z.short), short(c.alpha))
+        s.move(z.named_like_the_loop, s.target(z.named_like_the_loop), named_like_the_loop(c.alpha))
+        s.move(z.default, s.target(z.default), default(c.alpha))
+        s.move(z.of_a_module, s.target(z.of_a_module), of_module(c.alpha))
+        s.move(z.calls, s.target(z.calls), calls(c.alpha))
+        s.move(z.decorated, s.target(z.decorated), decorated(c.alpha))
+        s.move(z.solved, s.target(z.solved), solved(c.alpha))
+
+    def estimate(self, z):
+        return z.half
+
+
+def test_each_helper_halves_the_step():
     halved_steps = mq.QLearning().with_step_size(lambda k: 0.5 / (k + 1))
-    expected: Any = mq.run(mq.two_state(), halved_steps, iterations=50, n_seeds=2).q
-    np.testing.assert_allclose(run(rule(HELPERS[name])), expected, rtol=1e-12)
+    model = mq.two_state()
+    expected = mq.run(model, halved_steps, iterations=50, n_seeds=1).q
+    rule = EachHelper().with_step_size(mq.Harmonic()).at(model.discount)
+    made: Any = start(model, mq.Synchronous(), None, Linear(), 0, 0.0, True, np.arange(1, dtype=np.uint32), rule=rule)
+    made.advance(0, 50, rule.weights(0, 50))
+    assert set(made.state) == {name.replace(" ", "_") for name in HELPERS}
+    for name, table in made.state.items():
+        np.testing.assert_allclose(table[0], expected[0][model.learned], rtol=1e-12, err_msg=name)
 
 
 class OfOneName(Base):

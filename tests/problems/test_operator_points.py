@@ -126,7 +126,7 @@ def test_mellowmax_lies_below_and_soft_above_the_optimum(seed, omega):
         assert distance.min() > -1e-12 and 0 < distance.max() <= bound
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("seed", SEEDS[:2])
 def test_truncated_is_the_optimum_if_and_only_if_no_value_is_clipped(seed):
     mdp = by_hand.model("truncated", seed)
     best = mq.optimal(mdp)

@@ -97,18 +97,18 @@ def test_moments_agree_with_simulated_policy_evaluation(batch):
 
 
 @pytest.mark.parametrize(
-    ("rule", "early", "late"),  # rms sqrt(k) at k = 1000 and 40000, recomputed apart in plain NumPy
+    ("rule", "early", "late"),  # rms sqrt(k) at k = 1000 and 10,000, recomputed apart in plain NumPy
     [
-        (mq.QLearning().with_step_size(mq.RescaledLinear(0.9)), 0.7546, 0.7541),
-        (mq.SpeedyQ(), 0.9588, 0.9655),
-        (mq.MomentumQ(2, shift="on"), 0.9323, 0.9645),
-        (mq.NeSA(0.1), 0.6575, 0.5709),
+        (mq.QLearning().with_step_size(mq.RescaledLinear(0.9)), 0.7546, 0.7542),
+        (mq.SpeedyQ(), 0.9588, 0.9650),
+        (mq.MomentumQ(2, shift="on"), 0.9323, 0.9614),
+        (mq.NeSA(0.4), 0.6389, 0.6166),
     ],
     ids=["q_learning", "speedy_q", "momentum_q", "nesa"],
 )
 def test_moments_from_the_optimum_of_the_fixed_garnet(rule, early, late):
     mdp = mq.garnet_fixed(8, 2, 3, discount=0.9)
-    found = moments(mdp, rule, np.array([1000, 40_000]), q0="optimal")
+    found = moments(mdp, rule, np.array([1000, 10_000]), q0="optimal")
     assert found.rms_sqrt_k == pytest.approx([early, late], rel=1e-4)
     assert found.rms_sqrt_k[1] == pytest.approx(covariance(mdp, rule).rms_sqrt_k, rel=5e-3)
     assert found.reward == "mean" and found.discount == 0.9 and found.tied_states == 0
