@@ -3,13 +3,14 @@
 import re
 
 from docs_site import markdown
+from mqlearn.paths import CONF
 
 SOURCE = "outputs/paper/field/README.md"
 
 
 def divided(file: str, heading: str) -> str | None:
     """The page of a paper that a link to its heading leads to."""
-    return f"papers/{heading}.md" if file == SOURCE and re.fullmatch(r"\w+_\d{4}|to_zero", heading) else None
+    return f"papers/{heading}.md" if file == SOURCE and (CONF / "paper" / f"{heading}.yaml").is_file() else None
 
 
 def split(text: str) -> dict[str, str]:
