@@ -45,6 +45,7 @@ def _items(block: str, parameters: Collection[str], hanging: bool) -> Iterator[t
     start = rf"(?:{'|'.join(map(re.escape, sorted(parameters, key=len, reverse=True)))})" if parameters else r"(?!)"
     named = re.compile(rf"(?:^|   +|\n)((?:{start}, )*{start})(?: (\([^)\n]*\)[^:\n]{{0,40}}))?: ")
     if hanging:
+        block = re.sub(r"^(\w+) : (.*)\n {2,}", r"\1: \2. ", block, flags=re.MULTILINE)  # name, type, words
         block = re.sub(r"\n {2,}", " ", block)
         for line in block.split("\n"):
             found = named.match(line)
