@@ -19,5 +19,7 @@ def split(text: str) -> dict[str, str]:
     keys, bodies = sections[::2], sections[1::2]
     made = {"papers/index.md": f"{head}\n{markdown.toctree(keys)}"}
     for key, body in zip(keys, bodies, strict=True):
-        made[f"papers/{key}.md"] = f"# {markdown.text(key)}\n{body}"
+        made[f"papers/{key}.md"] = f"# {markdown.text(key)}\n" + re.sub(
+            r"^(Verdict|Read): ", r"\n\1: ", body, flags=re.M
+        )
     return made
