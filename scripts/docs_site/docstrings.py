@@ -2,28 +2,35 @@
 
 import inspect
 import re
+import textwrap
 from collections.abc import Collection, Iterator
 from typing import Any
 
 import mqlearn as mq
 
 NAMES = {*mq.__all__, *dir(mq)} - {"Any", "TYPE_CHECKING"}
-_SECTION = re.compile(r"^(-{3,}|={3,})$|^(Args|Parameters|Returns|Raises|Examples?):$", re.MULTILINE)
+_UNDERLINED = re.compile(r"^(\w[\w ]*)\n(?:-{3,}|={3,})$", re.MULTILINE)
+_INDENTED = re.compile(
+    r"^(Args|Attributes|Examples?|Notes?|Parameters|Raises|References|Returns|Yields):\n((?: +.*\n|\n)+)", re.M
+)
 _QUOTED = re.compile(r"(`[^`]+`)")
 
 
 def rst(text: str, parameters: Collection[str] = ()) -> str:
-    """A docstring as reStructuredText; one that has sections is that already.
+    """A docstring as reStructuredText.
 
-    A paragraph is one, an indented one is an equation, lines that begin with the name of a parameter are a list.
+    A paragraph is one, an indented one is an equation, lines that begin with the name of a parameter are a list. The
+    name of a section, underlined or above indented lines, is a line in bold.
     """
     text = inspect.cleandoc(text)
-    if _SECTION.search(text):
-        return text
+    text = _INDENTED.sub(lambda found: f"\n{found[1]}\n---\n{textwrap.dedent(found[2])}\n", f"{text}\n")
+    text = _UNDERLINED.sub(r"\n---\1\n\n", text).strip()
     return "\n\n".join(_block(block, parameters) for block in re.split(r"\n\s*\n", text))
 
 
 def _block(block: str, parameters: Collection[str]) -> str:
+    if block.startswith("---"):
+        return f"**{block.lstrip('- ')}**"
     if block.startswith(">>>"):
         return re.sub(r" *# doctest:.*", "", block)
     lines = block.split("\n")
@@ -38,6 +45,7 @@ def _items(block: str, parameters: Collection[str], hanging: bool) -> Iterator[t
     start = rf"(?:{'|'.join(map(re.escape, sorted(parameters, key=len, reverse=True)))})" if parameters else r"(?!)"
     named = re.compile(rf"(?:^|   +|\n)((?:{start}, )*{start})(?: (\([^)\n]*\)[^:\n]{{0,40}}))?: ")
     if hanging:
+        block = re.sub(r"^(\w+) : (.*)\n {2,}", r"\1: \2. ", block, flags=re.MULTILINE)  # name, type, words
         block = re.sub(r"\n {2,}", " ", block)
         for line in block.split("\n"):
             found = named.match(line)

@@ -21,7 +21,9 @@ def on_map(mdp: FiniteMDP, optimum: Optimum) -> str:
     low, high = float(np.nanmin(value)), float(np.nanmax(value))
     log = low > 0 and high > 30 * low  # else most of the map would have one colour
     place = grid.levels(value, low, high, log=log)
-    caption = "V*, the value of each state under the best actions, which are the arrows"
+    caption = "V*, the value of each state under the best actions"
+    if mdp.n_states <= grid.LARGE and grid.directions(mdp):
+        caption += ", which are the arrows"
     drawn = maps.figure(mdp, value, place, caption, arrows=optimum.q, ramp=maps.ramp(low, high, log=log, floor=log))
     tiles: dict[str, Any] = {"map": grid.tiles(mdp), "caption": "The map", "ramp": None}
     macros: Any = _MACROS.get_template("macros.html").module
