@@ -47,7 +47,8 @@ class SeedsInTurn:
     def result(self, number: int) -> Result:
         """What a rule has left so far. Its arrays are new ones at every call."""
         assert self._made is not None
-        found = result_of(self.setup, self._made, number, self.rules[number])
+        setup = replace(self.setup, n_seeds=self.n_seeds[number])
+        found = result_of(setup, self._made, number, self.rules[number])
         return replace(found, curves={name: curve.copy() for name, curve in found.curves.items()})
 
     def _more(self, first: int, n_seeds: int, numbers: Sequence[int]) -> None:

@@ -11,11 +11,13 @@ from docs_site import boards, docstrings, markdown
 from docs_site.yamls import Described, described
 from mqlearn.algorithms import source
 from mqlearn.analysis import predictions, slopes
+from mqlearn.errors import SettingError
 from mqlearn.experiments.settings import compose
 from mqlearn.experiments.settings.cell import Cell, build
 from mqlearn.paths import PACKAGE
 
 PROBLEM = ("env=frozen_lake_4x4", "discount=0.9")
+CHAIN = "env=river_swim discount=0.95 sampling=markovian"  # where rules learn that need samples in a row
 
 
 def rules() -> list[Described]:
@@ -26,7 +28,15 @@ def pages() -> dict[str, str]:
     """Page -> text."""
     told, some = _table(), rules()
     cells = compose.compose_all([[f"algorithm={one.name}", *PROBLEM] for one in some])
-    return {f"rules/{one.name}.md": _page(one, told, build(cell)) for one, cell in zip(some, cells, strict=True)}
+    return {f"rules/{one.name}.md": _page(one, told, _built(cell)) for one, cell in zip(some, cells, strict=True)}
+
+
+def _built(settings: dict[str, Any]) -> Cell | str:
+    """The cell, or why a rule does not run with all pairs at once."""
+    try:
+        return build(settings)
+    except SettingError as error:
+        return error.admissible
 
 
 def index(text: str) -> str:
@@ -45,7 +55,7 @@ def _table() -> dict[str, list[str]]:
     return {name: [cell.strip() for cell in rest.split("|")] for name, rest in rows}
 
 
-def _page(one: Described, told: dict[str, list[str]], cell: Cell) -> str:
+def _page(one: Described, told: dict[str, list[str]], cell: Cell | str) -> str:
     kind: Any = getattr(mq, one.target)
     idea, origin, converges = told[one.name]
     four = issubclass(kind, mq.Rule)
@@ -67,12 +77,13 @@ def _page(one: Described, told: dict[str, list[str]], cell: Cell) -> str:
         _settings(one),
         "## What theory says\n",
         f"Convergence to Q\\*, as far as the code says: {'nothing is said' if converges == '-' else converges}.\n",
-        _theory(cell),
+        f"- With synchronous sampling: {markdown.text(cell)}.\n" if isinstance(cell, str) else _theory(cell),
         "## On the leaderboards\n",
         "Tuned, among all rules that ran; the score is the error relative to tuned `q_learning`, below 1 is better.\n",
         markdown.table(["board", "place", "score", "95 % interval", "mean rank", "problems"], boards.of_rule(one.name)),
         "## Try it\n",
-        markdown.code(f"mqlearn run algorithm={one.name} env=frozen_lake_8x8 discount=0.99\n"
+        markdown.code(f"mqlearn run algorithm={one.name} {CHAIN}" if isinstance(cell, str) else
+                      f"mqlearn run algorithm={one.name} env=frozen_lake_8x8 discount=0.99\n"
                       f"mqlearn theory algorithm={one.name} {' '.join(PROBLEM)}", "sh"),
     ]  # fmt: skip
     return "\n".join(parts)

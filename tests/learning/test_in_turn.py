@@ -30,5 +30,5 @@ def test_seeds_in_turn_are_those_of_a_fixed_run(sampling):
     for number, n_seeds in enumerate((13, 10, 22)):
         found, fixed = turn.result(number), mq.run(LAKE, RULES[number], n_seeds=n_seeds, **settings)
         for field in dataclasses.fields(fixed):
-            if field.name != "seconds":
+            if field.compare and field.name != "seconds":
                 assert same(getattr(found, field.name), getattr(fixed, field.name)), field.name
