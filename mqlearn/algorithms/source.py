@@ -1,5 +1,6 @@
 """What the code itself says of a rule: its words and its equation, as text."""
 
+import ast
 import inspect
 from typing import Any
 
@@ -31,5 +32,24 @@ def defines(kind: type, name: str) -> bool:
 
 
 def equation(kind: type) -> tuple[str, ...]:
-    """The source texts of the methods that make a rule, its update first."""
-    return tuple(text(getattr(kind, name)) for name in _METHODS if defines(kind, name))
+    """The source texts of the methods that make a rule, its update first; without types, which say nothing of it."""
+    return tuple(_untyped(text(getattr(kind, name))) for name in _METHODS if defines(kind, name))
+
+
+def _untyped(method: str) -> str:
+    """The text of a method without the types of its head, and else as it is."""
+    try:
+        function = ast.parse(method).body[0]
+    except SyntaxError:  # no text of a method
+        return method
+    if not isinstance(function, ast.FunctionDef) or not function.body:
+        return method
+    first = function.body[0].lineno - 1
+    head, body = method.splitlines()[:first], method.splitlines()[first:]
+    if ":" not in "".join(head) or any("#" in line for line in head):
+        return method
+    for part in (*function.args.args, *function.args.kwonlyargs):
+        part.annotation = None
+    function.returns = None
+    decorators = [line for line in head if line.startswith("@")]
+    return "\n".join([*decorators, f"def {function.name}({ast.unparse(function.args)}):", *body])
