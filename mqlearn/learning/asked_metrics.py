@@ -6,7 +6,7 @@ from mqlearn.problems.mdp import FiniteMDP
 
 
 def first_action_greedy(q: np.ndarray, mdp: FiniteMDP) -> np.ndarray:
-    """How likely a greedy policy takes action 0 where episodes start: (n_seeds,), of tables q (n_seeds, S, A).
+    """How likely a greedy policy takes action 0 where episodes of mdp start: (n_seeds,), of tables q (n_seeds, S, A).
 
     Equal best actions share it; a mean over the start distribution. In `mqlearn.bias` action 0 is left. An
     epsilon-greedy behaviour takes it with epsilon/A, A the number of actions, and 1 - epsilon times this. No run has it
@@ -38,7 +38,7 @@ def largest_at_start(q: np.ndarray, mdp: FiniteMDP) -> np.ndarray:
 
 
 def reward_a_step(visits: np.ndarray, mdp: FiniteMDP) -> np.ndarray:
-    """Mean reward of a step of the behaviour since iteration 0: (n_seeds,), of visits (n_seeds, pairs).
+    """Mean reward of a step of the behaviour since iteration 0: (n_seeds,), of visits (n_seeds, pairs) of the problem mdp.
 
     Each visit counts with the mean reward R(x, u) of its pair: the same mean as that of the rewards, with less noise; 0
     before the first step. Refused with synchronous sampling. No run has it unless asked:

@@ -1,5 +1,6 @@
 """Where learning starts, as it may be given: a table, a result that is gone on from, a function of pairs."""
 
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -25,6 +26,10 @@ def of_tables(given: Any, mdp: Any, n_seeds: int) -> Initial:
     if not isinstance(mdp, FiniteMDP):
         return checked_initial("q0", given)
     if callable(given):
+        try:
+            inspect.signature(given).bind(0, 0)
+        except (TypeError, ValueError):
+            raise SettingError("q0", given, "must take (state, action), if it is a function") from None
         with user_code("q0", getattr(given, "__name__", given)):
             values = [given(int(x), int(u)) for x, u in mdp.pairs]
         numbers = [number for value in values if (number := finite_number(value)) is not None]

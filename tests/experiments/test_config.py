@@ -146,6 +146,11 @@ NEEDED = {
     "env=gymnasium": ["env.id=Taxi-v4"],
     "step_size=matched": ["sampling=markovian"],
     "operator=relative": ["env=garnet_fixed"],
+    # What they learn from is one pair at a time, in a row.
+    **dict.fromkeys(
+        (f"algorithm={name}" for name in ("expected_sarsa", "sarsa", "two_step", "weighted_q")),
+        ["sampling=markovian", "env=garnet_fixed"],
+    ),
 }
 CHOICES = sorted(
     f"{path.parent.name}={path.stem}"
