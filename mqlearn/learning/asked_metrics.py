@@ -38,7 +38,7 @@ def largest_at_start(q: np.ndarray, mdp: FiniteMDP) -> np.ndarray:
 
 
 def reward_a_step(visits: np.ndarray, mdp: FiniteMDP) -> np.ndarray:
-    """Mean reward of a step of the behaviour since iteration 0: (n_seeds,), of visits (n_seeds, pairs) of the problem mdp.
+    """Mean reward of a step of the behaviour since iteration 0: (n_seeds,), of visits (n_seeds, pairs) of mdp.
 
     Each visit counts with the mean reward R(x, u) of its pair: the same mean as that of the rewards, with less noise; 0
     before the first step. Refused with synchronous sampling. No run has it unless asked:

@@ -147,10 +147,10 @@ NEEDED = {
     "step_size=matched": ["sampling=markovian"],
     "operator=relative": ["env=garnet_fixed"],
     # What they learn from is one pair at a time, in a row.
-    **dict.fromkeys(
-        (f"algorithm={name}" for name in ("expected_sarsa", "sarsa", "two_step", "weighted_q")),
-        ["sampling=markovian", "env=garnet_fixed"],
-    ),
+    **{
+        f"algorithm={name}": ["sampling=markovian", "env=garnet_fixed"]
+        for name in ("expected_sarsa", "sarsa", "two_step", "weighted_q")
+    },
 }
 CHOICES = sorted(
     f"{path.parent.name}={path.stem}"
