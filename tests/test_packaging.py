@@ -31,7 +31,7 @@ def run(
 ) -> subprocess.CompletedProcess[str]:
     """Runs `command` in `cwd` with nothing in its environment that leads back to this clone."""
     private = ("MQLEARN_", "MLFLOW_", "PYTHON", "UV_", "VIRTUAL_ENV")
-    environment = {key: value for key, value in os.environ.items() if not key.startswith(private)} | more
+    environment = {key: value for key, value in os.environ.items() if not key.startswith(private)} | dict(more)
     done = subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True)
     assert not check or done.returncode == 0, done.stdout + done.stderr
     return done
