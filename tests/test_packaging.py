@@ -10,7 +10,9 @@ import sysconfig
 import tarfile
 import tomllib
 import zipfile
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 import pytest
 from packaging.requirements import Requirement
@@ -20,10 +22,16 @@ ROOT = Path(__file__).resolve().parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 
 
-def run(*command: str | Path, cwd: Path, check: bool = True) -> subprocess.CompletedProcess[str]:
+# Of a new installation, which would compile its kernels anew: `test_installed_doctor_works_elsewhere` has that.
+UNCOMPILED = {"NUMBA_DISABLE_JIT": "1"}
+
+
+def run(
+    *command: str | Path, cwd: Path, check: bool = True, more: Mapping[str, str] = MappingProxyType({})
+) -> subprocess.CompletedProcess[str]:
     """Runs `command` in `cwd` with nothing in its environment that leads back to this clone."""
     private = ("MQLEARN_", "MLFLOW_", "PYTHON", "UV_", "VIRTUAL_ENV")
-    environment = {key: value for key, value in os.environ.items() if not key.startswith(private)}
+    environment = {key: value for key, value in os.environ.items() if not key.startswith(private)} | dict(more)
     done = subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True)
     assert not check or done.returncode == 0, done.stdout + done.stderr
     return done
@@ -101,7 +109,8 @@ def test_installed_papers_are_listed_and_printed_elsewhere(installed, tmp_path):
 def test_installed_examples_are_written_and_run_elsewhere(installed, tmp_path):
     said = run(installed / "mqlearn", "new", "rule", "heavy_ball", cwd=tmp_path).stdout
     command = next(line.removeprefix("Run it:").split(maxsplit=1)[1] for line in said.splitlines() if "Run it:" in line)
-    run(installed / "mqlearn", *shlex.split(command), "iterations=10", "n_seeds=2", "tracking=none", cwd=tmp_path)
+    small = ("iterations=10", "n_seeds=2", "tracking=none")
+    run(installed / "mqlearn", *shlex.split(command), *small, cwd=tmp_path, more=UNCOMPILED)
     assert len(list(tmp_path.rglob("summary.json"))) == 1
 
 
@@ -115,7 +124,7 @@ def test_installed_help_works_elsewhere(installed, tmp_path):
 @pytest.mark.parametrize(("arguments", "runs"), [(["seed=0"], 1), (["-m", "seed=0,1"], 2)])
 def test_installed_run_and_sweep_work_elsewhere(installed, tmp_path, arguments, runs):
     settings = ("iterations=10", "n_seeds=2", "tracking=none")
-    run(installed / "mqlearn", "run", *arguments, *settings, cwd=tmp_path)
+    run(installed / "mqlearn", "run", *arguments, *settings, cwd=tmp_path, more=UNCOMPILED)
     assert [path.name for path in tmp_path.iterdir()] == ["outputs"]
     summaries = list(tmp_path.rglob("summary.json"))
     assert len(summaries) == runs

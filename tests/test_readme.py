@@ -1,4 +1,4 @@
-"""No README promises what does not work: Python runs, commands run (on fewer iterations), links lead somewhere.
+"""No README promises what does not work: Python runs, commands run (in small), links lead somewhere.
 
 A page is read as a session: its commands are typed one after the other in one folder.
 """
@@ -101,7 +101,7 @@ def finished(tmp_path_factory) -> Iterator[Path]:
         small = ("n_seeds=6", "n_checkpoints=20", "tracking=none")
         sweep = ("hydra/launcher=basic", "experiment.name=fair_tuning", "iterations=300", *small)
         rules = ("algorithm=q_learning,speedy_q", "step_size=harmonic")
-        assert typed("figure", "figure1", "iterations=10000", *small) == 0
+        assert typed("figure", "figure1", "iterations=2000", *small) == 0
         assert typed("run", "-m", *rules, "step_size.offset=0,1,2", "seed=0", *sweep) == 0
         assert typed("run", "-m", *rules, "step_size.offset=0,2", "seed=1", *sweep) == 0
     yield folder
@@ -120,9 +120,10 @@ def of_the_user(page: str) -> None:
 
 
 def made_small(line: str, outputs: Path) -> list[str]:
-    """The arguments of a command with fewer iterations and seeds, and without MLflow."""
+    """The arguments of a command with fewer iterations, seeds and states, and without MLflow."""
     verb, *rest = shlex.split(line)[1:]
     rest = [str(next(outputs.glob("runs/fair_tuning/*"))) if word == "FOLDER" else word for word in rest]
+    rest = [word.replace("env.n_states=100000", "env.n_states=2000") for word in rest]
     if verb in ("run", "figure") and not {"--help", "--cfg"} & {*rest}:
         few = FEW[2:] if "sampling=recorded" in rest else FEW  # it has its own numbers of iterations and seeds
         rest += [*few, *(["hydra/launcher=basic"] if "-m" in rest else [])]

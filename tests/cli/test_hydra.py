@@ -19,6 +19,13 @@ hydra:
       seed: 1,2,3
       discount: choice(0.5,0.6)
 """
+FIGURE = """# @package _global_
+experiment: {name: drawn}
+figure:
+  module: mqlearn.analysis.figures.error_curves
+  metric: q_error
+  curves: {Q-learning: [algorithm=q_learning]}
+"""
 
 
 @pytest.fixture(autouse=True)
@@ -160,10 +167,11 @@ def test_a_port_in_use_is_a_sentence(stored, mqlearn):
     assert "Errno" not in done.err
 
 
-def test_figures_are_drawn_whatever_back_end_the_environment_names(work, outputs):
+def test_figures_are_drawn_whatever_back_end_the_environment_names(conf, outputs):
     command = Path(sys.executable).with_name("mqlearn")
+    Path(conf, "experiment", "drawn.yaml").write_text(FIGURE)
     done = subprocess.run(
-        [command, "figure", "figure2_smoke", "tracking=none", "n_seeds=2", "iterations=200"],
+        [command, "figure", "drawn", "--config-dir", conf, *SMALL],
         capture_output=True, text=True, check=False, env=os.environ | {"MPLBACKEND": "module://of_a_notebook"},
     )  # fmt: skip
     assert done.returncode == 0, done.stderr

@@ -3,6 +3,7 @@
 tests/data/recorded holds runs of the version before digests had versions.
 """
 
+import itertools
 import json
 import re
 import shutil
@@ -119,13 +120,20 @@ def test_no_digest_knows_where_a_file_lies(monkeypatch):
     for path in CONF.glob("*/*.yaml"):
         choices[path.parent.name].append(path.stem)
     public: dict[str, set] = {}
-    for group in ("env", "algorithm", "step_size", "sampling", "features", "evaluation"):
-        for choice in set(choices[group]) - {"own", "speedy_q_printed"}:  # which stand for others
-            more = {
-                "frozen_lake": ["env.map=4x4"], "gymnasium": ["env.id=FrozenLake-v1"], "file": ["env.path=x"],
-                "recorded": ["sampling.path=x"],
-            }.get(choice, [])  # fmt: skip
-            node = compose.compose([f"{group}={choice}", *more])[group]
+    groups = ("env", "algorithm", "step_size", "sampling", "features", "evaluation")
+    columns = [sorted(set(choices[group]) - {"own", "speedy_q_printed"}) for group in groups]  # which stand for others
+    more = {
+        "frozen_lake": ["env.map=4x4"], "gymnasium": ["env.id=FrozenLake-v1"], "file": ["env.path=x"],
+        "recorded": ["sampling.path=x"],
+    }  # fmt: skip
+    rows = [
+        [(group, choice) for group, choice in zip(groups, row, strict=True) if choice]
+        for row in itertools.zip_longest(*columns)
+    ]
+    asked = [[word for group, one in row for word in (f"{group}={one}", *more.get(one, []))] for row in rows]
+    for row, settings in zip(rows, compose.compose_all(asked), strict=True):  # a choice of each group at a time
+        for group, _ in row:
+            node = settings[group]
             name = identity.resolved_node(group, node)["_target_"]
             assert name.count(".") == 1
             public.setdefault(name, set()).add(instantiate.locate(group, node["_target_"], {}))

@@ -34,7 +34,7 @@ def learned(rule, sampling, **more) -> mq.Result:
         (mq.QLearning(), "local"),
         (mq.MomentumQ(m=3), "local"),
         (mq.DoubleQ(), "global"),
-        (mq.minibatch(mq.QLearning(), 2), "global"),
+        (mq.minibatch(mq.QLearning(), 3), "global"),
         (mq.averaged(mq.QLearning()), "global"),
     ],
     ids=repr,

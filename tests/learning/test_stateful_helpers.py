@@ -144,7 +144,7 @@ class EachHelper(Base):
 def test_each_helper_halves_the_step():
     halved_steps = mq.QLearning().with_step_size(lambda k: 0.5 / (k + 1))
     model = mq.two_state()
-    expected = mq.run(model, halved_steps, iterations=50, n_seeds=1).q
+    expected: Any = mq.run(model, halved_steps, iterations=50, n_seeds=1).q
     rule = EachHelper().with_step_size(mq.Harmonic()).at(model.discount)
     made: Any = start(model, mq.Synchronous(), None, Linear(), 0, 0.0, True, np.arange(1, dtype=np.uint32), rule=rule)
     made.advance(0, 50, rule.weights(0, 50))

@@ -48,7 +48,7 @@ def linear_from_samples(parameters, model, features, samples, weights, options, 
         for lane in range(parameters.theta.shape[0]):
             z, w, total = parameters.theta[lane], parameters.v[lane], parameters.sums[lane]
             last, own = parameters.last[lane], samples[lane, done : done + CHUNK]
-            start = 0
+            start = np.int64(0)  # of 0 alone numba would compile `_learn` once more, for nothing
             for segment in range(n_segments):
                 end = ends[segment]
                 enter_segment(z, w, total, plan[start], end - start)
