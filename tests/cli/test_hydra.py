@@ -54,7 +54,7 @@ def conf(work) -> str:
         (["experiment=coupled,figure1"], 26),
         (["seed=choice(1,2)"], 2),
         (["seed=range(1,5)", "algorithm=q_learning,speedy_q"], 8),
-        (["algorithm=glob([q*,s*])"], 3),
+        (["algorithm=glob([q*,sp*])"], 3),
         (["seed=shuffle(range(1,5))"], 4),
         (["seed=sort(3,1,2)", "discount=tag(a,choice(0.5,0.6))"], 6),
         (["env.rewards=[1,0,0],[2,0,0]"], 2),

@@ -155,14 +155,15 @@ def test_one_rule_with_both_clocks_is_two_rules_on_the_same_samples(mqlearn, out
 
 @pytest.mark.parametrize("name", sorted(path.stem for path in (CONF / "experiment").glob("*.yaml")))
 def test_experiments_count_iterations(name):
-    """Their numbers are of the global clock, whether they say so or have features."""
+    """Their numbers are of the global clock, whether they say so or have features, or of the clock that they name."""
     settings = compose.compose([f"experiment={name}"])
     spec = settings.get("figure") or {}
     if not spec.get("curves"):
         return
     for _, _, words in expand(spec, [f"experiment={name}"])[::7]:
         cell = build(compose.compose(words))
-        assert cell.settings["sampling"].get("clock", "global") == "global"
+        named = [text.partition("=")[2] for text in words if text.startswith("sampling.clock=")]
+        assert cell.settings["sampling"].get("clock", "global") == (named[-1] if named else "global")
 
 
 def test_all_rules_of_a_board_have_one_clock(work):
