@@ -172,7 +172,10 @@ def _compile_once(cache: "_Cache", target: Any, compile: Callable, arguments: An
 
 @contextlib.contextmanager
 def _alone(path: Path) -> Iterator[bool]:
-    """Hold a lock between processes, where the file system has one; yields whether it had to be waited for."""
+    """Hold a lock between processes, where the file system has one; yields whether it had to be waited for.
+
+    Not one of `storage.locks`, which lie above this module, are waited for without end, and remove their file.
+    """
     try:
         import fcntl
 

@@ -1,7 +1,8 @@
 """A SQLite store that was moved, with the outputs folder around it: its artifacts are beside it, whatever it says.
 
 MLflow writes down where an experiment and each run keep their artifacts, as absolute paths, and has no call that
-changes them. Left alone it would make the old folder again and put new artifacts there.
+changes them. Left alone it would make the old folder again and put new artifacts there: that is what the two UPDATE
+statements of `follow`, on MLflow's private schema, are for.
 """
 
 import sqlite3
