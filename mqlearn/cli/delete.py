@@ -19,15 +19,16 @@ _MOST = 40  # runs that a preview lists
 
 
 class _Chosen(NamedTuple):
+    """A run folder of an experiment, with the ids of its records in the store."""
+
+    experiment: str
     run: Run
-    records: list[str]  # ids in the store
+    records: list[str]
 
     @property
     def line(self) -> str:
-        where = [f"MLflow run {run_id}" for run_id in self.records]
-        return "\n".join(
-            [f"  {self.run.name}  {self.run.digest[:16]}", f"    {', '.join([str(self.run.folder), *where])}"]
-        )
+        where = [str(self.run.folder), *(f"MLflow run {run_id}" for run_id in self.records)]
+        return f"  {self.experiment}: {self.run.name}  {self.run.digest[:16]}\n    {', '.join(where)}"
 
 
 def delete(arguments: Sequence[str]) -> int:
@@ -50,13 +51,14 @@ def delete(arguments: Sequence[str]) -> int:
     if not (sure or _confirmed(len(chosen))):
         print("Nothing was deleted. Add yes=true to delete them.")
         return 0
-    busy = [one.run.name for one in chosen if not _gone(one, store, outputs)]
-    print(f"deleted: {len(chosen) - len(busy)} of {len(chosen)} runs")
+    told = [(one, _gone(one, store, outputs)) for one in chosen]
+    left = [(one, problem) for one, problem in told if problem]
+    print(f"deleted: {len(chosen) - len(left)} of {len(chosen)} runs")
     if store is not None and any(one.records for one in chosen):
         print(f"MLflow keeps their records as deleted: `mlflow gc --backend-store-uri {store}` ends them for good")
-    for name in busy:
-        sys.stderr.write(f"mqlearn: {name}: is being run just now, and was left\n")
-    return 1 if busy else 0
+    for one, problem in left:
+        sys.stderr.write(f"mqlearn: {one.experiment}: {one.run.name}: {problem}\n")
+    return 1 if left else 0
 
 
 def _sorted(texts: Sequence[str]) -> tuple[list[str], list[str], list[str]]:
@@ -72,20 +74,36 @@ def _sorted(texts: Sequence[str]) -> tuple[list[str], list[str], list[str]]:
 
 
 def _chosen(outputs: Path, names: Sequence[str], overrides: Sequence[str], store: str | None) -> list[_Chosen]:
-    """The finished runs that are meant, and folders of failed, killed and damaged ones whose settings can be read."""
+    """The runs that are meant, in each experiment: finished ones, and others whose settings can be read.
+
+    Raises SettingError, also for a folder that is a link; TrackingError if the store cannot be read.
+    """
+    if store is not None:
+        deletion.records(store, [])  # one that cannot be read is no reason to delete folders alone
     found = selection.find(outputs, names or None, store)
-    everything = [*found.runs, *_unfinished(outputs, names)]
-    if not everything:
+    every = {(_experiment(run), run.folder): run for run in _runs(outputs, names, store)}
+    if not every:
         raise selection.nothing(found, [*names, *overrides], outputs, store)
-    some = selection.select(everything, overrides, ("experiment.name", "yes"))
+    some = selection.select([*every.values()], overrides, ("experiment.name", "yes"))
+    for run in some:
+        if run.folder.is_symlink():
+            raise SettingError("selection", str(run.folder), "is a link: delete it, or what it leads to, yourself")
     known = {} if store is None else deletion.records(store, [run.digest for run in some])
-    folders = list({run.folder: run for run in some}.values())
-    return [_Chosen(run, known.pop(run.digest, [])) for run in folders]
+    return [_Chosen(_experiment(run), run, known.pop((_experiment(run), run.digest), [])) for run in some]
 
 
-def _unfinished(outputs: Path, names: Sequence[str]) -> Iterator[Run]:
-    for held in lookup.everywhere(outputs, names or None, None):
-        if held.run is None:
+def _experiment(run: Run) -> str:
+    try:
+        return str(run.settings["experiment"]["name"])
+    except (KeyError, TypeError):
+        return ""
+
+
+def _runs(outputs: Path, names: Sequence[str], store: str | None) -> Iterator[Run]:
+    for held in lookup.everywhere(outputs, names or None, store):
+        if held.run is not None:
+            yield held.run
+        else:
             with contextlib.suppress(SettingError):
                 run = runs.load(held.folder)
                 runs.recorded_settings(run)
@@ -122,13 +140,13 @@ def _confirmed(count: int) -> bool:
     return input(f"Delete {'it' if count == 1 else f'these {count} runs'}? [yes/no] ").strip().lower() == "yes"
 
 
-def _gone(one: _Chosen, store: Any, outputs: Path) -> bool:
-    """Delete a run, unless a process is at its cell."""
-    try:
-        experiment = str(one.run.settings["experiment"]["name"])
-    except (KeyError, TypeError):
-        experiment = ""
-    with locks.at_once(locks.folder(outputs), *execute.claim(experiment, one.run.digest)) as held:
-        if held:
+def _gone(one: _Chosen, store: Any, outputs: Path) -> str:
+    """Delete a run, unless a process is at its cell; what was in the way, if anything."""
+    with locks.at_once(locks.folder(outputs), *execute.claim(one.experiment, one.run.digest)) as held:
+        if not held:
+            return "is being run just now, and was left"
+        try:
             deletion.delete(one.run.folder, store, one.records, outputs / "downloads")
-    return held
+        except OSError as error:
+            return f"was not deleted whole: {error}"
+    return ""

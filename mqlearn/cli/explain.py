@@ -43,6 +43,8 @@ def explain(arguments: Sequence[str]) -> int:
     settings = compose.compose(overrides)
     known, problem = _known(settings, list(record["digests"].values()))
     if {"--methods", "--bibtex"} & options.given:
+        if "--json" in options.given:
+            raise SettingError("--json", "", "goes with neither --methods nor --bibtex")
         print("\n".join(_written(Path(name).name, record, known, options.given)))
     elif "--json" in options.given:
         found = {digest: [one._asdict() for one in some] for digest, some in known.items()}

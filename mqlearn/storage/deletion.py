@@ -19,7 +19,8 @@ def deleted(uri: str) -> set[str]:
         return {row[0] for row in rows}
     from mlflow.entities import ViewType
 
-    return {*_by_api(uri, ViewType.DELETED_ONLY)} - {*_by_api(uri, ViewType.ACTIVE_ONLY)}
+    gone, left = (_by_api(uri, view) for view in (ViewType.DELETED_ONLY, ViewType.ACTIVE_ONLY))
+    return {digest for _, digest in gone} - {digest for _, digest in left}
 
 
 def is_deleted(uri: str, run_id: str) -> bool:
@@ -35,23 +36,26 @@ def is_deleted(uri: str, run_id: str) -> bool:
     return False
 
 
-def records(uri: str, digests: Collection[str]) -> dict[str, list[str]]:
-    """The ids of all runs of a store with these digests, whatever became of them. Raises TrackingError."""
-    found: dict[str, list[str]] = {}
+def records(uri: str, digests: Collection[str]) -> dict[tuple[str, str], list[str]]:
+    """The ids of all runs of a store with these digests, whatever became of them, by experiment and digest.
+
+    Raises TrackingError.
+    """
+    found: dict[tuple[str, str], list[str]] = {}
     rows = sql.query(uri, sql.IDS, json.dumps([*digests]))
     if rows is None:
         from mlflow.entities import ViewType
 
         everything = _by_api(uri, ViewType.ACTIVE_ONLY, finished=False)
-        return {digest: ids for digest, ids in everything.items() if digest in digests}
-    for digest, run_id in rows:
-        found.setdefault(digest, []).append(run_id)
+        return {key: ids for key, ids in everything.items() if key[1] in digests}
+    for experiment, digest, run_id in rows:
+        found.setdefault((experiment, digest), []).append(run_id)
     return found
 
 
-def _by_api(uri: str, view: int, finished: bool = True) -> dict[str, list[str]]:
-    """Ids by digest, over all experiments."""
-    found: dict[str, list[str]] = {}
+def _by_api(uri: str, view: int, finished: bool = True) -> dict[tuple[str, str], list[str]]:
+    """Ids by experiment and digest."""
+    found: dict[tuple[str, str], list[str]] = {}
     with failures("reading the store", uri):
         client = connect(uri)
         for experiment in client.search_experiments():
@@ -62,7 +66,7 @@ def _by_api(uri: str, view: int, finished: bool = True) -> dict[str, list[str]]:
                 )
                 for run in page:
                     if "digest" in run.data.tags:
-                        found.setdefault(run.data.tags["digest"], []).append(run.info.run_id)
+                        found.setdefault((experiment.name, run.data.tags["digest"]), []).append(run.info.run_id)
                 token = page.token
                 if not token:
                     break
@@ -84,20 +88,18 @@ def delete(folder: Path, uri: str | None, run_ids: Collection[str], downloads: P
 
 
 def _remove(folder: Path) -> None:
-    """Remove a run's files, and its folder if nothing else is in it.
-
-    It is renamed first: whoever looks meanwhile finds the whole run or none.
-    """
+    """Remove a run's files, and its folder if nothing else is in it."""
     runs.clear(folder)
-    gone = folder.with_name(f".{folder.name}.{os.getpid()}-{secrets.token_hex(4)}")
-    with suppress(FileNotFoundError):
+    if not folder.is_dir():
+        return
+    if {entry.name for entry in folder.iterdir()} <= {*runs.FILES}:
+        # Renamed first, so that whoever looks meanwhile finds the whole run or none.
+        gone = folder.with_name(f".{folder.name}.{os.getpid()}-{secrets.token_hex(4)}")
         folder.rename(gone)
-        others = [entry for entry in gone.iterdir() if entry.name not in runs.FILES]
-        if others:  # a folder of the user's own, by hydra.run.dir
-            folder.mkdir()
-            for entry in others:
-                entry.rename(folder / entry.name)
         shutil.rmtree(gone)
+    else:  # a folder of the user's own, by hydra.run.dir, which stays where it is
+        for name in (runs.SUMMARY, *runs.FILES):
+            (folder / name).unlink(missing_ok=True)
 
 
 def size(folder: Path) -> int:

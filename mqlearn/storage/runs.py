@@ -304,9 +304,15 @@ def leftovers(parent: Path) -> dict[str, list[Path]]:
 
 
 def clear(folder: Path) -> None:
-    """Remove the `leftovers` of a folder. For the holder of its claim alone."""
+    """Remove the `leftovers` of a folder, but for files that are no run's. For the holder of its claim alone."""
     for path in leftovers(folder.parent).get(folder.name, ()):
-        shutil.rmtree(path, ignore_errors=True)
+        with suppress(OSError):  # of a user's folder (hydra.run.dir), whose process died between two renames
+            for entry in path.iterdir():
+                if entry.name not in FILES and not (folder / entry.name).exists():
+                    folder.mkdir(exist_ok=True)
+                    entry.rename(folder / entry.name)
+        if not path.is_dir() or {entry.name for entry in path.iterdir()} <= {*FILES}:
+            shutil.rmtree(path, ignore_errors=True)
 
 
 def _was(folder: Path, digest: str) -> bool:

@@ -36,9 +36,7 @@ UNVERSIONED = f"""{OF_STATUS} AND version.value IS NULL
     AND (SELECT COUNT(*) FROM tags WHERE key = 'digest') > (SELECT COUNT(*) FROM tags WHERE key = 'digest_version')"""
 ANYWHERE = f"""{_COLUMNS.format(_AMONG)} AND experiments.lifecycle_stage = 'active'
     ORDER BY end_time, runs.run_uuid"""
-IDS = """SELECT digest.value, runs.run_uuid FROM json_each(?) AS wanted
-    CROSS JOIN tags AS digest ON digest.value = wanted.value AND digest.key = 'digest'
-    CROSS JOIN runs ON runs.run_uuid = digest.run_uuid WHERE runs.lifecycle_stage = 'active'"""
+IDS = f"""SELECT experiments.name, digest.value, runs.run_uuid FROM {_AMONG} WHERE runs.lifecycle_stage = 'active'"""
 STAGE = "SELECT lifecycle_stage FROM runs WHERE run_uuid = ?"
 # Deleted, and no finished run of the same digest is left.
 DELETED = """

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from mqlearn.experiments import execute
-from mqlearn.storage import connection, deletion, locks
+from mqlearn.storage import connection, deletion, locks, runs
 
 TWO = ("algorithm=q_learning,speedy_q", "iterations=20", "n_seeds=2", "n_checkpoints=3", "evaluation.episodes=0")
 
@@ -30,7 +30,7 @@ def test_nothing_is_deleted_without_a_word_and_then_folder_and_record_go_togethe
     assert looked.code == 0 and "Nothing was deleted" in looked.out and str(swept["speedy_q"]) in looked.out
     assert swept["speedy_q"].exists() and str(swept["q_learning"]) not in looked.out
     digest = json.loads((swept["speedy_q"] / "summary.json").read_text())["digest"]
-    (run_id,) = deletion.records(stored, [digest])[digest]
+    (run_id,) = deletion.records(stored, [digest])["default", digest]
     assert run_id in looked.out
     done = mqlearn("delete", "algorithm=speedy_q", "yes=true")
     assert done.code == 0 and "deleted: 1 of 1 runs" in done.out
@@ -54,17 +54,17 @@ def test_a_person_is_asked(swept, mqlearn, monkeypatch):
 
 def test_what_mlflow_deleted_is_said_and_not_put_back_without_a_word(swept, stored, mqlearn):
     digest = json.loads((swept["speedy_q"] / "summary.json").read_text())["digest"]
-    connection.connect(stored).delete_run(deletion.records(stored, [digest])[digest][0])
+    connection.connect(stored).delete_run(deletion.records(stored, [digest])["default", digest][0])
     compared = mqlearn("compare", "experiment.name=default").out
     assert "1 run was deleted in MLflow" in compared and str(swept["speedy_q"]) in compared
     assert "1 of them deleted in MLflow" in mqlearn("status").out
     again = mqlearn("run", "-m", *TWO, "hydra/launcher=basic")
     assert again.code == 3 and "was deleted in MLflow" in again.out + again.err
-    assert digest not in deletion.records(stored, [digest])
+    assert not deletion.records(stored, [digest])
     single = mqlearn("run", "existing=skip", TWO[0].replace("q_learning,", ""), *TWO[1:])
     assert single.code == 3 and "was deleted in MLflow" in single.err
     assert mqlearn("upload", swept["speedy_q"]).code == 0  # asked for by name
-    assert len(deletion.records(stored, [digest])[digest]) == 1
+    assert len(deletion.records(stored, [digest])["default", digest]) == 1
     assert "deleted in MLflow" not in mqlearn("compare", "experiment.name=default").out
 
 
@@ -82,6 +82,38 @@ def test_a_run_that_a_process_is_at_is_left_and_files_of_others_stay(swept, outp
     (swept["speedy_q"] / "notes.txt").write_text("mine")
     mqlearn("delete", "algorithm=speedy_q", "yes=true")
     assert [path.name for path in swept["speedy_q"].iterdir()] == ["notes.txt"]
+
+
+def test_a_cell_of_two_experiments_goes_from_those_that_are_meant(swept, stored, outputs, mqlearn):
+    one = (TWO[0].replace("q_learning,", ""), *TWO[1:], "experiment.name=other")
+    assert mqlearn("run", *one).code == 0
+    (there,) = (outputs / "runs" / "other").iterdir()
+    digest = json.loads((there / "summary.json").read_text())["digest"]
+    assert {*deletion.records(stored, [digest])} == {("default", digest), ("other", digest)}
+    done = mqlearn("delete", "experiment.name=other", "yes=true")
+    assert "other: speedy_q" in done.out and "deleted: 1 of 1 runs" in done.out
+    assert not there.exists() and swept["speedy_q"].exists()
+    assert {*deletion.records(stored, [digest])} == {("default", digest)}
+    assert mqlearn("run", *one).code == 0
+    assert "deleted: 2 of 2 runs" in mqlearn("delete", "algorithm=speedy_q", "yes=true").out
+    assert not there.exists() and not swept["speedy_q"].exists() and not deletion.records(stored, [digest])
+
+
+def test_a_link_is_refused_before_anything_is_deleted(swept, stored, tmp_path, mqlearn):
+    elsewhere = swept["speedy_q"].rename(tmp_path / "elsewhere")
+    swept["speedy_q"].symlink_to(elsewhere)
+    done = mqlearn("delete", "experiment.name=default", "yes=true")
+    assert done.code == 2 and "is a link" in done.err
+    assert elsewhere.exists() and swept["q_learning"].exists() and not deletion.deleted(stored)
+
+
+def test_files_of_others_outlive_a_process_that_dies_while_it_renames(swept):
+    """What a killed process left beside a user's own folder is cleared without what is no run's."""
+    folder = swept["speedy_q"]
+    (folder / "notes.txt").write_text("mine")
+    folder.rename(left := folder.with_name(f".{folder.name}.{2**22 + 1}-0123abcd.old"))
+    runs.clear(folder)
+    assert [path.name for path in folder.iterdir()] == ["notes.txt"] and not left.exists()
 
 
 def test_what_names_no_run_deletes_none(swept, mqlearn):
