@@ -7,7 +7,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mqlearn.checks import check_int
-from mqlearn.cli.arguments import CONFIG_DIR, Options, deliver, only, parse, take, take_existing
+from mqlearn.cli.arguments import (
+    CONFIG_DIR,
+    Options,
+    check_number,
+    deliver,
+    only,
+    parse,
+    take,
+    take_existing,
+    take_switch,
+    whole_numbers,
+)
 from mqlearn.errors import SettingError
 from mqlearn.files import write_whole
 from mqlearn.paths import outputs_folder
@@ -35,11 +46,14 @@ def bench(arguments: Sequence[str]) -> int:
     options.overrides = [text for text in options.overrides if text not in named]
     suite = definition.load(named[0] if named else _SUITE, options.config_dir)
     n_workers = check_int("n_workers", take(options, "n_workers"), 1, null="a process a core", written=True)
+    asked = _asked(options)
     track = _tracking(options, suite.name)
     wanted = _wanted(options)
     every, made = run_suite.of_suite(suite, wanted, n_workers)
     found = board(suite.name, every, [one.name for one in wanted.rules if one.own], options.config_dir)
     found["command"] = shlex.join(["mqlearn", "bench", *arguments])
+    if asked is not None:
+        return _decided(found, asked, options.files)
     if "--store" in options.given:
         _store(suite.name, every, found)
     if made:
@@ -49,6 +63,39 @@ def bench(arguments: Sequence[str]) -> int:
         _draw(picture, found)
     if deliver(options.files, _texts(found)):
         print(tables.terminal(found))
+    return 0
+
+
+def _asked(options: Options) -> dict[str, Any] | None:
+    """What `decide=true` is asked with; None without it. Raises SettingError."""
+    asks = take_switch(options, "decide")
+    own = {name: value for name in ("against", "margin", "looks") if (value := take(options, name)) is not None}
+    if not asks:
+        for name, value in own.items():
+            raise SettingError(name, value, "is a setting of decide=true alone")
+        return None
+    for flag in ("--store", *options.files):
+        if flag in options.given or flag in ("--latex", "--html", "--figure", "--scores"):
+            raise SettingError(flag, options.files.get(flag, True), "does not go with decide=true; --json and --csv do")
+    margin, looks = own.get("margin"), own.get("looks")
+    return {
+        "against": own.get("against"),
+        "margin": None if margin is None else check_number("margin", margin),
+        "looks": None if looks is None else whole_numbers("looks", looks),
+    }
+
+
+def _decided(found: dict[str, Any], asked: dict[str, Any], files: dict[str, Path]) -> int:
+    """`decide=true`: at how many reporting seeds each pair is decided, in place of the leaderboard; returns 0."""
+    from mqlearn.suites.leaderboard import sequential
+
+    decision = sequential.decide(found, **asked)
+    texts = {
+        "--json": lambda: json.dumps(decision | {"command": found["command"]}, indent=1, ensure_ascii=False) + "\n",
+        "--csv": lambda: sequential.comma_separated(decision),
+    }
+    if deliver(files, texts):
+        print(sequential.terminal(decision))
     return 0
 
 

@@ -1,7 +1,5 @@
 """`mqlearn compare`: which runs, which pairs, and the answers as tables. It reads finished runs, and makes none."""
 
-import contextlib
-import math
 import sys
 import textwrap
 from collections.abc import Sequence
@@ -10,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from mqlearn.checks import check_bool, check_int
-from mqlearn.cli.arguments import CONFIG_DIR, deliver, parse, take_plugins
+from mqlearn.cli.arguments import CONFIG_DIR, check_number, deliver, parse, take_plugins, whole_numbers
 from mqlearn.errors import SettingError, nearest
 from mqlearn.paths import outputs_folder
 
@@ -186,13 +184,9 @@ def _own(key: str, value: str) -> Any:
     if key in ("at", "tuning_seed", "most"):
         return check_int(key, value, 0, written=True)
     if key == "looks":
-        written = value.strip("'\"").removeprefix("[").removesuffix("]")
-        return [check_int(key, one.strip(), 1, written=True) for one in written.split(",")]
+        return whole_numbers(key, value)
     if key in ("epsilon", "level", "margin"):
-        with contextlib.suppress(ValueError):
-            if not math.isnan(number := float(value)):
-                return number
-        raise SettingError(key, value, "must be a number")
+        return check_number(key, value)
     return value.strip("'\"")
 
 
