@@ -85,8 +85,8 @@ Settings: against=LABEL|DIGEST|best|all (one run; the best of each block, picked
 Runs what is missing, each rule with the default of its source and with the best of 15 settings of its step size and of
 the numbers under `tuning:` in its yaml, by one search for all, on seeds that do not report. Kept in outputs/bench, one
 file a problem; results that come with mqlearn are not run again. --json FILE has everything (- is the standard output).
-decide=true [against=RULE] [margin=FACTOR] [looks=15,20]: group-sequential tests over the reporting seeds, in place of the
-leaderboard: your rule against each rival, one rule against all others, or all pairs; no run is made for it.
+decide=true [against=RULE] [margin=FACTOR] [looks=15,20]: group-sequential tests over the reporting seeds, in place of
+the leaderboard: your rule against each rival, one rule against all others, or all pairs; no run is made for it.
 Settings: n_workers (processes), tracking; --config-dir DIR adds your own suites, DIR/suite/NAME.yaml, and rules,
 DIR/algorithm/NAME.yaml. --store makes these results the committed ones, outputs/paper.
 Suites: {suites}""",

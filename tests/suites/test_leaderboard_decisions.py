@@ -1,4 +1,4 @@
-"""At how many reporting seeds the order of a leaderboard is decided: scores by seed against the tests of `mq.decide`."""
+"""At how many reporting seeds the order of a leaderboard is decided: scores by seed against `mq.decide`'s tests."""
 
 import csv
 import io

@@ -122,9 +122,7 @@ class Decision:
         return self._going_on(most, looks)
 
 
-def method_words(
-    asked: str, looks: Sequence[int], error: float, pairs: int, margin: float | None, most: int
-) -> str:
+def method_words(asked: str, looks: Sequence[int], error: float, pairs: int, margin: float | None, most: int) -> str:
     """How some pairs were decided in sequence, in words for a paper."""
     told = [f"{n} ({100 * design.share(n):.0f} %)" for n in looks]
     at = ", ".join(told if len(told) <= 8 else [*told[:3], "...", told[-1]])

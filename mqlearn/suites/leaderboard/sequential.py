@@ -196,8 +196,8 @@ def _notes(found: Mapping[str, Any]) -> list[str]:
     return [
         "The unit is the seed: verdicts are on other seeds of these problems, not on other problems, and on the "
         "settings that were chosen on the tuning seeds.",
-        f"All {found['n_seeds']} reporting seeds were run before the first look, also of your own rule, since means and "
-        "ranks are over the same seeds of all rules; this says how many would have been enough.",
+        f"All {found['n_seeds']} reporting seeds were run before the first look, also of your own rule, since means "
+        "and ranks are over the same seeds of all rules; this says how many would have been enough.",
     ]
 
 
