@@ -66,7 +66,8 @@ Settings: against=LABEL|DIGEST|best|all (one run; the best of each block, picked
   at=N (on the axis; last)  epsilon=E  summary=error|area|time|return  metric=NAME  level=0.05
   diverged=worst|censored|excluded (how diverged seeds enter)  interval=bca|percentile|t
   allow_mixed=true (pairs across blocks)  calibrate=true (each run against itself: how often the tests are wrong)
-  tuned=true [tuning_seed=S] (the best of equally many settings of each algorithm, on seeds that did not choose it)
+  tuned=true [tuning_seed=S] [missing=run] (the best of equally many settings of each algorithm, on seeds that did not
+  choose it; missing=run makes the runs that report, where there are none)
   decide=true [most=200] [margin=FACTOR] [looks=10,15,20] (group-sequential: runs seeds until every pair is decided, is
   equal within the margin, or has most= seeds; the cells are those of `run -m`, or of the runs of experiment.name=NAME;
   the same command with a larger most= goes on)""",

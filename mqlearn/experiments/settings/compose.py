@@ -4,7 +4,6 @@ import contextlib
 import functools
 import itertools
 import math
-import re
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -217,6 +216,7 @@ def _hydra(config_dir: str | None) -> Iterator[Compose]:
     if config_dir is not None and folder is not None:
         own_choices.check_folder(config_dir, folder)
     own_choices.go_first()
+    loader.leave_out_nulls()
     with initialize_config_dir(str(CONF), version_base=VERSION_BASE, job_name="mqlearn"):
         own: Any = GlobalHydra.instance().config_loader()
         if folder is not None:
@@ -256,21 +256,10 @@ def _with_launcher(hydra_compose: Any, overrides: Sequence[str]) -> Any:
     try:
         return hydra_compose("config", list(overrides), return_hydra_config=True)
     except HydraException as error:
-        if (left_out := _null_left_out(str(error), overrides)) is not None:
-            return _with_launcher(hydra_compose, left_out)
         chosen = any(text.startswith("hydra/launcher=") for text in overrides)
         if chosen or "full_key: hydra.launcher." not in str(error):
             raise
     return hydra_compose("config", [*overrides, f"hydra/launcher={LAUNCHER}"], return_hydra_config=True)
-
-
-def _null_left_out(refusal: str, overrides: Sequence[str]) -> list[str] | None:
-    """The overrides so that Hydra leaves out a setting at null, which it takes for one that there is not."""
-    found = re.search(r"Could not delete from config\. '([^'=]+)' does not exist", refusal)
-    if found is None or f"~{found[1]}" not in overrides or f"{found[1]}=0" in overrides:
-        return None
-    place = list(overrides).index(f"~{found[1]}")
-    return [*overrides[:place], f"{found[1]}=0", *overrides[place:]]
 
 
 def _composed(compose_one: Compose, overrides: Sequence[str]) -> tuple[Any, dict[str, Any]]:
