@@ -14,10 +14,10 @@ from mqlearn.errors import SettingError, nearest
 from mqlearn.paths import outputs_folder
 
 _FILES = ("--json", "--csv", "--latex")
-_OF_DECISIONS = ("margin", "looks", "most")
+_OF_DECISIONS = ("looks", "most")
 _OWN = (
     "against", "at", "epsilon", "summary", "metric", "diverged", "level", "interval", "tuned", "tuning_seed", "missing",
-    "calibrate", "allow_mixed", "axis", "decide", *_OF_DECISIONS,
+    "calibrate", "allow_mixed", "axis", "decide", "margin", *_OF_DECISIONS,
 )  # fmt: skip
 
 
@@ -171,6 +171,8 @@ def read(arguments: Sequence[str]) -> Request:
             request.own[key] = _own(key, value)
         else:
             request.overrides.append(override)
+    if "margin" in request.own and request.own.get("calibrate"):
+        raise SettingError("margin", request.own["margin"], "does not go with calibrate=true")
     for other in ("calibrate", "allow_mixed"):
         if request.own.get("tuned") and request.own.get(other):
             raise SettingError(other, "true", "does not go with tuned=true")
@@ -197,6 +199,7 @@ def question_of(own: dict[str, Any]) -> Any:
     from mqlearn.analysis.comparison.seed_values import Question
 
     names = ("summary", "metric", "at", "epsilon", "diverged", "level", "interval", "axis")
+    names += () if own.get("decide") else ("margin",)  # a decision has its own tests of it
     return Question(**{name: own[name] for name in names if name in own})
 
 

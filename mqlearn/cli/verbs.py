@@ -65,6 +65,7 @@ Settings: against=LABEL|DIGEST|best|all (one run; the best of each block, picked
   axis=iterations|samples (samples where rules take different numbers of them an iteration)
   at=N (on the axis; last)  epsilon=E  summary=error|area|time|return  metric=NAME  level=0.05
   diverged=worst|censored|excluded (how diverged seeds enter)  interval=bca|percentile|t
+  margin=FACTOR (equal is a verdict too: the mean of neither is so many times that of the other, two one-sided tests)
   allow_mixed=true (pairs across blocks)  calibrate=true (each run against itself: how often the tests are wrong)
   tuned=true [tuning_seed=S] [missing=run] (the best of equally many settings of each algorithm, on seeds that did not
   choose it; missing=run makes the runs that report, where there are none)
