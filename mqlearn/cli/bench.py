@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from mqlearn.suites.run_suite import Wanted
 
 _SUITE = "classic"
-_WRITTEN = ("--json", "--csv", "--latex", "--html", "--figure", "--scores")
+_WRITTEN = ("--json", "--csv", "--latex", "--html", "--figure", "--critical", "--scores")
+_PICTURES = ("--figure", "--critical")
 _FREE = ("algorithm", "plugins", "existing", "n_workers", "tracking")
 
 
@@ -38,8 +39,9 @@ def bench(arguments: Sequence[str]) -> int:
     from mqlearn.suites.leaderboard.board import board
 
     options = parse(arguments, flags=("--store",), values=CONFIG_DIR, written=_WRITTEN)
-    if "--figure" in options.files:
-        figure.kind_of(options.files["--figure"])
+    for flag in _PICTURES:
+        if flag in options.files:
+            figure.kind_of(options.files[flag], flag)
     named = [text for text in options.overrides if "=" not in text]
     if len(named) > 1:
         raise SettingError("suite", " ".join(named), "must be one suite")
@@ -58,9 +60,9 @@ def bench(arguments: Sequence[str]) -> int:
         _store(suite.name, every, found)
     if made:
         _track(track, suite.name, found)
-    picture = options.files.pop("--figure", None)
-    if picture is not None:
-        _draw(picture, found)
+    for flag in _PICTURES:
+        if (picture := options.files.pop(flag, None)) is not None:
+            figure.save(found, picture, flag)
     if deliver(options.files, _texts(found)):
         print(tables.terminal(found))
     return 0
@@ -75,7 +77,7 @@ def _asked(options: Options) -> dict[str, Any] | None:
             raise SettingError(name, value, "is a setting of decide=true alone")
         return None
     for flag in ("--store", *options.files):
-        if flag in options.given or flag in ("--latex", "--html", "--figure", "--scores"):
+        if flag in options.given or flag in ("--latex", "--html", "--scores", *_PICTURES):
             raise SettingError(flag, options.files.get(flag, True), "does not go with decide=true; --json and --csv do")
     margin, looks = own.get("margin"), own.get("looks")
     return {
@@ -143,22 +145,17 @@ def _texts(found: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _draw(path: Path, found: dict[str, Any]) -> None:
-    from mqlearn.suites.leaderboard import figure
-
-    figure.save(found, path)
-
-
 def _store(suite: str, every: Sequence[Any], found: dict[str, Any]) -> None:
     """Make these results the committed ones, with the tables, the figure and the page."""
     from mqlearn.suites import results
+    from mqlearn.suites.leaderboard import figure
 
     folder = outputs_folder() / "paper"
     results.write(folder / f"bench_{suite}.npz", every)
     found = {**found, "command": f"scripts/reproduce bench {suite}"}
     for flag, ending in (("--csv", "csv"), ("--latex", "tex"), ("--html", "html")):
         write_whole(folder / f"bench_{suite}.{ending}", _texts(found)[flag]())
-    _draw(folder / f"bench_{suite}.png", found)
+    figure.save(found, folder / f"bench_{suite}.png")
 
 
 def _tracking(options: Options, suite: str) -> Any:

@@ -81,6 +81,7 @@ Settings: against=LABEL|DIGEST|best|all (one run; the best of each block, picked
   mqlearn bench classic plugins=[my_rules] algorithm=my_rule        your own rule among them: runs yours alone
   mqlearn bench paper algorithm=root_sa,speedy_q         these two, and tuned Q-learning
   mqlearn bench classic --figure board.png --html board.html        the figure, and a page with a curve for each cell
+  mqlearn bench classic --critical critical.png          critical differences of mean ranks (Friedman, Nemenyi)
   mqlearn bench classic --scores scores.csv              rule and seed by problem, for other statistics packages
   mqlearn bench classic decide=true against=zap          at how many seeds each pair of rules is decided
 
