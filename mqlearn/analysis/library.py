@@ -27,6 +27,7 @@ class Asked(TypedDict, total=False):
     diverged: Literal["worst", "censored", "excluded"]
     level: float
     interval: Literal["auto", "bca", "percentile", "t"]
+    margin: float | None
 
 
 class Runs(list[LoadedRun]):
@@ -145,8 +146,8 @@ def compare(
     some: results of `mq.run`, or runs of `mq.load` and `mq.sweep`, as a list or by name.   against: one rule that all
     others are compared with, by its label or digest; "best" of a problem, picked on other seeds; "all", which must be
     said for more than 200 runs of one problem.   allow_mixed: pairs across problems too; of results also of different
-    seeds, samples and lengths.   question: summary, metric, axis, at, epsilon, diverged, level, interval, as on the
-    command line.
+    seeds, samples and lengths.   question: summary, metric, axis, at, epsilon, diverged, level, interval, margin
+    (a factor above 1, within which rules are equal), as on the command line.
 
     Seeds are paired where both saw the same samples; p is corrected by Holm. Raises SettingError, also for results of
     different problems, samples, seeds or numbers of iterations.

@@ -1,5 +1,7 @@
 """The arguments of a verb: flags, a folder of configurations, and overrides for Hydra."""
 
+import contextlib
+import math
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -7,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from mqlearn import files
-from mqlearn.checks import check_bool, choice
+from mqlearn.checks import check_bool, check_int, choice
 from mqlearn.errors import SettingError, nearest
 
 CONFIG_DIR = ("--config-dir", "-cd")
@@ -152,3 +154,17 @@ def take_plugins(options: Options) -> None:
 def take_switch(options: Options, setting: str) -> bool:
     """Take a truth value, false if it is not there. Raises SettingError."""
     return check_bool(setting, take(options, setting) or "false")
+
+
+def whole_numbers(setting: str, written: str) -> list[int]:
+    """10,15,20 or [10,15,20] as numbers. Raises SettingError."""
+    inner = written.strip("'\"").removeprefix("[").removesuffix("]")
+    return [check_int(setting, one.strip(), 1, written=True) for one in inner.split(",")]
+
+
+def check_number(setting: str, written: str) -> float:
+    """A number that was written. Raises SettingError for anything else, and for nan."""
+    with contextlib.suppress(ValueError):
+        if not math.isnan(number := float(written)):
+            return number
+    raise SettingError(setting, written, "must be a number")

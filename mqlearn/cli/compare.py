@@ -1,24 +1,23 @@
 """`mqlearn compare`: which runs, which pairs, and the answers as tables. It reads finished runs, and makes none."""
 
-import contextlib
-import math
 import sys
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from mqlearn.checks import check_bool, check_int
-from mqlearn.cli.arguments import CONFIG_DIR, deliver, parse, take_plugins
+from mqlearn.checks import check_bool, check_int, choice
+from mqlearn.cli.arguments import CONFIG_DIR, check_number, deliver, parse, take_plugins, whole_numbers
 from mqlearn.errors import SettingError, nearest
 from mqlearn.paths import outputs_folder
 
 _FILES = ("--json", "--csv", "--latex")
-_OF_DECISIONS = ("margin", "looks", "most")
+_OF_DECISIONS = ("looks", "most")
 _OWN = (
-    "against", "at", "epsilon", "summary", "metric", "diverged", "level", "interval", "tuned", "tuning_seed",
-    "calibrate", "allow_mixed", "axis", "decide", *_OF_DECISIONS,
+    "against", "at", "epsilon", "summary", "metric", "diverged", "level", "interval", "tuned", "tuning_seed", "missing",
+    "calibrate", "allow_mixed", "axis", "decide", "margin", *_OF_DECISIONS,
 )  # fmt: skip
 
 
@@ -70,8 +69,10 @@ def _answered(request: "Request", question: Any, found: Any, width: int | None) 
         everything = selection.find(outputs, None, addresses.named(request.tracking, outputs)).runs
         if "axis" not in request.own:
             question, lead = on_axis(question, chosen)
-        answer = tuned.tuned(chosen, everything, question, request.own, request.config_dir, width)
+        makes = partial(_made, request) if request.own.get("missing") == "run" else None
+        answer = tuned.tuned(chosen, everything, question, request.own, request.config_dir, width, makes)
         verdicts, notes, heads = answer.verdicts, [*notes, *answer.notes], answer.heads
+        lead = "\n".join(filter(None, (answer.lead, lead)))
     else:
         plan = selection.of_the_plan(chosen, plain(request.names, request.overrides, request.config_dir))
         stand = selection.latest_runs(plan.runs, question.summary)
@@ -97,6 +98,24 @@ def _answered(request: "Request", question: Any, found: Any, width: int | None) 
     if deliver(request.files, texts):
         print(tables.terminal(verdicts, question, heads=heads, notes=notes, lead=lead, width=width))
     return 0
+
+
+def _made(request: "Request", settings: Sequence[dict[str, Any]]) -> list[Any]:
+    """The runs that report of some settings of records, made here. Raises SettingError."""
+    from mqlearn.experiments import run_missing
+    from mqlearn.experiments.plan import Plan, PlannedCell
+    from mqlearn.experiments.presentation.names import of_problem
+    from mqlearn.experiments.settings.cell import rebuild
+    from mqlearn.experiments.settings.sections import NOT_TRACKED
+
+    elsewhere = {"tracking": NOT_TRACKED} if "tracking=none" in request.tracking else {}
+    cells = []
+    for one in settings:
+        name = f"{one['experiment']['name']}_reporting"  # not among the runs that tune
+        cell = rebuild({**one, "n_workers": None, "experiment": {**one["experiment"], "name": name}, **elsewhere})
+        cells.append(PlannedCell.of(cell, of_problem(cell.settings["env"]), cell.name))
+    done = run_missing.finished(Plan(cells[0].experiment, cells[0].settings, {}, tuple(cells), ()))
+    return [done[cell.digest] for cell in cells]
 
 
 def _decided(request: "Request", question: Any, outputs: Path) -> int:
@@ -152,6 +171,8 @@ def read(arguments: Sequence[str]) -> Request:
             request.own[key] = _own(key, value)
         else:
             request.overrides.append(override)
+    if "margin" in request.own and request.own.get("calibrate"):
+        raise SettingError("margin", request.own["margin"], "does not go with calibrate=true")
     for other in ("calibrate", "allow_mixed"):
         if request.own.get("tuned") and request.own.get(other):
             raise SettingError(other, "true", "does not go with tuned=true")
@@ -167,8 +188,9 @@ def read(arguments: Sequence[str]) -> Request:
         for other in _OF_DECISIONS:
             if other in request.own:
                 raise SettingError(other, request.own[other], "is a setting of decide=true alone")
-    if "tuning_seed" in request.own and not request.own.get("tuned"):
-        raise SettingError("tuning_seed", request.own["tuning_seed"], "is a setting of tuned=true alone")
+    for other in ("tuning_seed", "missing"):
+        if other in request.own and not request.own.get("tuned"):
+            raise SettingError(other, request.own[other], "is a setting of tuned=true alone")
     return request
 
 
@@ -177,6 +199,7 @@ def question_of(own: dict[str, Any]) -> Any:
     from mqlearn.analysis.comparison.seed_values import Question
 
     names = ("summary", "metric", "at", "epsilon", "diverged", "level", "interval", "axis")
+    names += () if own.get("decide") else ("margin",)  # a decision has its own tests of it
     return Question(**{name: own[name] for name in names if name in own})
 
 
@@ -185,14 +208,12 @@ def _own(key: str, value: str) -> Any:
         return check_bool(key, value)
     if key in ("at", "tuning_seed", "most"):
         return check_int(key, value, 0, written=True)
+    if key == "missing":
+        return choice(key, value, ("run", "print"))
     if key == "looks":
-        written = value.strip("'\"").removeprefix("[").removesuffix("]")
-        return [check_int(key, one.strip(), 1, written=True) for one in written.split(",")]
+        return whole_numbers(key, value)
     if key in ("epsilon", "level", "margin"):
-        with contextlib.suppress(ValueError):
-            if not math.isnan(number := float(value)):
-                return number
-        raise SettingError(key, value, "must be a number")
+        return check_number(key, value)
     return value.strip("'\"")
 
 

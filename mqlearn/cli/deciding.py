@@ -116,7 +116,8 @@ def _prepared(
     """A block before its first look: with the looks that it has had, if it was asked before."""
     place = {id(entry): number for number, entry in enumerate(members)}
     numbers = [(place[id(a)], place[id(b)]) for a, b in asked]
-    about = [sorted(cell.digest for cell in cells), numbers, asdict(question), own.get("margin")]
+    asks = {name: value for name, value in asdict(question).items() if name != "margin"}  # which stands for itself
+    about = [sorted(cell.digest for cell in cells), numbers, asks, own.get("margin")]
     key = hashlib.sha256(json.dumps(about).encode()).hexdigest()[:16]
     path, most, looks = outputs / "decisions" / f"{key}.json", own.get("most", MOST), own.get("looks")
     had = _read(path)

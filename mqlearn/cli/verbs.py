@@ -65,8 +65,10 @@ Settings: against=LABEL|DIGEST|best|all (one run; the best of each block, picked
   axis=iterations|samples (samples where rules take different numbers of them an iteration)
   at=N (on the axis; last)  epsilon=E  summary=error|area|time|return  metric=NAME  level=0.05
   diverged=worst|censored|excluded (how diverged seeds enter)  interval=bca|percentile|t
+  margin=FACTOR (equal is a verdict too: the mean of neither is so many times that of the other, two one-sided tests)
   allow_mixed=true (pairs across blocks)  calibrate=true (each run against itself: how often the tests are wrong)
-  tuned=true [tuning_seed=S] (the best of equally many settings of each algorithm, on seeds that did not choose it)
+  tuned=true [tuning_seed=S] [missing=run] (the best of equally many settings of each algorithm, on seeds that did not
+  choose it; missing=run makes the runs that report, where there are none)
   decide=true [most=200] [margin=FACTOR] [looks=10,15,20] (group-sequential: runs seeds until every pair is decided, is
   equal within the margin, or has most= seeds; the cells are those of `run -m`, or of the runs of experiment.name=NAME;
   the same command with a larger most= goes on)""",
@@ -79,11 +81,15 @@ Settings: against=LABEL|DIGEST|best|all (one run; the best of each block, picked
   mqlearn bench classic plugins=[my_rules] algorithm=my_rule        your own rule among them: runs yours alone
   mqlearn bench paper algorithm=root_sa,speedy_q         these two, and tuned Q-learning
   mqlearn bench classic --figure board.png --html board.html        the figure, and a page with a curve for each cell
+  mqlearn bench classic --critical critical.png          critical differences of mean ranks (Friedman, Nemenyi)
   mqlearn bench classic --scores scores.csv              rule and seed by problem, for other statistics packages
+  mqlearn bench classic decide=true against=zap          at how many seeds each pair of rules is decided
 
 Runs what is missing, each rule with the default of its source and with the best of 15 settings of its step size and of
 the numbers under `tuning:` in its yaml, by one search for all, on seeds that do not report. Kept in outputs/bench, one
 file a problem; results that come with mqlearn are not run again. --json FILE has everything (- is the standard output).
+decide=true [against=RULE] [margin=FACTOR] [looks=15,20]: group-sequential tests over the reporting seeds, in place of
+the leaderboard: your rule against each rival, one rule against all others, or all pairs; no run is made for it.
 Settings: n_workers (processes), tracking; --config-dir DIR adds your own suites, DIR/suite/NAME.yaml, and rules,
 DIR/algorithm/NAME.yaml. --store makes these results the committed ones, outputs/paper.
 Suites: {suites}""",

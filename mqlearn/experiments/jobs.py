@@ -67,6 +67,7 @@ def hydra_main(arguments: Sequence[str]) -> int:
 
     compose.register_resolvers()
     own_choices.go_first()
+    loader.leave_out_nulls()
     os.environ["HYDRA_FULL_ERROR"] = "1"  # else Hydra prints its errors itself, and exits with 1
     _refused[os.getpid()] = refused = []
     start = hydra.main(config_path=str(CONF), config_name="config", version_base=compose.VERSION_BASE)

@@ -9,6 +9,16 @@ from compared import SMALL
 
 from mqlearn.analysis.comparison import selection
 
+MIXTABLES = """
+import mqlearn as mq
+
+
+class Mixtables(mq.QLearning):
+    def __init__(self, m=None, shift=None, lam=None, phi=None):
+        super().__init__()
+        self.m, self.shift, self.lam, self.phi = m, shift, lam, phi
+"""
+
 
 def test_tuning_gives_equal_budgets_and_reports_on_other_seeds(compare, mqlearn, tmp_path, monkeypatch):
     outputs = tmp_path / "tuning"
@@ -48,6 +58,37 @@ def test_tuning_gives_equal_budgets_and_reports_on_other_seeds(compare, mqlearn,
     monkeypatch.delenv("COLUMNS")
     done = compare("experiment.name=tuning", "tuned=true", "tuning_seed=5", outputs=outputs)
     assert done.code == 2 and "tuning_seed=5" in done.err
+
+
+def test_missing_run_reports_and_decides_in_one_command_as_the_printed_ones_do(compare, mqlearn, work, monkeypatch):
+    outputs = work / "outputs"
+    monkeypatch.setenv("MQLEARN_OUTPUTS", str(outputs))
+    (work / "mixtables.py").write_text(MIXTABLES)
+    common = ("seed=1000", "n_seeds=4", "iterations=60", "experiment.name=mine", "hydra/launcher=basic", *SMALL)
+    own = ("plugins=[mixtables]", "algorithm=momentum_q", "algorithm._target_=mixtables.Mixtables", "~algorithm.beta",
+           "algorithm.name=mixtables", "algorithm.m=2")  # fmt: skip
+    assert mqlearn("run", "-m", "algorithm=q_learning", "step_size.offset=0,40", *common).code == 0
+    assert mqlearn("run", "-m", *own, *common).code == 0
+    asked = ("experiment.name=mine", "tuned=true", "plugins=[mixtables]")
+    printed = compare(*asked, outputs=outputs)
+    assert printed.code == 2 and "missing=run makes them" in printed.err
+    done = compare(*asked, "missing=run", "tracking=none", outputs=outputs)
+    assert done.code == 0, done.err
+    (row,) = done.rows
+    assert row["n_finite"] == 20 and row["verdict"] == "no_difference"  # Q-learning under another name
+    assert done.out.startswith("[") and "mixtables has one setting only, so every algorithm has one" in done.out
+    made = {run.digest for run in selection.find(outputs, ["mine_reporting"]).runs}
+    assert made == {row["digest_a"], row["digest_b"]}
+    for line in printed.err.splitlines():  # what it printed are the very same cells, which are there now
+        if line.strip().startswith("mqlearn run"):
+            again = mqlearn(*shlex.split(line)[1:], "tracking=none", "experiment.name=mine_reporting", "existing=error")
+            assert again.code == 2 and "finished already" in again.err
+    assert compare(*asked, outputs=outputs).rows == done.rows
+
+
+def test_missing_is_a_setting_of_tuned_alone(compare):
+    assert "is a setting of tuned=true alone" in compare("experiment.name=small", "missing=run").err
+    assert "must be one of run, print" in compare("experiment.name=small", "tuned=true", "missing=go").err
 
 
 def test_settings_that_could_be_best_hold_the_best_and_not_a_hopeless_one():

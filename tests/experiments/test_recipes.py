@@ -27,6 +27,12 @@ class Slow(mq.Rule):
         return q + self.share * self.step_size(k) * (target - q)
 
 
+class Less(mq.MomentumQ):  # without the settings of its parent
+    def __init__(self, m=2.0, extra=None):
+        super().__init__(m)
+        self.extra = extra
+
+
 def gap(q, mdp):
     return abs(q).max(axis=(1, 2))
 
@@ -92,12 +98,34 @@ def test_a_recipe_composes_to_the_very_same_cell(words):
         ["algorithm=slow"],
         ["algorithm=slow", "algorithm.share=0.25", "algorithm.note='two words, a comma and \\'quotes\\''", "env=lane"],
         ["algorithm=slow", "algorithm.note='null'", "env=lane", "env.size=6", "discount=0.7"],
+        ["algorithm=slow", "algorithm.note=null", "~algorithm.note"],
+        ["algorithm=slow", "algorithm._target_=recipe_rules.Less", "~algorithm.share", "~algorithm.note"],
+        [
+            "algorithm=momentum_q",
+            "algorithm._target_=recipe_rules.Less",
+            "+algorithm.extra=null",
+            "algorithm.m=3",
+            "~algorithm.beta",
+            "~algorithm.shift",
+            "~algorithm.lam",
+            "~algorithm.phi",
+        ],
+        ["algorithm=q_learning", "algorithm._target_=recipe_rules.Slow", "+algorithm.share=0.25"],
         ["metrics={gap:recipe_rules.gap}"],
     ],
 )
 def test_a_recipe_with_plugins_and_own_yamls_composes_to_the_very_same_cell(own, words):
+    """Also where the folder of own yamls is not named, as by `mqlearn compare` without it."""
     cell = build(compose.compose(["plugins=[recipe_rules]", *words], own))
     assert digest_of(override_commands.command_of(cell.settings, own)) == cell.digest
+    assert digest_of(override_commands.command_of(cell.settings)) == cell.digest
+
+
+def test_a_setting_at_null_can_be_left_out_and_one_that_there_is_not_cannot(mqlearn):
+    left_out = compose.compose(["algorithm=momentum_q", "~algorithm.beta", "~algorithm.phi"])["algorithm"]
+    assert "m" in left_out and not {"beta", "phi"} & {*left_out}
+    refused = mqlearn("run", "algorithm=momentum_q", "~algorithm.beta", "~algorithm.zeta")
+    assert refused.code == 2 and "algorithm.zeta" in refused.err and "algorithm.beta='' " not in refused.err
 
 
 def test_the_command_of_a_failed_cell_composes_to_it(own, mqlearn, outputs):

@@ -10,6 +10,7 @@ from leaderboard_cases import RULES, errors, results_of, suite
 from scipy import stats
 
 from mqlearn.analysis.statistics import exponents
+from mqlearn.analysis.statistics.intervals import centre_of
 from mqlearn.suites.leaderboard import aggregate, over_problems
 from mqlearn.suites.leaderboard.aggregate import Resampled
 from mqlearn.suites.leaderboard.board import board
@@ -27,6 +28,27 @@ def test_interquartile_means_are_trimmed_means():
     assert aggregate.interquartile_mean(values, np.full((1, 40), 2.0))[0] == pytest.approx(
         stats.trim_mean(doubled, 0.25)
     )
+
+
+@pytest.mark.parametrize("n", [5, 41, 42])
+def test_there_is_one_interquartile_mean(n):
+    """That of compare's tables, rliable and scipy, also where a quarter is no whole number, and of drawn seeds."""
+    values = np.random.default_rng(n).normal(size=n)
+    counts = np.bincount(np.random.default_rng(1).integers(0, n, n), minlength=n).astype(float)
+    for weights in (np.ones(n), counts):
+        drawn = np.repeat(values, weights.astype(int))
+        found = aggregate.interquartile_mean(values, weights[None])[0]
+        assert found == pytest.approx(stats.trim_mean(drawn, 0.25)) == pytest.approx(centre_of(drawn, "iqm"))
+
+
+def test_crossed_improvement_is_mann_and_whitneys_u_over_problems():
+    areas = np.random.default_rng(3).normal(size=(3, 4, 6)).round(1)  # some are equal
+    areas[2, 1] = np.nan
+    found = aggregate.crossed_improvement(areas)
+    for i, j in itertools.permutations(range(3), 2):
+        on = [p for p in range(4) if not np.isnan(areas[i, p] + areas[j, p]).any()]
+        u = [stats.mannwhitneyu(areas[j, p], areas[i, p]).statistic / 36 for p in on]
+        assert found[i, j] == pytest.approx(np.mean(u))
 
 
 def test_each_resample_draws_as_many_seeds_of_a_problem_as_it_has():

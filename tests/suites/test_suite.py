@@ -94,7 +94,11 @@ def test_a_suite_that_is_none_is_refused(changes, setting, words):
         (["classic", "algorithm=root_sa", "--store"], "leave algorithm= out"),
         (["classic", "paper"], "must be one suite"),
         (["classic", "--figure", "board.txt"], "must end in .png"),
+        (["classic", "--critical", "board.txt"], "must end in .png"),
         (["classic", "n_workers=0"], "whole number"),
+        (["classic", "margin=1.1"], "is a setting of decide=true alone"),
+        (["classic", "decide=true", "--html", "b.html"], "does not go with decide=true"),
+        (["classic", "decide=true", "looks=ten"], "whole number"),
     ],
 )
 def test_bad_arguments_of_the_verb_are_refused(mqlearn, outputs, arguments, words):

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mqlearn.analysis import axis as axes
+from mqlearn.analysis.comparison import equality
 from mqlearn.analysis.comparison.labels import Entry
 from mqlearn.analysis.comparison.reading import Read, Reader
 from mqlearn.analysis.comparison.seed_values import Question, SeedValues
@@ -73,6 +74,7 @@ class Pair:
     deterministic: bool
     mixed: bool
     notes: tuple[str, ...]
+    p_equal: float = math.nan  # of both one-sided tests of a margin the larger
 
     @property
     def n_used(self) -> int:
@@ -85,11 +87,12 @@ class Verdict:
     """What a tested pair means within its family of comparisons."""
 
     tested: Pair
-    verdict: str  # a_better | b_better | no_difference | impossible
+    verdict: str  # a_better | b_better | no_difference | impossible | equal
     reason: str
     p_corrected: float
     correction: str
     seeds_needed: int | None = None
+    p_equal: float = math.nan  # corrected; of equality within the margin
     tuning: dict[str, Any] | None = None  # with tuned=true: of a and b, budget, best setting and sensitivity
 
 
@@ -100,7 +103,7 @@ def row(verdict: Verdict) -> dict[str, Any]:
     return {
         "a": a.label, "b": b.label, "group": tested.group, "summary": question.summary, "metric": tested.metric,
         "axis": question.axis, "at": tested.at, "at_a": a.at, "at_b": b.at, "epsilon": question.epsilon,
-        "verdict": verdict.verdict, "reason": verdict.reason,
+        "margin": question.margin, "verdict": verdict.verdict, "reason": verdict.reason, "p_equal": verdict.p_equal,
         "effect": effect.value, "effect_kind": effect.kind, "low": effect.low, "high": effect.high,
         "interval": effect.interval, "p": evidence.test.p, "p_corrected": verdict.p_corrected,
         "correction": verdict.correction, "p_smallest": evidence.test.smallest, "p_t": evidence.p_t,
@@ -164,6 +167,7 @@ def _tested(question: Question, reads: Sequence[Read], resamples: int) -> Iterab
         else:
             tests = significance.permutations(x, y, resamples=resamples)
         p_t, size = significance.t_tests(x, y, paired=paired), significance.effect_sizes(x, y, paired=paired)
+    p_equals = equality.p_equal(question, x, y, paired=paired, resamples=resamples)
     kind = "ratio of geometric mean times, a / b" if question.is_ratio else "difference of means, a - b"
     size_kind = "d_z, paired: mean(a - b)/sd(a - b)" if paired else "Hedges' g, unpaired: by the pooled sd"
     words = _interval_words(question, paired, n, m, deterministic)
@@ -198,6 +202,7 @@ def _tested(question: Question, reads: Sequence[Read], resamples: int) -> Iterab
             deterministic=deterministic,
             mixed=a.block != b.block,
             notes=tuple(notes),
+            p_equal=float(p_equals[i]),
         )
 
 
@@ -206,10 +211,15 @@ def decide(
 ) -> list[Verdict]:
     """Correct a family of tested pairs by Holm's method, and give each its verdict. told: as in `ask_all`.
 
+    With a margin by Bonferroni's, for both what differs and what is equal: a pair that differs may be rightly found to,
+    and then wrongly to be equal, so that it gives no level to others as Holm has it.
+
     `impossible`: even if every pair of the family reached its smallest p, this one would not reach the level.
     """
-    corrected = significance.holm([pair.evidence.test.p for pair in pairs])
-    at_best = significance.holm([pair.evidence.test.smallest for pair in pairs])
+    with_margin = any(pair.question.margin is not None for pair in pairs)
+    correct = significance.bonferroni if with_margin else significance.holm
+    corrected = correct([pair.evidence.test.p for pair in pairs])
+    at_best = correct([pair.evidence.test.smallest for pair in pairs])
     family = sum(not math.isnan(pair.evidence.test.p) for pair in pairs)
     verdicts = []
     for number, (pair, p, best) in enumerate(zip(pairs, corrected, at_best, strict=True), 1):
@@ -224,22 +234,32 @@ def _decided(pair: Pair, p: float, best: float, family: int, resamples: int) -> 
     less = pair.effect.value < (1 if question.is_ratio else 0)
     better = "a_better" if less == question.less_is_better else "b_better"
     needed = None
+    method = "Holm" if question.margin is None else "Bonferroni"
+    p_equal = min(1.0, pair.p_equal * max(family, 1)) if pair.p_equal == pair.p_equal else math.nan
+    equal = p_equal <= level
+    within = f"equal within a factor of {question.margin:g}" if question.margin is not None else ""
     if pair.deterministic and not math.isnan(pair.effect.value):
         differs = bool(np.any(evidence.a[:1] != evidence.b[:1]))
         said = better if differs else "no_difference"
         exact = "the difference is exact and needs no test" if differs else "the values are equal"
+        if within and not differs:
+            said = "equal"
         reason = f"deterministic: every seed gives the same curve, the seed has no effect; {exact}"
     elif math.isnan(evidence.test.p):
         said, reason = "impossible", "there are no finite seeds to compare"
     elif p <= level:
         said, reason = better, f"corrected p at most {level:g}"
+        reason += f", and {within}: the difference is less than the margin" * equal
+    elif equal:
+        said = "equal"
+        reason = f"{within}: both one-sided tests have a corrected p of at most {level:g}"
     else:
         x, y = evidence.a, evidence.b
         needed = power.seeds_needed(x, y, paired=evidence.paired, level=level / family, resamples=resamples)
         said, reason = "no_difference", f"corrected p above {level:g}: no difference shown"
         if best > level:
             said, reason = "impossible", _impossible(pair, family, best, resamples)
-    return Verdict(pair, said, reason, p, f"Holm over {family} comparison{'s' * (family != 1)}", needed)
+    return Verdict(pair, said, reason, p, f"{method} over {family} comparison{'s' * (family != 1)}", needed, p_equal)
 
 
 def resamples_for(family: int, level: float) -> int:

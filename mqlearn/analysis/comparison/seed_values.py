@@ -31,7 +31,7 @@ class Question:
     interval: auto (t below 15 seeds, else bca), bca, percentile or t, at 1 - level, not corrected.   diverged: how a
     seed that has diverged by then enters; "worst": as the worst finite value of the pair, or the initial one if that is
     worse, a time as never arrived; "censored": as its last finite value, a time as censored there and left out of the
-    test; "excluded": not.
+    test; "excluded": not.   margin: a factor above 1, within which two rules are equal; None: no verdict says that.
     """
 
     summary: str = "error"
@@ -42,6 +42,7 @@ class Question:
     level: float = round(1 - LEVEL, 12)
     interval: Method = "auto"
     axis: Axis = "iterations"
+    margin: float | None = None
 
     def __post_init__(self) -> None:
         choices = (("summary", SUMMARIES), ("diverged", TREATMENTS), ("interval", METHODS), ("axis", axes.KINDS))
@@ -55,6 +56,8 @@ class Question:
             raise SettingError("epsilon", self.epsilon, "must be a positive number")
         if self.summary != "time" and self.epsilon is not None:
             raise SettingError("epsilon", self.epsilon, "is a setting of summary=time alone")
+        if self.margin is not None and not 1 < self.margin < math.inf:
+            raise SettingError("margin", self.margin, "must be a factor above 1, such as 1.1")
         if self.summary == "time" and self.epsilon is None:
             expected = "must be given for summary=time: the error that counts as arrived, for example epsilon=0.05"
             raise SettingError("epsilon", None, expected)

@@ -54,7 +54,7 @@ def _remarks(rows: Sequence[Mapping[str, Any]], width: int | None) -> list[str]:
     remarks: dict[str, list[str]] = {}
     labels = {one[side] for one in rows for side in "ab"}
     for one in rows:
-        reason = [one["reason"]] if one["verdict"] == "impossible" or one["deterministic"] else []
+        reason = [one["reason"]] if one["verdict"] in ("impossible", "equal") or one["deterministic"] else []
         for remark in [*one["notes"], *reason]:
             remarks.setdefault(remark, []).append(f"{one['a']} | {one['b']}")
     lines = []
@@ -75,8 +75,13 @@ def _legend(verdicts: Sequence[Verdict], question: Question) -> list[str]:
     if of:
         tests = [f"{'paired' if paired else 'unpaired'} {method}" for paired, method in sorted(of)]
         lines.append(f"p, two-sided: {'; '.join(tests)}. {_assumed(of)}")
+        corrected = "p Holm" if question.margin is None else "p Bonferroni"
+        unit = "The unit is the seed; evaluation episodes are not seeds."
+        lines.append(f"Verdict at level {question.level:g} by {corrected}. {unit}")
+    if question.margin is not None:
         lines.append(
-            f"Verdict at level {question.level:g} by p Holm. The unit is the seed; evaluation episodes are not seeds."
+            f"equal within margin: the mean of neither is {question.margin:g} times that of the other, by two "
+            "one-sided tests on the same seeds, corrected as p is."
         )
     lines += [f"Pairs: {why}." for why in dict.fromkeys(v.tested.evidence.pairing for v in verdicts)]
     open_ = [v for v in verdicts if v.verdict in ("no_difference", "impossible") and not v.tested.deterministic]

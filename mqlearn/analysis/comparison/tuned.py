@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -52,6 +52,7 @@ class TuningAnswer:
     verdicts: list[Verdict] = field(default_factory=list)
     heads: dict[str, str] = field(default_factory=dict)  # by block
     notes: list[str] = field(default_factory=list)
+    lead: str = ""  # what must be known before the verdicts are read
 
 
 def tuned(
@@ -61,12 +62,14 @@ def tuned(
     own: dict[str, Any],
     config_dir: str | None = None,
     width: int | None = None,
+    run: Callable[[Sequence[dict[str, Any]]], Sequence[Run]] | None = None,
 ) -> TuningAnswer:
     """Choose the setting of every algorithm in each block of `chosen`, then compare runs of `everything` with them.
 
     Only runs whose seeds are disjoint from those of the tuning report; streams of different `seed` are. Raises
     SettingError if no run reports, with the commands that make them, or if the tuning is not fair: vanilla
-    Q-learning is not among the rivals. width: of the terminal, None for no limit.
+    Q-learning is not among the rivals. width: of the terminal, None for no limit.   run: makes the runs that report of
+    some settings, where there are none; without it the commands that make them are told.
     """
     seed = own.get("tuning_seed")
     seed = _tuning_seed(chosen) if seed is None else seed
@@ -75,12 +78,14 @@ def tuned(
         seeds = sorted({run.settings["seed"] for run in chosen})
         raise SettingError("tuning_seed", seed, f"must be the `seed` of some of the runs: {', '.join(map(str, seeds))}")
     answer, missing, reporting = TuningAnswer(notes=list(searched.notes)), [], []
+    to_run: list[tuple[dict[str, Any], str, str, Tuned]] = []
     blocks: dict[str, list[Run]] = {}
     for entry in entries(searched.runs, question.summary):
         blocks.setdefault(entry.block, []).append(entry.run)
     for block, members in blocks.items():
         found, notes = tune(members, question, config_dir)
         answer.notes += notes
+        answer.lead = "\n".join(filter(None, (answer.lead, _cut(found, members, block))))
         answer.heads[block] = _text(found, question, seed, width)
         key = identity.problem_of(members[0], question.summary)
         others = [run for run in everything if run.settings["seed"] != seed]
@@ -93,18 +98,30 @@ def tuned(
                 reporting.append((Entry(reports, label, block), one))
                 continue
             settings = {**one.best.run.settings, "seed": reporting_seed, "n_seeds": REPORTING_SEEDS}
+            if run is not None:
+                to_run.append((settings, label, block, one))
+                continue
             seeds = [f"seed={reporting_seed}", f"n_seeds={REPORTING_SEEDS}"]
             missing.append((one.algorithm, f"  {command_of(settings, config_dir, more=seeds)}"))
+    if run is not None and to_run:
+        made_now = run([settings for settings, *_ in to_run])
+        reporting += [
+            (Entry(new, label, block), one) for new, (_, label, block, one) in zip(made_now, to_run, strict=True)
+        ]
+        reporting.sort(key=lambda part: list(blocks).index(part[0].block))
     commands = "\n".join(command for _, command in missing)
     if len(reporting) < 2 or VANILLA in {algorithm for algorithm, _ in missing}:
         which = f"{VANILLA} must be among the rivals, but has no finished run"
         if len(reporting) < 2:
             which = "fewer than two algorithms have finished runs"
-        problem = f"{which} on seeds that did not choose the settings, as those of seed={seed} did; make them by"
+        problem = f"{which} on seeds that did not choose the settings, as those of seed={seed} did"
+        problem += "; missing=run makes them, or"
         shown = [f"[{block}]\n{text}" for block, text in answer.heads.items()]
         raise SettingError("tuned", True, "\n".join([problem, commands, "", *shown]))
     if missing:
-        answer.notes.append(f"best settings that no run reports yet, so without a verdict; make them by\n{commands}")
+        answer.notes.append(
+            f"best settings that no run reports yet, so without a verdict; missing=run makes them, or\n{commands}"
+        )
     made = [entry for entry, _ in reporting]
     wanted, told = asked(made, question, own.get("against"))
     answer.verdicts = answers(wanted, question)
@@ -117,6 +134,19 @@ def tuned(
     seeds = sorted({entry.run.settings["seed"] for entry in made})
     answer.notes.append(f"settings chosen on seed={seed}; verdicts on seed={', '.join(map(str, seeds))} alone")
     return answer
+
+
+def _cut(found: Sequence[Tuned], members: Sequence[Run], block: str) -> str:
+    """What must be said first where one algorithm has a single setting, and so has every rival for that."""
+    counts = Counter(str(run.settings["algorithm"].get("name")) for run in members)
+    single = [one.algorithm for one in found if counts[one.algorithm] == 1]
+    if not single or max(counts.values()) == 1:
+        return ""
+    rest = ", ".join(f"{name} {count}" for name, count in counts.items() if count > 1)
+    return (
+        f"[{block}] Nothing is tuned here: {', '.join(single)} has one setting only, so every algorithm has one, its "
+        f"first (there are {rest}). Run more settings of it, or select the others."
+    )
 
 
 def _report(one: Tuned, candidates: Sequence[Run]) -> Run | None:

@@ -24,6 +24,7 @@ WORDS = {
     "b_better": "b better",
     "no_difference": "no difference shown",
     "impossible": "impossible",
+    "equal": "equal within margin",
 }
 
 
@@ -85,7 +86,7 @@ def _seeds(row: Row, style: Style) -> Any:
 
 def _needed(row: Row, style: Style) -> Any:
     """Seeds that would show the difference; none that would, or not known (?) where the spread is not."""
-    if row["verdict"] in ("a_better", "b_better") or row.get("deterministic") or "seeds_needed" not in row:
+    if row["verdict"] in ("a_better", "b_better", "equal") or row.get("deterministic") or "seeds_needed" not in row:
         return style.none
     known = not _absent(row.get("low")) and row.get("effect") != (1 if is_ratio(row) else 0)
     return style.text(str(row.get("seeds_needed") or (">1000" if known else "?")))
@@ -112,7 +113,7 @@ COLUMNS = (
 BESIDE = (
     "group", "summary", "metric", "axis", "at", "at_a", "at_b", "epsilon", "reason", "effect_kind", "interval",
     "correction", "p_smallest", "p_t", "test", "level", "effect_size", "effect_size_kind", "pairing", "n_used",
-    "diverged", "deterministic", "mixed", "digest_a", "digest_b", "notes", "tuning",
+    "margin", "p_equal", "diverged", "deterministic", "mixed", "digest_a", "digest_b", "notes", "tuning",
 )  # fmt: skip
 
 
@@ -128,7 +129,9 @@ def block_of(row: Row) -> tuple[Any, ...]:
 
 def head(rows: Sequence[Row]) -> list[str]:
     """The headings of a table of rows."""
-    return [column.head(ratio=is_ratio(rows[0])) for column in COLUMNS]
+    method = str(rows[0].get("correction", "Holm")).partition(" ")[0]
+    heads = [column.head(ratio=is_ratio(rows[0])) for column in COLUMNS]
+    return ["p Bonferroni" if text == "p Holm" and method == "Bonferroni" else text for text in heads]
 
 
 def cells(rows: Sequence[Row], style: Style) -> list[list[Any]]:

@@ -78,12 +78,14 @@ def _sentence(one: Mapping[str, Any]) -> str:
     said = {
         "no_difference": f"No difference is shown between {one['a']} and {one['b']}",
         "impossible": f"{one['a']} against {one['b']} cannot be decided",
+        "equal": f"{one['a']} and {one['b']} are equal within a factor of {one['margin'] or math.nan:g}",
     }.get(one["verdict"], f"{one[a]} is better than {one[b]}")
     values = " against ".join(f"{_number(one[f'value_{side}']):.4g}" for side in (a, b))
     place = axes.words(one["axis"], one["at"])
     what = f"time to {one['metric']} <= {one['epsilon']:g}" if one["epsilon"] else f"{one['metric']} at {place}"
     what = f"area under {one['metric']} up to {place}" if one["summary"] == "area" else what
     p = _number(one["p_corrected"])
+    p = _number(one["p_equal"]) if one["verdict"] == "equal" else p
     told = [f"{what}: {values}"] + [f"p {p:.3g}"] * (p == p)
     paired = f"{one['n_used']} paired seeds" if one["paired"] else f"{one['n_finite_a']} and {one['n_finite_b']} seeds"
     more = ""
@@ -105,6 +107,7 @@ def counted(rows: Sequence[Mapping[str, Any]]) -> str:
     count = Counter(one["verdict"] for one in rows)
     shown, total = count["a_better"] + count["b_better"], len(rows)
     parts = [f"{shown} of {total} comparison{'s' * (total != 1)} show{'s' * (total == 1)} a difference"]
+    parts += [f"{count['equal']} show equality within the margin"] * bool(count["equal"])
     parts += [f"{count['no_difference']} show none"] * bool(count["no_difference"])
     parts += [f"{count['impossible']} impossible with so many seeds"] * bool(count["impossible"])
     return f"{'; '.join(parts)}."
@@ -139,11 +142,12 @@ def _families(rows: Sequence[Mapping[str, Any]]) -> str:
     tested = [one for one in rows if not math.isnan(one["p_corrected"])]
     if not tested:
         return "Nothing needed a test."
-    sizes = {one["group"]: one["correction"].removeprefix("Holm over ") for one in tested if not one["mixed"]}
+    method = tested[0]["correction"].partition(" over ")[0]
+    sizes = {one["group"]: one["correction"].partition(" over ")[2] for one in tested if not one["mixed"]}
     count = Counter(sizes.values())
     texts = [f"the {size} of {'the' if n == 1 else 'each'} block" for size, n in count.items()]
-    texts += [f"the {one['correction'].removeprefix('Holm over ')} across blocks" for one in tested if one["mixed"]][:1]
-    return f"Level {tested[0]['level']:g}, corrected by Holm over {' and '.join(texts)}."
+    texts += [f"the {one['correction'].partition(' over ')[2]} across blocks" for one in tested if one["mixed"]][:1]
+    return f"Level {tested[0]['level']:g}, corrected by {method} over {' and '.join(texts)}."
 
 
 def asked(question: Question, metric: str, at: int) -> str:

@@ -1,6 +1,6 @@
 """What a sequential decision is: of each pair a verdict with its seeds, look and bound, and the words for all of it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -97,15 +97,7 @@ class Decision:
     @property
     def method(self) -> str:
         """How it was decided, in words for a paper."""
-        looks = [f"{n} ({100 * design.share(n):.0f} %)" for n in self.looks]
-        at = ", ".join(looks if len(looks) <= 8 else [*looks[:3], "...", looks[-1]])
-        equal = f"; equality within a factor of {self.margin:g} by two one-sided tests" if self.margin else ""
-        return (
-            f"Sequential: {self.asked} compared by group-sequential sign-flip tests on common seeds, looks at {at} "
-            f"seeds (in brackets, the part of the error {self.error:g} spent by then, n/(n + {design.HALF:g})), over "
-            f"{len(self.pairs)} pair{'s' * (len(self.pairs) != 1)} by closed Bonferroni tests{equal}; "
-            f"at most {self.most} seeds."
-        )
+        return method_words(self.asked, self.looks, self.error, len(self.pairs), self.margin, self.most)
 
     @property
     def undecided(self) -> tuple[PairDecision, ...]:
@@ -128,6 +120,18 @@ class Decision:
         """
         assert self._going_on is not None
         return self._going_on(most, looks)
+
+
+def method_words(asked: str, looks: Sequence[int], error: float, pairs: int, margin: float | None, most: int) -> str:
+    """How some pairs were decided in sequence, in words for a paper."""
+    told = [f"{n} ({100 * design.share(n):.0f} %)" for n in looks]
+    at = ", ".join(told if len(told) <= 8 else [*told[:3], "...", told[-1]])
+    equal = f"; equality within a factor of {margin:g} by two one-sided tests" if margin else ""
+    return (
+        f"Sequential: {asked} compared by group-sequential sign-flip tests on common seeds, looks at {at} "
+        f"seeds (in brackets, the part of the error {error:g} spent by then, n/(n + {design.HALF:g})), over "
+        f"{pairs} pair{'s' * (pairs != 1)} by closed Bonferroni tests{equal}; at most {most} seeds."
+    )
 
 
 def _numbers(pair: PairDecision) -> str:

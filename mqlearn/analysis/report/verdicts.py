@@ -1,7 +1,7 @@
 """The verdict, first on the page: a sentence, a matrix for each block of comparable runs, and all numbers.
 
-Verdicts are plain dicts with a, b, group, summary, verdict (a_better | b_better | no_difference | impossible), effect,
-low, high, p, p_corrected, paired and n_finite, as `mqlearn compare --json` writes them; other keys are not needed.
+Verdicts are plain dicts with a, b, group, summary, verdict (a_better | b_better | no_difference | impossible | equal),
+effect, low, high, p, p_corrected, paired and n_finite, as `mqlearn compare --json` writes them; others are not needed.
 """
 
 from collections import Counter
@@ -18,7 +18,7 @@ from mqlearn.errors import SettingError
 
 KINDS = tuple(verdict_table.WORDS)
 _NEEDED = ("a", "b", "group", "verdict")
-_SIGN = {"a_better": "▲", "b_better": "▼", "no_difference": "=", "impossible": "∅"}
+_SIGN = {"a_better": "▲", "b_better": "▼", "no_difference": "=", "impossible": "∅", "equal": "≈"}
 _TURNED = {"a_better": "b_better", "b_better": "a_better"}
 _LARGE = 14  # rules: beyond, a matrix is not read any more
 
@@ -85,6 +85,7 @@ _SAID = {
     "b_better": "worse",
     "no_difference": "no difference shown",
     "impossible": "impossible",
+    "equal": "equal within margin",
 }
 
 

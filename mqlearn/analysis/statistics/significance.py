@@ -215,6 +215,12 @@ def holm(p: Sequence[float]) -> np.ndarray:
     return corrected
 
 
+def bonferroni(p: Sequence[float]) -> np.ndarray:
+    """Bonferroni's corrected p-values of the family `p` (m,); NaN is no member and stays."""
+    values = np.asarray(p, dtype=np.float64)
+    return np.minimum(values * np.count_nonzero(~np.isnan(values)), 1.0)
+
+
 def effect_size(a: np.ndarray, b: np.ndarray, *, paired: bool) -> float:
     """Standardised difference, a minus b: paired, d_z = mean(d)/sd(d); unpaired, Hedges' g (pooled sd, corrected).
 

@@ -216,6 +216,7 @@ def _hydra(config_dir: str | None) -> Iterator[Compose]:
     if config_dir is not None and folder is not None:
         own_choices.check_folder(config_dir, folder)
     own_choices.go_first()
+    loader.leave_out_nulls()
     with initialize_config_dir(str(CONF), version_base=VERSION_BASE, job_name="mqlearn"):
         own: Any = GlobalHydra.instance().config_loader()
         if folder is not None:

@@ -208,7 +208,7 @@ def _no_such(key: str, config: Any) -> str:
     names = _names(OmegaConf.to_container(config, resolve=False), hydra=key.startswith("hydra"))
     group, _, rest = key.rpartition(".")
     if rest and not group.startswith("hydra") and OmegaConf.is_dict(config.get(group)):
-        own = [name for name in names if name.startswith(f"{group}.") and name != TUNING]
+        own = [name for name in names if name.startswith(f"{group}.") and not name.startswith(TUNING)]
         choice = config[group].get("name") if group != "experiment" else None  # whose name is a setting
         if choice is not None:
             own.remove(f"{group}.name")

@@ -27,6 +27,30 @@ def for_hydra(text: str) -> str:
     return f"++{text}" if text.partition("=")[0] in OPTIONS else text
 
 
+def leave_out_nulls() -> None:
+    """Let Hydra leave out a setting at null by ~, which it takes for one that there is not."""
+    from hydra._internal.config_loader_impl import ConfigLoaderImpl
+    from omegaconf import OmegaConf, open_dict
+
+    apply: Any = ConfigLoaderImpl._apply_overrides_to_config
+    if getattr(apply, "leaves_out_nulls", False):
+        return
+
+    def one_by_one(overrides: list[Any], config: Any) -> None:
+        for one in overrides:
+            above, _, name = str(one.key_or_group).rpartition(".")
+            if one.is_delete() and one.package is None and one.value() is None:
+                node = OmegaConf.select(config, above) if above else config
+                if OmegaConf.is_dict(node) and name in node and node[name] is None:
+                    with open_dict(node):
+                        del node[name]
+                    continue
+            apply([one], config)
+
+    one_by_one.leaves_out_nulls = True  # type: ignore[attr-defined]
+    ConfigLoaderImpl._apply_overrides_to_config = staticmethod(one_by_one)  # type: ignore[method-assign]
+
+
 def composing_once(loader: Any, folder: Path | None) -> Any:
     """A loader that composes each choice of groups once.
 

@@ -50,6 +50,7 @@ def overrides_of(settings: Mapping[str, Any], config_dir: str | None = None) -> 
     named = {key: settings[key] for key in ("plugins", "metrics") if settings.get(key)}
     default = compose.compose(choices, config_dir) | named
     choices += [f"{key}={written(value)}" for key, value in named.items()]
+    composed = _leaves(default)
     with contextlib.suppress(SettingError):  # choices that do not go together without what is changed below
         default = rebuild(default | {"plugins": records.in_use(default)}, composed=True).settings
     default = _leaves(default)
@@ -58,6 +59,9 @@ def overrides_of(settings: Mapping[str, Any], config_dir: str | None = None) -> 
         for key, value in own.items()
         if key not in default or text_of(default[key]) != text_of(value)
     ]
+    # Of another object than the yaml's nothing of the yaml goes without saying.
+    moved = tuple(f"{group}." for group in GROUPS if any(f"{group}._target_=" in text for text in changed))
+    default |= {key: value for key, value in composed.items() if key.startswith(moved)}
     left = [f"~{key}" for key in default if not any(name == key or name.startswith(f"{key}.") for name in own)]
     return [choice for choice in choices if choice not in _DEFAULTS] + changed + left
 

@@ -42,13 +42,17 @@ def interval(samples: np.ndarray) -> tuple[float, float]:
 
 
 def interquartile_mean(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """(B,): means of the middle half of values (n,), each counted `weights` (B, n) times; in part at the edges."""
+    """(B,): of values (n,), each counted `weights` (B, n) times, the mean without a quarter at each end.
+
+    Of N values counted floor(N/4) are cut at each end, as `statistics.intervals.centre_of` and rliable have it.
+    """
     order = np.argsort(values, kind="stable")
     values, weights = values[order], weights[:, order]
     after = np.cumsum(weights, 1)
     total = after[:, -1:]
-    kept = np.minimum(after, 0.75 * total) - np.maximum(after - weights, 0.25 * total)
-    return np.maximum(kept, 0) @ values / (0.5 * total[:, 0])
+    cut = np.floor(total / 4)
+    kept = np.minimum(after, total - cut) - np.maximum(after - weights, cut)
+    return np.maximum(kept, 0) @ values / (total - 2 * cut)[:, 0]
 
 
 def centre(area: np.ndarray, base: np.ndarray) -> float:
@@ -86,6 +90,24 @@ def improvement(areas: np.ndarray, seeds: Resampled) -> tuple[np.ndarray, np.nda
         low[i, j], high[i, j] = interval(flat @ wins / both.sum())
         point[j, i], low[j, i], high[j, i] = 1 - point[i, j], 1 - high[i, j], 1 - low[i, j]
     return point, low, high
+
+
+def crossed_improvement(areas: np.ndarray) -> np.ndarray:
+    """(R, R): probability that a seed of the row is better than any seed of the column, on the same problem.
+
+    areas (R, P, S). As rliable's probability of improvement: all S^2 pairs of seeds of a problem (Mann and Whitney's U
+    over S^2), the mean over the problems that both ran on. `improvement` pairs each seed with itself alone, which met
+    the same samples.
+    """
+    n = len(areas)
+    found, ran = np.full((n, n), np.nan), np.isfinite(areas.sum(2))
+    for i, j in combinations(range(n), 2):
+        both = ran[i] & ran[j]
+        if both.any():
+            a, b = areas[i, both, :, None], areas[j, both, None, :]
+            found[i, j] = (np.less(a, b) + 0.5 * np.equal(a, b)).mean()
+            found[j, i] = 1 - found[i, j]
+    return found
 
 
 def ranks(means: np.ndarray) -> np.ndarray:

@@ -70,6 +70,7 @@ def board(
         "tests": [_test(test, name) for name, league in zip(LEAGUES, leagues, strict=True) for test in league.tests],
         "common": _common(names, aggregate.pairwise(scores[:, _TUNED, _AREA], seeds)),
         "improvement": _improvement(names, aggregate.improvement(scores[:, _TUNED, _AREA], seeds)),
+        "improvement_crossed": _crossed(names, aggregate.crossed_improvement(scores[:, _TUNED, _AREA])),
         "unbeaten": [row["rule"] for row in rows if row["setting"] == "tuned" and row["rule"] not in beaten
                      and row["score"] is not None],
         "kinds": by_kind(every, names, scores[:, _TUNED, _AREA], base, seeds),
@@ -192,6 +193,11 @@ def _improvement(names: Sequence[str], found: tuple[np.ndarray, ...]) -> dict[st
         a: {b: [_finite(float(part[i, j])) for part in found] for j, b in enumerate(names) if i != j}
         for i, a in enumerate(names)
     }
+
+
+def _crossed(names: Sequence[str], found: np.ndarray) -> dict[str, dict[str, float | None]]:
+    """By rule and rival: rliable's probability of improvement, each seed against all seeds of the rival."""
+    return {a: {b: _finite(float(found[i, j])) for j, b in enumerate(names) if i != j} for i, a in enumerate(names)}
 
 
 def _common(names: Sequence[str], pairs: Sequence[tuple]) -> list[dict[str, Any]]:

@@ -22,19 +22,25 @@ _PROFILES = 8  # rules that have a profile: more cannot be told apart
 _FACTOR = 100.0  # of the error either way, at which the colours end
 
 
-def save(found: Mapping[str, Any], path: Path) -> None:
-    """Draw a leaderboard into a file. Raises SettingError for one that is no png, pdf or svg."""
-    kind = kind_of(path)
+def save(found: Mapping[str, Any], path: Path, flag: str = "--figure") -> None:
+    """Draw a leaderboard into a file; for the flag --critical its critical-difference diagram.
+
+    Raises SettingError for a file that is no png, pdf or svg.
+    """
+    from mqlearn.suites.leaderboard import figure_critical
+
+    kind = kind_of(path, flag)
+    made = figure_critical.draw(found) if flag == "--critical" else draw(found)
     digest = hashlib.sha256(json.dumps(found["rules"], sort_keys=True).encode()).hexdigest()
     record = {"suite": found["suite"], "command": found.get("command", ""), "data_digest": digest}
-    style.save(draw(found), path.with_suffix(""), record, (kind,))
+    style.save(made, path.with_suffix(""), record, (kind,))
 
 
-def kind_of(path: Path) -> str:
+def kind_of(path: Path, flag: str = "--figure") -> str:
     """png, pdf or svg, by the name of a file. Raises SettingError for another."""
     kind = path.suffix.removeprefix(".")
     if kind not in _KINDS:
-        raise SettingError("--figure", path.name, f"must end in .{', .'.join(_KINDS)}")
+        raise SettingError(flag, path.name, f"must end in .{', .'.join(_KINDS)}")
     return kind
 
 
