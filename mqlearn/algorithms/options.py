@@ -47,9 +47,9 @@ def checked_burn_in(value: Any) -> float:
     return share
 
 
-def left_out(rule: Rule | Stateful, iterations: int) -> int:
+def left_out(burn_in: float, iterations: int) -> int:
     """How many of the first iterates the mean of a rule leaves out in a run of so many iterations."""
-    return math.floor(round(rule.burn_in * iterations, 9))  # 0.07 100 is 7, without the rounding error
+    return math.floor(round(burn_in * iterations, 9))  # 0.07 100 is 7, without the rounding error
 
 
 def clipped(rule: AnyRule, low: float, high: float) -> AnyRule:

@@ -106,7 +106,7 @@ def _parts(setup: Setup, rules: Mapping[int, AnyRule], workers: int, first: int 
         common = (mdp, sampling, features, linear, seed, setup.initial, mean, some, samples)
         learners: dict[int, Any] = {number: start(*common, rule, setup.operator) for number, rule in rules.items()}
         for number, rule in rules.items():
-            learners[number].left_out = left_out(rule, setup.iterations)
+            learners[number].left_out = left_out(rule.burn_in, setup.iterations)
         parts.append(SeedBatch(samples, learners))
     return parts
 
