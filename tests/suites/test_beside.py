@@ -89,7 +89,9 @@ def test_a_seed_that_diverged_counts_as_far_away(two):
     scores = worse.scores.copy()
     scores[:, 3, :6] = np.nan
     changed = [replace(two[0], entries={**two[0].entries, "zap": replace(worse, scores=scores)}), two[1]]
-    before, after = (next(row for row in board("small", some)["rules"] if row["rule"] == "zap") for some in (two, changed))
+    before, after = (
+        next(row for row in board("small", some)["rules"] if row["rule"] == "zap") for some in (two, changed)
+    )
     assert after["over_certainty"]["n_problems"] == 2
     assert after["over_certainty"]["value"] > before["over_certainty"]["value"]
 

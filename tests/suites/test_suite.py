@@ -206,6 +206,7 @@ def test_n_squared_state_is_over_budget_above_100_pairs():
 
 def untimed(found: dict) -> dict:
     """A leaderboard without what is measured in seconds, and without its command."""
+
     def bare(one: dict) -> dict:
         return {key: value for key, value in one.items() if key not in ("cost", "by_cpu", "command")}
 

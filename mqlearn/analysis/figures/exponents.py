@@ -104,8 +104,9 @@ def from_runs(
 
     spec: `over`, the dotted name of the setting along which problems differ; `x`, horizon for log 1/(1 - it) or value
     for log of it; `measure` error (of `metric` at `at` T), samples (median over seeds, to `epsilon`, times the initial
-    mean if `relative`) or mean_curve (of the mean over seeds); `count` all samples or those after_burn_in; `facet`, the dotted name of a setting that has a panel
-    for each value; `guides`, slopes to draw. band: of the mean error; samples have percentile intervals.
+    mean if `relative`) or mean_curve (of the mean over seeds); `count` all samples or those after_burn_in; `facet`, the
+    dotted name of a setting that has a panel for each value; `guides`, slopes to draw. band: of the mean error; samples
+    have percentile intervals.
     """
     one = completed(spec)
     grown = []
