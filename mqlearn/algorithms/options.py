@@ -1,5 +1,6 @@
 """What any rule can be asked for beside its own settings: a minibatch, the average of its iterates, a clip of them."""
 
+import math
 from typing import Any, TypeVar
 
 from mqlearn.algorithms.rule import Rule, replaced
@@ -22,17 +23,33 @@ def minibatch(rule: AnyRule, n: int) -> AnyRule:
     return replaced(rule, batch=check_int("algorithm.batch", n, 1, of="draws"))
 
 
-def averaged(rule: AnyRule) -> AnyRule:
+def averaged(rule: AnyRule, burn_in: float = 0.0) -> AnyRule:
     """The same rule, of which the mean of Q_1, ..., Q_k (Polyak, Juditsky 1992) is measured beside Q_k.
 
     With features it is the mean of theta_1, ..., theta_k. Its curves have the names of those of Q_k, with `_average`.
+    burn_in: the share of all T iterations whose iterates are left out: with n the whole part of burn_in T it is the
+    mean of Q_{n+1}, ..., Q_k, and up to iteration n Q_k itself. Raises SettingError unless 0 <= burn_in < 1.
 
     >>> rule = mq.averaged(mq.QLearning())
     >>> result = mq.run(mq.two_state(), rule, iterations=100, n_seeds=2)
     >>> [name for name in result.curves if name.startswith("q_error_a")]
     ['q_error_average']
     """
-    return replaced(rule, averaged=True)
+    share = checked_burn_in(burn_in)
+    return replaced(rule, averaged=True, **({"burn_in": share} if share else {}))
+
+
+def checked_burn_in(value: Any) -> float:
+    """What `algorithm.burn_in` says. Raises SettingError for what is no share."""
+    share = finite_number(value)
+    if share is None or not 0 <= share < 1:
+        raise SettingError("algorithm.burn_in", value, "must be a share of the iterations, at least 0 and below 1")
+    return share
+
+
+def left_out(burn_in: float, iterations: int) -> int:
+    """How many of the first iterates the mean of a rule leaves out in a run of so many iterations."""
+    return math.floor(round(burn_in * iterations, 9))  # 0.07 100 is 7, without the rounding error
 
 
 def clipped(rule: AnyRule, low: float, high: float) -> AnyRule:

@@ -50,6 +50,7 @@ class Rule(PlainNumbers):
     step_size: StepSize = Harmonic()
     batch: ClassVar[int] = 1
     averaged: ClassVar[bool] = False
+    burn_in: ClassVar[float] = 0.0
     clip: ClassVar[tuple[float, float] | None] = None
     samples_per_iteration: ClassVar[int] = 1
 

@@ -181,6 +181,9 @@ def _interval(cell: Cell, rule: Rule | Stateful, run: Run | None) -> dict[str, A
         if not isinstance(rule, Rule) or not rule.averaged:
             expected = "must be true, with a step like k^-w, 1/2 < w < 1: the interval is of the mean of the iterates"
             raise SettingError("algorithm.averaged", rule.averaged, expected)
+        if rule.burn_in:
+            expected = "must be 0: the interval is made of the mean of all iterates"
+            raise SettingError("algorithm.burn_in", rule.burn_in, expected)
         slow_limit_of(rule)
         if run is None or "mean_path" not in run.tables:
             return {"reason": "no finished run of this digest has the path of its mean"}
@@ -205,7 +208,7 @@ def _limit(rule: Rule | Stateful) -> Any:
     from mqlearn.theory.limits import limit_of
 
     if not isinstance(rule, Rule) or rule.averaged:
-        return rule, rule.step_size, rule.averaged
+        return rule, rule.step_size, rule.averaged, rule.burn_in
     try:
         return tuple(round(number, 7) for number in limit_of(rule))
     except SettingError:

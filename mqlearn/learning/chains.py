@@ -95,12 +95,13 @@ class Samples:
         """(len(rows), n) samples of iterations k .. k + n - 1 of these seeds: of the last block, or of the next one."""
         if k == self.k:
             self.draw(n)
-        if k != self.first or n > self._drawn.shape[1]:
+        begin = k - self.first
+        if begin < 0 or begin + n > self._drawn.shape[1]:
             last = self.first + self._drawn.shape[1] - 1
             raise ValueError(f"iterations {k} .. {k + n - 1} were asked for, {self.first} .. {last} are there")
         if len(rows) == len(self._drawn) and n == self._drawn.shape[1]:
             return self._drawn
-        return np.ascontiguousarray(self._drawn[rows, :n])
+        return np.ascontiguousarray(self._drawn[rows, begin : begin + n])
 
     def forget(self) -> None:
         """Free the memory of the last block."""

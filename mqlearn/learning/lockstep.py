@@ -13,7 +13,7 @@ from mqlearn.algorithms.rule import Rule
 from mqlearn.algorithms.stateful import Stateful
 from mqlearn.finding import Finding
 from mqlearn.learning.chains import Samples
-from mqlearn.learning.learners import TOGETHER, Learner, can_move_together, move_together
+from mqlearn.learning.learners import TOGETHER, Learner, advanced, can_move_together, move_together
 from mqlearn.learning.record import Ended, Recorder
 from mqlearn.learning.recorded import RecordedSamples
 
@@ -112,7 +112,7 @@ def _advance(some: Sequence[Learner], k: int, n: int, weights: Sequence[np.ndarr
 
 def _move(some: Sequence[Any], k: int, n: int, weights: Sequence[np.ndarray]) -> None:
     if len(some) == 1:
-        some[0].advance(k, n, weights[0])
+        advanced(some[0], k, n, weights[0])
     else:
         move_together(some, k, n, weights)
 
@@ -128,7 +128,7 @@ def _taken_out(learner: Learner, before: Learner, weights: np.ndarray, k: int, n
         while bad - sound > 1:
             middle = (sound + bad) // 2
             trial = first.copy()
-            trial.advance(k, middle, weights)
+            advanced(trial, k, middle, weights)
             if trial.largest()[0] <= DIVERGED:
                 sound, last = middle, trial
             else:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from mqlearn.algorithms.options import left_out
 from mqlearn.algorithms.stateful import Stateful
 from mqlearn.learning.diagnostics import Diagnosis, fixed_point
 from mqlearn.learning.learners import can_share, shared_samples, start, with_state
@@ -103,7 +104,9 @@ def _parts(setup: Setup, rules: Mapping[int, AnyRule], workers: int, first: int 
     for some in _deal(setup, workers, _SAMPLED_SEEDS if shared or features is not None else _SEEDS, first):
         samples = shared_samples(mdp, sampling, features, linear, seed, mean, some) if shared else None
         common = (mdp, sampling, features, linear, seed, setup.initial, mean, some, samples)
-        learners = {number: start(*common, rule, setup.operator) for number, rule in rules.items()}
+        learners: dict[int, Any] = {number: start(*common, rule, setup.operator) for number, rule in rules.items()}
+        for number, rule in rules.items():
+            learners[number].left_out = left_out(rule.burn_in, setup.iterations)
         parts.append(SeedBatch(samples, learners))
     return parts
 

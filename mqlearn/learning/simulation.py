@@ -39,6 +39,7 @@ class SimulatedLearner:
     """
 
     arrays: tuple[str, ...] = ("lanes", "parameters", "last", "active", "values")
+    left_out = 0
 
     def __init__(
         self,

@@ -84,7 +84,7 @@ class Problem:
     @property
     def axis(self) -> np.ndarray:
         """(C,): samples, geometric from one of each pair to the budget."""
-        return np.geomspace(min(self.pairs, self.budget), self.budget, CHECKPOINTS)
+        return axis_of(self.pairs, self.budget)
 
     def samples_each(self, rule: Any) -> int:
         """Transitions that a seed learns from in an iteration of this rule."""
@@ -126,6 +126,11 @@ class Suite:
         """What runs it with all rules of the package, for messages."""
         folder = self.problems[0].config_dir
         return shlex.join(["mqlearn", "bench", self.name, *(["--config-dir", folder] if folder else [])])
+
+
+def axis_of(pairs: int, budget: int) -> np.ndarray:
+    """(C,): samples, geometric from one of each of so many pairs to the budget."""
+    return np.geomspace(min(pairs, budget), budget, CHECKPOINTS)
 
 
 def suites(config_dir: str | None = None) -> dict[str, Path]:

@@ -9,6 +9,7 @@ import numpy as np
 from mqlearn.errors import SettingError
 from mqlearn.experiments.settings import identity
 from mqlearn.suites.definition import Problem
+from mqlearn.suites.references import certainty
 
 _FLOOR_PAIRS = 500  # of a problem, beyond which its floor takes minutes
 
@@ -44,6 +45,7 @@ def facts(problem: Problem) -> dict[str, Any]:
         "kind": kind(mdp, optimal(mdp)),
         "kinds": [name for name, holds in kinds.items() if holds],
         "floor": _floor(problem),
+        "certainty": certainty(problem),
     }
 
 

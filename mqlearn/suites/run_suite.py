@@ -14,8 +14,8 @@ from mqlearn.experiments.progress import COMPILING, duration
 from mqlearn.experiments.settings import plugins
 from mqlearn.paths import cores, outputs_folder
 from mqlearn.storage import locks
-from mqlearn.suites import results, trials
-from mqlearn.suites.definition import Problem, Suite
+from mqlearn.suites import references, results, rules, trials
+from mqlearn.suites.definition import BASELINE, Problem, Suite
 from mqlearn.suites.facts import facts
 from mqlearn.suites.results import Results
 from mqlearn.suites.rules import MOST_PAIRS, Entrant
@@ -54,10 +54,11 @@ def of_suite(suite: Suite, wanted: Wanted, n_workers: int | None = None) -> tupl
         for name, one in stored.items():
             before = there[name]
             entries = {**one.of(usable).entries, **(before.entries if before else {})}
-            there[name] = Results(before.facts if before else one.facts, entries)
+            there[name] = Results({**one.facts, **(before.facts if before else {})}, entries)
     missing = [(problem, _missing(problem, there[problem.name], wanted)) for problem in suite.problems]
     missing = [(problem, some) for problem, some in missing if some]
-    for name, one in _run(suite, missing, wanted, n_workers).items():
+    facts_of = {name: one.facts for name, one in there.items() if one}
+    for name, one in _run(suite, missing, wanted, facts_of, n_workers).items():
         before = there[name]
         there[name] = Results(one.facts, {**(before.entries if before else {}), **one.entries})
     complete = [one for one in there.values() if one is not None]
@@ -107,9 +108,13 @@ def _committed(suite: Suite, *, refuse: bool) -> Mapping[str, Results]:
 
 
 def _run(
-    suite: Suite, missing: Sequence[tuple[Problem, list[Entrant]]], wanted: Wanted, n_workers: int | None
+    suite: Suite,
+    missing: Sequence[tuple[Problem, list[Entrant]]],
+    wanted: Wanted,
+    known: Mapping[str, dict[str, Any]],
+    n_workers: int | None,
 ) -> dict[str, Results]:
-    """Run rules on problems; what each problem then has is written, and returned by its name."""
+    """Run rules on problems; what each problem then has is written, and returned by its name. known: facts, by name."""
     if not missing:
         return {}
     missing = sorted(missing, key=lambda one: -_seconds(*one))  # so that the processes end together
@@ -121,7 +126,7 @@ def _run(
         f"bench {suite.name}: {len(missing)} of {len(suite.problems)} problems to run, about "
         f"{duration(seconds / side_by_side)}, {COMPILING}\n"
     )
-    jobs = [(suite.name, problem, some, wanted.modules) for problem, some in missing]
+    jobs = [(suite.name, problem, some, wanted.modules, known.get(problem.name)) for problem, some in missing]
     done: dict[str, Results] = {}
     started = time.monotonic()
     if side_by_side == 1:
@@ -155,8 +160,10 @@ def _tell(suite: str, problem: str, done: Mapping[str, Any], work: Mapping[str, 
     sys.stderr.flush()
 
 
-def _job(suite: str, problem: Problem, some: Sequence[Entrant], modules: Sequence[str]) -> Results:
-    """Run rules on a problem, and write its file with what it had already."""
+def _job(
+    suite: str, problem: Problem, some: Sequence[Entrant], modules: Sequence[str], known: dict[str, Any] | None
+) -> Results:
+    """Run rules on a problem, and write its file with what it had already. known: its facts, if they are there."""
     plugins.search(problem.config_dir)
     plugins.load(list(modules))
     with (
@@ -167,9 +174,12 @@ def _job(suite: str, problem: Problem, some: Sequence[Entrant], modules: Sequenc
         made = trials.entries(problem, some, modules)
         kept_rules = {rule.name: made[rule.name] for rule in some if rule.made is None}
         before, _ = results.kept(suite, problem)
-        whole = Results(
-            before.facts if before else facts(problem), {**(before.entries if before else {}), **kept_rules}
-        )
+        told = {**(known or {}), **(before.facts if before else {})} or facts(problem)
+        if "certainty" in told:  # results of before have nothing of it
+            compared = [*some, *rules.entrants([BASELINE] * all(rule.name != BASELINE for rule in some))]
+            told = references.merged(told, references.costs(problem, trials.defaults(problem, compared, modules)))
         if kept_rules:
-            results.write(results.place(suite, problem), [whole])
-    return Results(whole.facts, made)
+            results.write(
+                results.place(suite, problem), [Results(told, {**(before.entries if before else {}), **kept_rules})]
+            )
+    return Results(told, made)

@@ -135,6 +135,13 @@ def runnable(problem: Problem, rules: Sequence[Entrant], modules: Sequence[str] 
     return [one.rule.name for one in _composed(problem, rules, modules, {})]
 
 
+def defaults(problem: Problem, rules: Sequence[Entrant], modules: Sequence[str] = ()) -> dict[str, Any]:
+    """The rules with their default settings and step sizes, by name, but for those whose default is refused."""
+    able = [*_composed(problem, [rule for rule in rules if rule.made is None], modules, {}),
+            *_given(problem, [rule for rule in rules if rule.made is not None], {})]  # fmt: skip
+    return {one.rule.name: one.default for one in able if not isinstance(one.default, str)}
+
+
 def _narrow(values: np.ndarray) -> np.ndarray:
     with np.errstate(over="ignore"):  # a last error of a rule that grows without end
         return values.astype(np.float32)

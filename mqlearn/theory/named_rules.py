@@ -49,6 +49,9 @@ def predicted(mdp: FiniteMDP, rule: Rule | Stateful, reward: str = "mean") -> As
         return answer(
             linearise(mdp, reward, rule.batch), reward, None, "nothing is predicted for tables that are clipped"
         )
+    if rule.burn_in:
+        none = "nothing is predicted for a mean that leaves out the first iterates"
+        return answer(linearise(mdp, reward, rule.batch), reward, None, none)
     if isinstance(rule, Rule):
         form = averaged if rule.averaged else covariance
         return form(mdp, rule, reward, rule.batch)

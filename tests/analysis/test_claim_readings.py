@@ -66,7 +66,7 @@ def unread(check: dict[str, Any]) -> set[str]:
     """Settings that a check of exponents has no use for, beside its others; `over` could be no other condition."""
     if check["test"] != "exponent":
         return set()
-    return {"over"} | ({"epsilon", "relative", "measure"} if check["measure"] == "error" else {"at"})
+    return {"over"} | ({"epsilon", "relative", "measure", "count"} if check["measure"] == "error" else {"at"})
 
 
 def another(key: str, value: Any, where: Any) -> Any:
@@ -82,6 +82,7 @@ def another(key: str, value: Any, where: Any) -> Any:
         "window": [0.25, 0.75], "exponent": -0.75, "quantity": "new",
         "measure": {"peak": "overshoot", "samples": "mean_curve", "mean_curve": "samples"}.get(str(value), "peak"),
         "norm": "rms" if value == "sup" else "sup", "between": [0.5, 9], "minus": "another rule",
+        "count": "after_burn_in" if value == "all" else "all",
         "x": "horizon" if value == "value" else "value", "a_in": {"map": "4x4"}, "b_in": {"map": "8x8"},
         "in": {} if value else dict(list(where[0].items())[:1]), "below": 0.5, "above": 0.5,
         "value": "largest_optimal_value", "side": "below" if value == "above" else "above",

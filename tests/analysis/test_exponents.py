@@ -81,6 +81,18 @@ def test_the_exponent_of_the_samples_to_an_error_is_twice_that_of_the_error(meas
     np.testing.assert_allclose(check.evidence["of_levels"], expected, rtol=1e-9)
 
 
+def test_samples_may_be_counted_from_the_end_of_the_burn_in():
+    """s H^a / sqrt(k - n) = eps, n = 500 of 10^6 iterations, at k - n = (s H^a / eps)^2."""
+    runs, since = runs_of_law(1.5), np.maximum(ITERATION - 500, 0.25)
+    for run in runs:
+        run.curves["q_error"] = run.curves["q_error"] * np.sqrt(np.maximum(ITERATION, 0.25) / since)
+        run.settings["algorithm"] = {"burn_in": 0.0005}
+    check = checked(spec_of(measure="mean_curve", epsilon=3, count="after_burn_in", between=[2.9, 3.1]), runs)
+    spread = np.random.default_rng(0).uniform(0.5, 1.5, 30)
+    np.testing.assert_allclose(check.evidence["of_levels"], 3 * spread.mean() ** 2 * HORIZON**3 / 9, rtol=1e-9)
+    assert check.outcome == HOLDS
+
+
 def test_an_error_relative_to_its_start_takes_the_factor_out():
     runs = runs_of_law(1.5)
     check = checked(spec_of(measure="mean_curve", epsilon=0.01, relative=True, between=[-0.1, 0.1]), runs)

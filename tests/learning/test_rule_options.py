@@ -12,6 +12,7 @@ from mqlearn.algorithms.four_numbers import FourNumbersLinear
 from mqlearn.algorithms.rule import replaced
 from mqlearn.experiments.settings import cell, compose
 from mqlearn.learning.stateful.source import inexact
+from mqlearn.theory.named_rules import predicted
 
 PLAIN, DOUBLE, MEMORY, _, RESIDUAL, *_ = UNCOMPILED
 USUAL = {"iterations": 120, "n_seeds": 3, "seed": 5, "n_workers": 1, "n_checkpoints": 5, "step_size": mq.Harmonic(3)}
@@ -32,6 +33,31 @@ def test_the_average_is_the_mean_of_what_the_iterations_made(rule, mode):
     np.testing.assert_allclose(averaged.q, alone.q, rtol=0, atol=1e-13)
     np.testing.assert_array_equal(averaged.curves["q_error_average"][:, 0], averaged.curves["q_error"][:, 0])
     assert "q_error_average" not in alone.curves
+
+
+@pytest.mark.parametrize("rule", [mq.SpeedyQ(), PLAIN, MEMORY], ids=lambda rule: type(rule).__name__)
+@pytest.mark.parametrize("mode", ["synchronous", "markovian", "epsilon-greedy", "linear"])
+def test_a_burn_in_leaves_the_first_iterates_out_of_the_mean(rule, mode):
+    found = run(mq.averaged(rule, burn_in=0.45), mode, iterations=7, n_checkpoints=8, checkpoints="linear")
+    tables = [run(rule, mode, iterations=k, n_checkpoints=2).q for k in range(1, 8)]  # Q_1 .. Q_7, of which 3 go
+    for k in range(1, 8):
+        mean = np.mean(tables[3:k], axis=0) if k > 3 else tables[k - 1]
+        expected = np.abs(mean - mq.optimal(LAKE).q)[:, LAKE.counted].max(axis=1)
+        np.testing.assert_allclose(found.curves["q_error_average"][:, k], expected, rtol=1e-12)
+    np.testing.assert_allclose(found.q, tables[-1], rtol=0, atol=1e-13)
+
+
+def test_a_burn_in_ends_within_a_block_and_beside_other_rules():
+    rules = [mq.averaged(mq.QLearning(), 0.3), mq.averaged(mq.SpeedyQ()), mq.QLearning()]
+    for mode in ("markovian", "linear"):  # samples that are shared, a block of 1,000 iterations at a time
+        settings = USUAL | MODES[mode] | {"iterations": 2000}
+        together = mq.run_together(LAKE, rules, **settings)
+        for rule, one in zip(rules, together, strict=True):
+            alone = mq.run(LAKE, rule, **settings).curves
+            for name, curve in one.curves.items():
+                np.testing.assert_allclose(curve, alone[name], rtol=1e-12, err_msg=name)
+        start, whole = together[0].curves["q_error_average"], mq.run(LAKE, mq.averaged(rules[2]), **settings)
+        assert np.abs(start - whole.curves["q_error_average"])[:, -1].min() > 1e-6
 
 
 def test_the_mean_of_the_iterates_of_a_constant_step_is_better_than_the_last():
@@ -107,6 +133,14 @@ def test_options_are_settings_of_every_algorithm(work):
     other = built("algorithm=speedy_q", "algorithm.averaged=true", "algorithm.batch=4")
     assert other.digest != usual.digest and "averaged=True batch=4" in other.name
     assert other.run_arguments["rule"].batch == 4 and other.run_arguments["rule"].averaged
+    late = built("algorithm=speedy_q", "algorithm.averaged=true", "algorithm.batch=4", "algorithm.burn_in=0.05")
+    assert late.digest != other.digest and "burn_in=0.05" in late.name
+    assert late.run_arguments["rule"].burn_in == 0.05
+    assert built("algorithm=speedy_q", "algorithm.burn_in=0").digest == usual.digest
+    assert np.isnan(predicted(late.mdp, late.run_arguments["rule"]).sigma).all()
+    for wrong in ("algorithm.burn_in=0.05", "algorithm.averaged=true algorithm.burn_in=1"):
+        with pytest.raises(mq.SettingError, match=r"^algorithm\.burn_in="):
+            built("algorithm=speedy_q", *wrong.split())
     with pytest.raises(mq.SettingError, match=r"algorithm\.batch=0: must be a whole number of draws, at least 1"):
         built("algorithm.batch=0")
 

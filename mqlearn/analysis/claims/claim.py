@@ -49,7 +49,7 @@ _CHECKS: dict[str, dict[str, Any]] = {
     "ends": {**_OF, "metric": None, "below": None, "above": None},
     "exponent": {
         **_OF, "over": _NEEDED, "between": _NEEDED, "minus": None, "x": "horizon", "measure": "error", "at": 1,
-        "epsilon": None, "relative": False, "metric": None,
+        "epsilon": None, "relative": False, "metric": None, "count": "all",
     },
 }  # fmt: skip
 _ALL: dict[str, Any] = {"quantity": None, "aside": False, "in": {}}  # keys of every check
@@ -223,6 +223,7 @@ def _check_exponent(path: Path, check: Mapping[str, Any], factors: Mapping[str, 
 
     choice("checks.x", check["x"], ("horizon", "value"))
     choice("checks.measure", check["measure"], ("error", "samples", "mean_curve"))
+    choice("checks.count", check["count"], ("all", "after_burn_in"))
     if check["over"] not in factors:
         refuse("over", f"must be one of the conditions, {', '.join(map(str, factors))}")
     levels = [_number_named(level) for level in factors[check["over"]]]

@@ -195,6 +195,7 @@ def _exponent_words(check: Mapping[str, Any], places: Sequence[Mapping[str, str]
         "mean_curve": f"log of the samples to a mean {name} of {epsilon}",
     }[check["measure"]]
     on = f"log 1/(1 - {check['over']})" if check["x"] == "horizon" else f"log {check['over']}"
+    of += ", counted from the end of the burn-in," * (check["count"] != "all")
     low, high = check["between"]
     within = f"lies in [{low:g}, {high:g}]" if None not in (low, high) else (
         f"is at most {high:g}" if low is None else f"is at least {low:g}"

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from mqlearn.algorithms.options import left_out
 from mqlearn.analysis import axis as axes
 from mqlearn.analysis.claims.checks import OPEN, ClaimCheck, Look, Seen, level_of_each, quantity
 from mqlearn.analysis.claims.claim import along
@@ -24,7 +25,8 @@ def exponent_checks(spec: Mapping[str, Any], places: Sequence[Mapping[str, str]]
     """Slopes along the condition `over`, of a rule, or of a rule less that of `minus`, held against `between`.
 
     of: log mean error at `at` T, or log samples to an error `epsilon` (times the initial mean of each run, if
-    `relative`), in the median over seeds, or of the mean curve. x: log 1/(1 - level) (`horizon`) or log level
+    `relative`), in the median over seeds, or of the mean curve; with `count` after_burn_in the samples are counted
+    from the end of `algorithm.burn_in`. x: log 1/(1 - level) (`horizon`) or log level
     (`value`). The intervals of one check hold together (Bonferroni). Open where the last level has no such number.
     """
     checks = []
@@ -98,6 +100,9 @@ def summary_of(spec: Mapping[str, Any], metric: str, run: Run) -> Summary:
         column = int(np.flatnonzero(iteration <= spec["at"] * iteration[-1])[-1])
         return exponents.log_mean(curves[:, column])
     position, epsilon = axes.positions(run, "samples"), float(spec["epsilon"])
+    if spec["count"] == "after_burn_in":  # the last of the iterates that the mean leaves out is at 0
+        last = int(run.curves["iteration"][-1])
+        position = position - position[-1] * left_out(run.settings["algorithm"].get("burn_in", 0.0), last) / last
     if spec["relative"]:
         epsilon *= float(curves[:, 0].mean())
     if spec["measure"] == "samples":

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 _DEFAULTS = {
     "metric": "q_error", "over": "discount", "x": "horizon", "measure": "error", "at": 1, "epsilon": None,
-    "relative": False, "guides": (), "facet": None,
+    "relative": False, "guides": (), "facet": None, "count": "all",
 }  # fmt: skip
 
 
@@ -52,6 +52,7 @@ def completed(spec: Mapping[str, Any]) -> dict[str, Any]:
     one = {**_DEFAULTS, **{key: value for key, value in spec.items() if value is not None}}
     choice("figure.x", one["x"], ("horizon", "value"))
     choice("figure.measure", one["measure"], ("error", "samples", "mean_curve"))
+    choice("figure.count", one["count"], ("all", "after_burn_in"))
     epsilon, at = finite_number(one["epsilon"]), finite_number(one["at"])
     if (one["measure"] == "error") != (one["epsilon"] is None) or (epsilon is not None and epsilon <= 0):
         expected = "must be a positive number with measure=samples or mean_curve, and null with error"
@@ -103,8 +104,9 @@ def from_runs(
 
     spec: `over`, the dotted name of the setting along which problems differ; `x`, horizon for log 1/(1 - it) or value
     for log of it; `measure` error (of `metric` at `at` T), samples (median over seeds, to `epsilon`, times the initial
-    mean if `relative`) or mean_curve (of the mean over seeds); `facet`, the dotted name of a setting that has a panel
-    for each value; `guides`, slopes to draw. band: of the mean error; samples have percentile intervals.
+    mean if `relative`) or mean_curve (of the mean over seeds); `count` all samples or those after_burn_in; `facet`, the
+    dotted name of a setting that has a panel for each value; `guides`, slopes to draw. band: of the mean error; samples
+    have percentile intervals.
     """
     one = completed(spec)
     grown = []
@@ -184,7 +186,8 @@ def _measured_words(spec: Mapping[str, Any]) -> str:
     if spec["measure"] == "error":
         return kind_of(spec["metric"]).axis
     of = " of the initial one" * bool(spec["relative"])
-    return f"samples of each pair until the\nmean error is at most {spec['epsilon']:.3g}{of}"
+    since = " after the burn-in" * (spec["count"] != "all")
+    return f"samples of each pair{since} until the\nmean error is at most {spec['epsilon']:.3g}{of}"
 
 
 def _notes(grown: Sequence[Growth], spec: Mapping[str, Any]) -> list[str]:

@@ -24,7 +24,8 @@ from mqlearn.learning.setup import validated
 from mqlearn.problems.feature_rows import Features
 from mqlearn.problems.mdp import table_of_pairs
 
-_OPTIONS: dict[str, Any] = {"averaged": False, "batch": 1, "clip": None}  # of any rule, with what is usual
+# Of any rule, with what is usual.
+_OPTIONS: dict[str, Any] = {"averaged": False, "batch": 1, "burn_in": 0.0, "clip": None}
 _OF_A_RUN = {*_OPTIONS, "step_size", "discount", "compiled"}  # attributes of a rule that are no settings of its own
 _MODEL = "mqlearn.FiniteMDP"  # of which the settings are its arrays
 _DIGITS = 16

@@ -61,6 +61,7 @@ PRESENT: dict[str, str] = {
 ADDED: dict[str, Any] = {
     "algorithm.averaged": False,
     "algorithm.batch": 1,
+    "algorithm.burn_in": 0.0,
     "algorithm.clip": None,
     "env.estimate": None,
     "env.start_distribution": None,

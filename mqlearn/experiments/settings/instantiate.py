@@ -18,7 +18,7 @@ from mqlearn.errors import SettingError, SettingErrors, nearest, user_code
 from mqlearn.experiments.settings import earlier_versions, targets
 from mqlearn.experiments.settings import plugins as user_modules
 
-_OPTIONS = ("averaged", "batch", "clip", "compiled")  # what any algorithm can be asked for
+_OPTIONS = ("averaged", "batch", "burn_in", "clip", "compiled")  # what any algorithm can be asked for
 
 
 def make(group: str, node: Any, plugins: Mapping[str, Any], more: Mapping[str, Any] | None = None) -> Any:
@@ -81,17 +81,20 @@ def make(group: str, node: Any, plugins: Mapping[str, Any], more: Mapping[str, A
 def _with_options(rule: Any, node: dict[str, Any], options: Mapping[str, Any]) -> Any:
     """A rule with what any can be asked for; written into its node again."""
     from mqlearn.algorithms import averaged, clipped, minibatch
-    from mqlearn.algorithms.options import checked_clip
+    from mqlearn.algorithms.options import checked_burn_in, checked_clip
 
     batch = check_int("algorithm.batch", options.get("batch", 1), 1, of="draws", written=True)
     average = check_bool("algorithm.averaged", options.get("averaged", False))
     clip = checked_clip(options.get("clip"))
-    written = {"averaged": average, "batch": batch, "clip": None if clip is None else [*clip]}
+    burn_in = checked_burn_in(options.get("burn_in", 0.0))
+    if burn_in and not average:
+        raise SettingError("algorithm.burn_in", burn_in, "is of the mean of the iterates; add algorithm.averaged=true")
+    written = {"averaged": average, "batch": batch, "burn_in": burn_in, "clip": None if clip is None else [*clip]}
     node |= {key: value for key, value in written.items() if key in options}
     if "compiled" in options:
         rule = _compiled_or_not(rule, node, check_bool("algorithm.compiled", options["compiled"]))
     rule = minibatch(rule, batch) if clip is None else clipped(minibatch(rule, batch), *clip)
-    return averaged(rule) if average else rule
+    return averaged(rule, burn_in) if average else rule
 
 
 def _compiled_or_not(rule: Any, node: dict[str, Any], compiled: bool) -> Any:

@@ -16,7 +16,7 @@ from mqlearn.experiments.settings import yamls
 from mqlearn.paths import CONF, config_groups
 
 # Settings of every algorithm, whether its yaml writes them or not.
-OPTIONS = ("algorithm.averaged", "algorithm.batch", "algorithm.clip", "algorithm.compiled")
+OPTIONS = tuple(f"algorithm.{name}" for name in ("averaged", "batch", "burn_in", "clip", "compiled"))
 
 # What the yaml of an algorithm says to suites, which read it themselves: no setting.
 TUNING = "algorithm.tuning"

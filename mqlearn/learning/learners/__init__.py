@@ -13,7 +13,7 @@ with state of their own have their learners in `mqlearn.learning.stateful`, simu
 """
 
 from mqlearn.learning.learners.asynchronous import AsynchronousTable, RoundsTable, SharedTable
-from mqlearn.learning.learners.learner import Learner
+from mqlearn.learning.learners.learner import Learner, advanced
 from mqlearn.learning.learners.linear import (
     TOGETHER,
     Linear,
@@ -35,6 +35,7 @@ __all__ = [
     "RoundsTable",
     "SharedTable",
     "SynchronousTable",
+    "advanced",
     "can_move_together",
     "can_share",
     "move_together",

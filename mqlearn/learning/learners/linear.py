@@ -68,8 +68,12 @@ class _LinearParameters(FourNumbersLearner):
 
     @property
     def average(self) -> np.ndarray:
-        """(L, d): mean of theta_1 .. theta_k, the output of Theorem 2; theta_0 at k = 0."""
-        return self.sums / self.k if self.k else self.theta.copy()
+        """(L, d): mean of theta_1 .. theta_k, the output of Theorem 2, without those left out; before, theta_k."""
+        n = self.k - self.left_out
+        return self.sums / n if n > 0 else self.theta.copy()
+
+    def begin_average(self) -> None:
+        self.sums[:] = 0.0
 
     def tables(self) -> np.ndarray:
         return self.features.table(self.mdp, self.theta)
@@ -112,7 +116,7 @@ class LinearLearner(FromSamples, _LinearParameters):
 
 def can_move_together(learner: Any, weights: np.ndarray) -> bool:
     """Whether a learner, in iterations with these weights, can be one of those that `move_together`."""
-    if not isinstance(learner, LinearLearner) or learner.operator.compiled is not None:
+    if not isinstance(learner, LinearLearner) or learner.operator.compiled is not None or learner.left_out:
         return False
     one_feature = learner.active.values.shape[1] == 1 and bool((learner.active.values == 1).all())
     return one_feature and not weights[:, 3].any() and bool((np.abs(weights[:, 1]) < FORGOTTEN).all())

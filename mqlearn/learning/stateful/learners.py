@@ -28,6 +28,7 @@ class StatefulLearner:
     """
 
     lanes: Any
+    left_out = 0
 
     def __init__(
         self,
@@ -101,19 +102,30 @@ class StatefulLearner:
 
     @property
     def average(self) -> np.ndarray | None:
-        """(L, n) or (L, d): mean of what the iterations made, if it is kept; the start at k = 0.
+        """(L, n) or (L, d): mean of what the iterations made but for those left out, if it is kept; before, the last.
 
         The measured table is linear in the state, so that it is had from the means of the tables.
         """
         if not self.rule.averaged:
             return None
-        if self.k == 0:
+        n = self.k - self.left_out
+        if n <= 0:
             return self._of_all(self.rule.estimate)
-        means = self.others[-1] / self.k
-        for row in () if self.compiled is None else self.compiled.lazy:
-            means[:, row] += self.z[:, row]
+        means = self.others[-1] / n
+        for row in self._lazy:  # whose sums lack k times the table
+            means[:, row] += self.k / n * self.z[:, row]
         names = self.layout.tables
         return np.stack([self.rule.estimate(SimpleNamespace(**dict(zip(names, one, strict=True)))) for one in means])
+
+    @property
+    def _lazy(self) -> Sequence[int]:
+        return () if self.compiled is None else self.compiled.lazy
+
+    def begin_average(self) -> None:
+        if self.rule.averaged:
+            self.others[-1][:] = 0.0
+            for row in self._lazy:
+                self.others[-1][:, row] = -float(self.k) * self.z[:, row]
 
     def average_tables(self) -> np.ndarray | None:
         average = self.average

@@ -11,7 +11,7 @@ import numpy as np
 
 from mqlearn.errors import SettingError
 from mqlearn.suites.definition import BASELINE
-from mqlearn.suites.leaderboard import aggregate, over_problems
+from mqlearn.suites.leaderboard import aggregate, beside, over_problems
 from mqlearn.suites.leaderboard.aggregate import Resampled
 from mqlearn.suites.leaderboard.growth import growth
 from mqlearn.suites.leaderboard.kinds import by_kind
@@ -56,6 +56,7 @@ def board(
     ]
     for row in rows:
         row["own"] = row["rule"] in own
+    beside.add(rows, every, names, scores, seeds)
     rows.sort(key=lambda row: (row["setting"] != "tuned", _last_if_absent(row["score"]), row["rule"]))
     tuned, not_run = leagues[_TUNED], _not_run(every, names, _TUNED)
     beaten = {test.a if test.better == test.b else test.b for test in tuned.tests if test.better}
@@ -176,6 +177,8 @@ def _problem(one: Results, p: int, names: Sequence[str], means: np.ndarray) -> d
     keys = ("kind", "kinds", "env", "discount", "reward", "sampling", "metric", "pairs", "budget", "floor", "overrides")
     facts = {key: one.facts[key] for key in keys}
     facts |= {"clock": one.facts.get("clock"), "tuning_budget": one.facts.get("tuning_budget") or one.facts["budget"]}
+    cost = one.facts.get("cost")
+    facts["measured"] = cost and {key: cost[key] for key in ("machine", "date")}
     return {"problem": one.name, **facts, "order": [name for _, name in order]}
 
 

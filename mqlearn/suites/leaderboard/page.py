@@ -8,6 +8,7 @@ from markupsafe import Markup
 
 from mqlearn.analysis import report
 from mqlearn.analysis.report.markup import render
+from mqlearn.suites.leaderboard import beside
 from mqlearn.suites.leaderboard.board import by_setting
 from mqlearn.suites.leaderboard.tables import (
     EXPONENTS,
@@ -45,6 +46,7 @@ def build(found: Mapping[str, Any]) -> str:
         anchor=anchor,
         ranked=ranked,
         setting=setting(found),
+        beside=beside.words(found) if beside.told_of(found) else "",
         said=[*turned(found), *searched(found)],
         exponents=EXPONENTS,
         exponent=exponent,

@@ -9,6 +9,7 @@ from typing import Any
 
 from mqlearn.analysis.comparison.verdict_table import escaped
 from mqlearn.suites.definition import CHECKPOINTS
+from mqlearn.suites.leaderboard import beside
 from mqlearn.suites.leaderboard.board import by_reason, by_setting
 
 _WIDTH = 80
@@ -26,6 +27,9 @@ _COLUMNS = (
     "at_end",
 )  # fmt: skip
 _PER_PROBLEM = ("area", "score", "to_10", "reached_10", "to_1", "reached_1", "last", "over_floor")
+_ENDS = ("", "_low", "_high")
+_BESIDE = (*(f"over_certainty{end}" for end in _ENDS), "by_sample", "by_cpu", "cost")  # where there are such facts
+_BESIDE_EACH = ("over_certainty", "by_cpu", "cost")
 
 
 def terminal(found: Mapping[str, Any]) -> str:
@@ -47,8 +51,24 @@ def terminal(found: Mapping[str, Any]) -> str:
     default = {row["rule"]: row for row in by_setting(found, "default")}
     for place, row in enumerate(by_setting(found, "tuned"), 1):
         lines.append(_line(place, row, default[row["rule"]], total))
-    lines += ["", *_said(found), *_growth(found["growth"])]
+    lines += [*_beside(found), "", *_said(found), *_growth(found["growth"])]
     return "\n".join(lines)
+
+
+def _beside(found: Mapping[str, Any]) -> list[str]:
+    """A second table of the rules, of what is no part of the score; none without its facts."""
+    rows = beside.told_of(found)
+    if not rows:
+        return []
+    lines = ["", *textwrap.wrap(beside.words(found), _WIDTH), ""]
+    lines.append(f"{'tuned':21} {'over CE':>8} {'95 % interval':>15} {'by sample':>10} {'by CPU':>8} {'cost':>8}")
+    for place, row in enumerate(rows, 1):
+        far = row["over_certainty"] or {"value": None, "low": None, "high": None}
+        between = "" if far["low"] is None else f"{_short(far['low']):>7} {_short(far['high']):>7}"
+        name = f"{row['rule'][: _NAME - 1]}{'*' if row['own'] else ''}"
+        times = f"{_short(row['by_sample']):>10} {_short(row['by_cpu']):>8} {_short(row['cost']):>8}"
+        lines.append(f"{place:2} {name:{_NAME}} {_short(far['value']):>8} {between:15} {times}")
+    return lines
 
 
 def setting(found: Mapping[str, Any]) -> str:
@@ -211,23 +231,26 @@ def comma_separated(found: Mapping[str, Any]) -> str:
     """CSV: the leaderboard, then after an empty line a row for each rule, setting and problem."""
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow(_COLUMNS)
+    has = bool(beside.told_of(found))
+    columns, each = (*_COLUMNS, *_BESIDE * has), (*_PER_PROBLEM, *_BESIDE_EACH * has)
+    writer.writerow(columns)
     for row in found["rules"]:
-        chance = row["improvement"]
+        chance, far = row["improvement"], row["over_certainty"] or {}
         told = {
             **row, "of_problems": len(row["problems"]), "improvement": chance["p"],
             "improvement_low": chance["low"], "improvement_high": chance["high"],
             **{name: " ".join(row[name]) for name in ("better_than", "worse_than")}, "tuned_over": "", "at_end": "",
+            **{f"over_certainty{end}": far.get(key) for end, key in zip(_ENDS, ("value", "low", "high"), strict=True)},
         }  # fmt: skip
         if row["setting"] == "tuned":
             told["tuned_over"] = " ".join(found["tuned_over"][row["rule"]])
             told["at_end"] = found["at_end"]["rules"].get(row["rule"], 0)
-        writer.writerow([told[name] for name in _COLUMNS])
+        writer.writerow([told[name] for name in columns])
     buffer.write("\n")
-    writer.writerow(["rule", "setting", "problem", *_PER_PROBLEM, "overrides", "reason", "at_end"])
+    writer.writerow(["rule", "setting", "problem", *each, "overrides", "reason", "at_end"])
     for row in found["rules"]:
         for problem, one in row["problems"].items():
-            values = [one.get(name) for name in _PER_PROBLEM]
+            values = [one.get(name) for name in each]
             overrides = " ".join(one.get("setting", []))
             ends = " ".join(one.get("at_end", []))
             writer.writerow([row["rule"], row["setting"], problem, *values, overrides, one.get("reason"), ends])
