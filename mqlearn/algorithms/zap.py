@@ -54,16 +54,16 @@ class Zap(Stateful):
 
     @property
     def inverts(self) -> bool:
-        """Whether A^-1 is kept where a sample is one transition; with rho = 0 no A has one."""
-        return self.refactor > 0 and self.ridge == 0 and self.rho > 0
+        """Whether A^-1 is kept where a sample is one transition."""
+        return self.refactor > 0 and self.ridge == 0 and self.shift > 1
 
     def init(self, q0: np.ndarray) -> dict[str, Any]:
         state = {"q": q0, "delta": np.zeros_like(q0), "gain": -self.start * np.eye(len(q0))}
         if not self.inverts:
             return state
         # A = diag(scale) gain: its decay is that of `scale`, so that rows which are not visited keep their size.
-        more = {"scale": np.full_like(q0, self.start), "slope": np.zeros_like(q0), "inverse": -np.eye(len(q0))}
-        return {**state, "gain": -np.eye(len(q0)), **more}
+        more = {"scale": np.ones_like(q0), "slope": np.zeros_like(q0), "inverse": -np.eye(len(q0)) / self.start}
+        return {**state, **more}
 
     def numbers(self, k: np.ndarray) -> dict[str, Any]:
         gamma = (k + self.shift) ** -self.rho
@@ -94,8 +94,8 @@ class Zap(Stateful):
 
     def without_effect(self) -> dict[str, str]:
         none = {"start": "shift is 1, so that gamma_0 is 1 and A_0 has no weight"} if self.shift == 1 else {}
-        why = "rho is 0, where no A has an inverse" if self.rho == 0 else "with a ridge each step moves all of A"
-        return none | ({"refactor": why} if self.refactor > 0 and not self.inverts else {})
+        solved = "with a ridge each step solves a system, since all of A moves"
+        return none | ({"refactor": solved} if self.ridge > 0 else {})
 
     def warnings(self, discount: float) -> list[str]:
         if not 0.5 < self.rho < 1:
