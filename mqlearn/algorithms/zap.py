@@ -24,8 +24,8 @@ class Zap(Stateful):
 
     With one transition a step A_k has rank one, and A^-1 follows it in n^2 operations (Sherman and Morrison). Rounding
     errors are removed by inverting A anew every `refactor` steps, in n^3, and where one update would lose digits; then
-    tables differ from those of a linear solve in each step in the last digits only, 1e-12 of them or so. refactor = 0 is
-    that solve, which every run had before there was a choice; so are synchronous sampling and any ridge, whatever it is.
+    tables are those of a linear solve in each step but for rounding. refactor = 0 is that solve, which every run had
+    before there was a choice; synchronous sampling and a ridge, which move all of A, have it whatever is set.
 
     From a Q_0 that ties, such as 0, values that are equal in exact arithmetic differ by the rounding of a step. That
     decides which action is greedy, and so A_k: another right program may go another way from there, and part from this

@@ -52,7 +52,9 @@ def test_zap_solves_the_six_states_on_which_harmonic_q_learning_does_not_move():
 def test_the_inverse_that_zap_keeps_is_its_linear_solve_compiled_or_not():
     mdp, settings = mq.six_state(discount=0.9), {"n_seeds": 2, "sampling": mq.Markovian(), "q0": (-1, 1)}
     kept, plain = (replaced(mq.Zap(refactor=90), compiled=compiled) for compiled in (True, False))
-    np.testing.assert_array_equal(run(mdp, kept, iterations=300, **settings).q, run(mdp, plain, iterations=300, **settings).q)
+    np.testing.assert_array_equal(
+        run(mdp, kept, iterations=300, **settings).q, run(mdp, plain, iterations=300, **settings).q
+    )
     tables = [run(mdp, mq.Zap(refactor=refactor), iterations=20_000, **settings).q for refactor in (0, 256)]
     np.testing.assert_allclose(*tables, rtol=0, atol=1e-9)
 
