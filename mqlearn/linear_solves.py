@@ -44,6 +44,75 @@ def solve(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return x
 
 
+def inverse(a: np.ndarray) -> np.ndarray:
+    """The inverse of a (n, n), by Gauss and Jordan in place with the largest pivot of each column (Higham 2002, 14.4).
+
+    Not finite where a is singular.
+    """
+    n = np.uint64(a.shape[0])
+    left = a.copy()
+    order = np.empty(a.shape[0], np.int64)
+    for i in range(n):
+        pivot = i
+        for row in range(i, n):
+            if abs(left[row, i]) > abs(left[pivot, i]):
+                pivot = row
+        order[i] = pivot
+        if pivot != i:
+            for j in range(n):
+                left[i, j], left[pivot, j] = left[pivot, j], left[i, j]
+        largest = left[i, i]
+        if largest == 0.0:
+            left[:] = np.nan
+            return left
+        left[i, i] = 1.0
+        for j in range(n):
+            left[i, j] /= largest
+        for row in range(n):
+            factor = left[row, i]
+            if row != i and factor != 0.0:
+                left[row, i] = 0.0
+                for j in range(n):
+                    left[row, j] -= factor * left[i, j]
+    for i in range(a.shape[0] - 1, -1, -1):  # rows that changed places are columns of the inverse
+        pivot = order[i]
+        if pivot != i:
+            for row in range(n):
+                left[row, i], left[row, pivot] = left[row, pivot], left[row, i]
+    return left
+
+
+def move_inverse(b: np.ndarray, weight: float, u: np.ndarray, v: np.ndarray) -> bool:
+    """Make b (n, n), the inverse of some A, that of A + weight u v', in place (Sherman and Morrison 1950).
+
+    Returns False, and leaves b as it is, where that would cost more than four digits, or the sum is singular: then A
+    has to be inverted. It costs n^2, of u and v (n,) what is not 0 counts.
+    """
+    n = np.uint64(b.shape[0])
+    c, r = np.zeros(b.shape[0]), np.zeros(b.shape[0])  # b u, and v' b
+    for j in range(n):
+        x = u[j]
+        if x != 0.0:
+            for i in range(n):
+                c[i] += b[i, j] * x
+    slope = 0.0
+    for i in range(n):
+        x = v[i]
+        if x != 0.0:
+            slope += x * c[i]
+            for j in range(n):
+                r[j] += x * b[i, j]
+    divisor = 1.0 + weight * slope
+    if not 1e-4 < abs(divisor) < 1e4:
+        return False
+    for i in range(n):
+        x = weight * c[i] / divisor
+        if x != 0.0:
+            for j in range(n):
+                b[i, j] -= x * r[j]
+    return True
+
+
 def times(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """a b, each entry added from the left.   a: (m, n).   b: (n,).   Returns (m,).
 

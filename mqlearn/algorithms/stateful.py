@@ -31,11 +31,13 @@ parameter theta, along the features of the pair. In all of them
     add_jacobian(m, q, w) M += w psi (discount psi(y, v*) - psi)', psi the unit vector (the features) of the pair,
                           v* greedy in `q`; synchronously the mean matrix of all pairs, M += w (discount P_k S - I);
                           with another operator than Bellman's, the derivative of its target for discount psi(y, v*)
-    add_gradient(q, w, d) Q += w d times the derivative of the target in Q: Q(y, v*) += w discount d for Bellman's
-                          operator, nothing if y is terminal
+    add_gradient(q, w, d, by=None)    Q += w d times the derivative of the target in Q, taken at `by`: for Bellman's
+                          operator Q(y, v*) += w discount d, v* greedy in `by`, nothing if y is terminal
     again                 the same verbs with a second successor, independent given (x, u); the reward is the first's
     uniform               four numbers in [0, 1) of the iteration, one set a seed, if the rule says `draws_own = True`
     discount              the discount
+    single                whether the sample is one transition: False in synchronous mode; an `if` of it is decided
+                          before the run, so that a mode can have a way of its own
 
 and the tables are those before the step where a verb reads, as far as the step has not moved them yet.
 `mqlearn.solve(a, b)` and `mqlearn.times(a, b)` are a linear solve and a product whose bits no library's threads change.

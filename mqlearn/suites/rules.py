@@ -26,6 +26,8 @@ from mqlearn.suites.search import SETTINGS
 _SEARCH = 1  # raised by hand whenever the search tries other settings; part of every digest
 MOST_PAIRS = 100  # of a problem, for rules whose state has n^2 numbers,
 _MOST_TOUCHED = 1e9  # of these numbers, over all iterations of a seed
+# Settings of rules of the package in every suite, where their default is another now: as committed results were made.
+_AS_STORED: dict[str, dict[str, Any]] = {"zap": {"refactor": 0}}
 
 
 @dataclass(frozen=True)
@@ -80,7 +82,10 @@ def _nodes(chosen: Sequence[_Chosen], modules: Sequence[str], config_dir: str | 
     lists = [[*more, *overrides] for overrides, _, own in chosen if own]
     composed = iter(compose.compose_all(lists, config_dir) if lists else ())
     return [
-        next(composed)["algorithm"] if own or file is None else _without_tuning(_read(file)) for _, file, own in chosen
+        next(composed)["algorithm"]
+        if own or file is None
+        else {**_without_tuning(_read(file)), **_AS_STORED.get(file.stem, {})}
+        for _, file, own in chosen
     ]
 
 
@@ -111,7 +116,8 @@ def _chosen(name: str, plugins: dict[str, ModuleType], folder: Path | None) -> _
                 f"is a rule of mqlearn and your {classes[name]}: write algorithm={classes[name]}, or rename yours"
             )
             raise SettingError("algorithm", name, expected)
-        return [f"algorithm={name}"], CONF / "algorithm" / f"{name}.yaml", False
+        pinned = [f"algorithm.{key}={value}" for key, value in _AS_STORED.get(name, {}).items()]
+        return [f"algorithm={name}", *pinned], CONF / "algorithm" / f"{name}.yaml", False
     targets = {**{target: target for target in classes.values()}, **classes}
     if name in targets:
         target = targets[name]

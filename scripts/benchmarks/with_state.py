@@ -38,10 +38,12 @@ def stateful(c: Yardstick) -> Iterator[Row]:
     ways = (
         ("synchronous", mq.Synchronous(), lake, ((_StatefulQ(), 2.0), (mq.DoubleQ(), 3.0), (momentum, 4.0))),
         ("asynchronous", mq.Markovian(), lake, ((_StatefulQ(), 1.0), (mq.DoubleQ(), 1.2), (momentum, 2.0))),
-        ("asynchronous", mq.Markovian(), small, ((mq.Zap(), 45.0),)),
+        ("asynchronous", mq.Markovian(), small, ((mq.Zap(), 20.0),)),
+        ("asynchronous", mq.Markovian(), mq.garnet(n_states=25, n_actions=4, discount=0.9), ((mq.Zap(), 400.0),)),
+        ("asynchronous", mq.Markovian(), mq.frozen_lake("8x8", discount=0.9), ((mq.Zap(), 1400.0),)),  # 212 pairs
     )
     for way, sampling, mdp, rules in ways:
-        n = 2000 if way == "synchronous" else 20_000
+        n = 2000 if way == "synchronous" else 500 if isinstance(rules[0][0], mq.Zap) and mdp is not small else 20_000
         four = mq.QLearning()
         contenders = {"four": _advancing(mdp, sampling, four, n)}
         in_c = way == "synchronous" and not c.missing_avx512
@@ -63,6 +65,7 @@ def stateful(c: Yardstick) -> Iterator[Row]:
             if in_c:
                 against = f"time of AVX-512 C, {ratio:.3g} times the four numbers"
                 ratio, wanted = 10 * seconds[name] / seconds["c"], 2.4 * wanted
+            name += f", {len(mdp.pairs)} pairs" if isinstance(rule, mq.Zap) else ""
             yield Row(f"{way[:5]} {name}", time_ns, "ns an iteration", against, ratio, wanted)
 
 

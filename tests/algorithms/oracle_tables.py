@@ -78,6 +78,8 @@ _SAME = (
 )  # fmt: skip
 ASYNCHRONOUS: Table = {name: SYNCHRONOUS[name] for name in _SAME} | {
     "zap": (mq.Zap(), table.zap_asynchronous),
+    "zap, inverted often": (mq.Zap(refactor=40), table.zap_asynchronous),
+    "zap, solved": (mq.Zap(refactor=0), table.zap_asynchronous),
     "weighted": (mq.WeightedQ(), following.weighted_q),
     "sarsa": (mq.Sarsa(), following.sarsa),
     "two step": (mq.TwoStep(), following.two_step),
@@ -87,6 +89,8 @@ ASYNCHRONOUS: Table = {name: SYNCHRONOUS[name] for name in _SAME} | {
 LINEAR: Table = {
     "double": (mq.DoubleQ(), linear.double_linear),
     "zap": (mq.Zap(), linear.zap_linear),
+    "zap, inverted often": (mq.Zap(refactor=40), linear.zap_linear),
+    "zap, solved": (mq.Zap(refactor=0), linear.zap_linear),
     "polsa": (mq.PolSA(), linear.polsa_linear),
     "residual": (mq.Residual(), linear.residual_linear),
     "periodic": (mq.Periodic(period=20), partial(linear.periodic_linear, period=20)),

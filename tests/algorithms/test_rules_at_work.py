@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import mqlearn as mq
+from mqlearn.algorithms.rule import replaced
 from mqlearn.problems.mdp import bellman
 
 pytestmark = pytest.mark.integration  # a rule takes seconds to compile
@@ -46,6 +47,16 @@ def test_zap_solves_the_six_states_on_which_harmonic_q_learning_does_not_move():
         return np.array([np.nanmax(np.abs(bellman(mdp, q) - q)) for q in result.q])
 
     assert bellman_errors(mq.Zap()).max() < 0.1 * bellman_errors(mq.QLearning()).min()
+
+
+def test_the_inverse_that_zap_keeps_is_its_linear_solve_compiled_or_not():
+    mdp, settings = mq.six_state(discount=0.9), {"n_seeds": 2, "sampling": mq.Markovian(), "q0": (-1, 1)}
+    kept, plain = (replaced(mq.Zap(refactor=90), compiled=compiled) for compiled in (True, False))
+    np.testing.assert_array_equal(
+        run(mdp, kept, iterations=300, **settings).q, run(mdp, plain, iterations=300, **settings).q
+    )
+    tables = [run(mdp, mq.Zap(refactor=refactor), iterations=20_000, **settings).q for refactor in (0, 256)]
+    np.testing.assert_allclose(*tables, rtol=0, atol=1e-9)
 
 
 # --- the covariance in the limit ----------------------------------------------------------------------------------

@@ -54,6 +54,7 @@ MEANT = {
     "3f8a8fbae61b3fb9": [[*DIVERGES], [*DIVERGES, "algorithm.m=null", "algorithm.shift=on"]],
 }
 _RULE = ("algorithm", "step_size")
+ZAP = ("algorithm=zap", "sampling=markovian")
 SWEEP = ("run", "-m", "hydra/launcher=basic", "experiment.name=recorded_sweep", "tracking=none", *SMALL[2:])
 
 
@@ -165,6 +166,21 @@ def test_a_setting_that_comes_later_leaves_old_runs_found(recorded, mqlearn, mon
     assert len({before, digest("+algorithm.later=true"), digest("+draws=2")}) == 3
     assert "finished already" in mqlearn("run", "existing=skip", *SMALL, "algorithm=q_learning").out
     cell._build.cache_clear()
+
+
+def test_runs_of_zap_from_before_its_inverse_are_those_of_a_linear_solve():
+    """Records lack `refactor`; digests are those of the version before."""
+    for sampling, before, solves in (
+        ("synchronous", "f5d1d5dee9a5b771", True), ("markovian", "440fbdf9cdeea675", False),
+    ):  # fmt: skip
+        now = build(compose.compose(["algorithm=zap", f"sampling={sampling}", "tracking=none"]))
+        record = json.loads(json.dumps(now.settings))
+        del record["algorithm"]["refactor"]
+        again = cell.rebuild(record)
+        assert again.digest[:16] == before and again.run_arguments["rule"].refactor == 0
+        assert (now.digest == again.digest) == solves
+    assert digest(*ZAP) != digest(*ZAP, "algorithm.refactor=64") != digest(*ZAP, "algorithm.refactor=0")
+    assert digest(*ZAP, "algorithm.ridge=0.1") == digest(*ZAP, "algorithm.ridge=0.1", "algorithm.refactor=0")
 
 
 def test_which_numbers_episodes_have_counts_where_there_are_episodes():

@@ -16,7 +16,7 @@ from mqlearn.problems.features import from_matrix
 LANES = np.array([0, 5], np.uint32)
 OPERATORS = [name for name in by_hand.TABLE if name != "bellman"]
 CHAIN = mq.Markovian(restart_probability=0.1)
-RULES = {"zap": mq.Zap(), "polsa": mq.PolSA(), "residual": mq.Residual(w=0.7)}
+RULES = {"zap": mq.Zap(refactor=12), "polsa": mq.PolSA(), "residual": mq.Residual(w=0.7)}
 # A loop that follows slopes is compiled for operators with a common s, and once more for all others. Each rule is
 # compiled for both, each operator in both ways of sampling, but not every pair of them: the plain form has these.
 COMMON = ("relative", "robust", "robust, living")

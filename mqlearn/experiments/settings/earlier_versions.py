@@ -63,6 +63,7 @@ ADDED: dict[str, Any] = {
     "algorithm.batch": 1,
     "algorithm.burn_in": 0.0,
     "algorithm.clip": None,
+    "algorithm.refactor": 0,
     "env.estimate": None,
     "env.start_distribution": None,
     "env.tied": True,
@@ -77,6 +78,7 @@ _CLOCKED = ("mqlearn.IID", "mqlearn.Markovian", "mqlearn.Recorded", "mqlearn.Rep
 _FROM_FILE = ("mqlearn.from_file", "mqlearn.problems.model_files.from_file")
 _SECOND = {"beta": None, "lam": 0.999, "phi": 0.5}  # settings of Algorithm 2, which MomentumQ once took
 _MOMENTUM_Q = ("mqlearn.MomentumQ", "mqlearn.algorithms.MomentumQ", "mqlearn.algorithms.momentum_q.MomentumQ")
+_ZAP = ("mqlearn.Zap", "mqlearn.algorithms.Zap", "mqlearn.algorithms.zap.Zap")
 
 
 def present(path: str) -> str:
@@ -117,8 +119,11 @@ def before_auto(sampling: Mapping[str, Any]) -> dict[str, Any]:
 def successor(node: Mapping[str, Any]) -> dict[str, Any]:
     """A group's node by the object that does now what it says: MomentumQ with a beta is `MomentumQLinear`.
 
-    The arrays of a recorded file without `axes` had the one order that there was.
+    The arrays of a recorded file without `axes` had the one order that there was, and Zap without `refactor` solved a
+    system in each step.
     """
+    if present(str(node["_target_"])) in _ZAP:
+        return {"refactor": 0} | dict(node)
     if present(str(node["_target_"])) in _FROM_FILE and node.get("content") is not None:
         return {"axes": "xuy"} | dict(node)
     if not _SECOND.keys() & node.keys() or present(str(node["_target_"])) not in _MOMENTUM_Q:

@@ -50,6 +50,11 @@ def _speedy_q_printed(node: Mapping[str, Any]) -> dict[str, Any]:
     return {**node, "_target_": "mqlearn.SpeedyQ", "form": "printed"}
 
 
+def _zap(node: Mapping[str, Any]) -> dict[str, Any]:
+    """With a ridge every step is a linear solve, whatever is set."""
+    return {**node, "refactor": 0} if node.get("ridge") else dict(node)
+
+
 def _frozen_lake(node: Mapping[str, Any]) -> dict[str, Any]:
     """A map of Gymnasium's by its rows."""
     from mqlearn.problems.environments.frozen_lake import MAPS
@@ -75,6 +80,7 @@ def _recorded(node: Mapping[str, Any]) -> dict[str, Any]:
 EQUAL: dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
     "mqlearn.MomentumQ": _momentum_q,
     "mqlearn.SpeedyQPrinted": _speedy_q_printed,
+    "mqlearn.Zap": _zap,
     "mqlearn.frozen_lake": _frozen_lake,
     "mqlearn.from_file": _from_file,
     "mqlearn.Recorded": _recorded,
@@ -99,6 +105,8 @@ def resolved(settings: Mapping[str, Any], plugins: Mapping[str, ModuleType] | No
     normal = _resolved("", kept, plugins)
     if not _episodes(normal):
         normal["evaluation"].pop("draws", None)
+    if normal.get("algorithm", {}).get("_target_") == "mqlearn.Zap" and draws_all_pairs(normal):
+        normal["algorithm"].pop("refactor", None)  # it solves there, whatever is set
     return normal
 
 

@@ -14,6 +14,8 @@ BEYOND = KEPT + 1  # when more have moved, and at the beginning of a chunk, it c
 class PointVerbs(Verbs):
     """One transition: `pair`, `reward`, and the pairs `first` .. `end` - 1 of the next state; or features of them."""
 
+    single = True
+
     def __init__(self, batch: int, linear: bool, operator: Operator = BELLMAN) -> None:
         super().__init__(batch, operator)
         self.linear = linear
@@ -193,11 +195,11 @@ class PointVerbs(Verbs):
 
     # --- derivatives of other operators than Bellman's ---------------------------------------------------------------
 
-    def _add_gradient(self, node: Any, again: bool, q: Value, weight: Value, change: Value) -> None:
+    def _add_gradient(self, node: Any, again: bool, q: Value, weight: Value, change: Value, by: Value) -> None:
         if self.plain:
-            self._add_best(node, again, q, Value(NUMBER, f"({weight.code} * discount * {change.code})"), q)
+            self._add_best(node, again, q, Value(NUMBER, f"({weight.code} * discount * {change.code})"), by)
             return
-        share, slopes = self.text.fresh(), self._target_slopes(again, q)
+        share, slopes = self.text.fresh(), self._target_slopes(again, by)
         self.text.put(f"{share} = {weight.code} * {change.code} / {self.batch}")
         self.text.put("for j in range(offsets[-1]):", f"    if {slopes}[j] != 0.0:")
         self.text.put(*self._write(q, "j", f"{share} * {slopes}[j]", "        "))

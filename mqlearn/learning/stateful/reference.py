@@ -26,6 +26,8 @@ def not_for(operator: Operator, reason: str) -> SettingError:
 class Transition:
     """One transition (pair, r, y): verbs that give numbers. With a minibatch, reward and y are arrays (N,)."""
 
+    single = True
+
     def __init__(
         self, pairs: ModelPairs, pair: int, reward: Any, y: Any, uniform: Any = None, again: Any = None
     ) -> None:
@@ -56,11 +58,12 @@ class Transition:
             if pair >= 0:
                 self._pairs.add(q, pair, change / len(greedy))
 
-    def add_gradient(self, q: np.ndarray, weight: float, change: float) -> None:
+    def add_gradient(self, q: np.ndarray, weight: float, change: float, by: np.ndarray | None = None) -> None:
+        by = q if by is None else by
         if is_bellman(self._pairs.operator):
-            self.add_best(q, weight * self.discount * change)
+            self.add_best(q, weight * self.discount * change, by)
             return
-        total = np.sum([self._pairs.target_slopes(q, self._pair, y) for y in self._y], axis=0)
+        total = np.sum([self._pairs.target_slopes(by, self._pair, y) for y in self._y], axis=0)
         share = weight * change / len(self._y)
         for pair in np.flatnonzero(total).tolist():
             self._pairs.add(q, pair, share * total[pair])
@@ -94,6 +97,8 @@ class Sweep:
 
     With a minibatch, rewards and y are arrays (N, n).
     """
+
+    single = False
 
     def __init__(self, pairs: ModelPairs, rewards: Any, y: Any, uniform: Any = None, again: Any = None) -> None:
         self._pairs = pairs
@@ -138,11 +143,12 @@ class Sweep:
                 if j >= 0:
                     q[j] += share[pair]
 
-    def add_gradient(self, q: np.ndarray, weight: Any, change: Any) -> None:
+    def add_gradient(self, q: np.ndarray, weight: Any, change: Any, by: np.ndarray | None = None) -> None:
+        by = q if by is None else by
         if is_bellman(self._pairs.operator):
-            self.add_best(q, weight * self.discount * change)
+            self.add_best(q, weight * self.discount * change, by)
             return
-        share, old = np.broadcast_to(weight * change, len(q)) / len(self._y), q.copy()
+        share, old = np.broadcast_to(weight * change, len(q)) / len(self._y), by.copy()
         for pair, ahead in enumerate(self._y.T.tolist()):
             for y in ahead:
                 q += share[pair] * self._pairs.target_slopes(old, pair, y)

@@ -99,7 +99,7 @@ _EXACT = {
     *_BUILT_IN,
     "absolute", "all", "any", "argmax", "argmin", "ceil", "copy", "empty", "empty_like", "floor", "fmax", "fmin",
     "full", "full_like", "isfinite", "isnan", "maximum", "minimum", "ones", "ones_like", "sign", "sqrt", "square",
-    "where", "zeros", "zeros_like",
+    "uint64", "where", "zeros", "zeros_like",
 }  # fmt: skip
 _ROUNDED = (ast.Pow, ast.MatMult, ast.Mod, ast.FloorDiv)
 

@@ -9,6 +9,8 @@ from mqlearn.learning.stateful.verbs import Verbs
 class SweepVerbs(Verbs):
     """All pairs at once: numbers are those of pair p, `y` and `r` are arrays over the pairs."""
 
+    single = False
+
     def _ahead(self, q: Value, by: Value) -> str:
         """The array over the states of V, of q's value at the greedy action of `by` for Bellman's operator."""
         to = self.text.array("np.empty(n_states)")
@@ -91,11 +93,11 @@ class SweepVerbs(Verbs):
         ahead = f"j = {greedy}[{{state}}]\nif j >= 0:\n    {m}[p, j] += {share} * discount\n{m}[p, p] -= {share}"
         self._over_draws(again, ahead)
 
-    def _add_gradient(self, node: Any, again: bool, q: Value, weight: Value, change: Value) -> None:
+    def _add_gradient(self, node: Any, again: bool, q: Value, weight: Value, change: Value, by: Value) -> None:
         if self.plain:
-            self._add_best(node, again, q, Value(PAIRS, f"({weight.entry} * discount * {change.entry})"), q)
+            self._add_best(node, again, q, Value(PAIRS, f"({weight.entry} * discount * {change.entry})"), by)
             return
-        slopes, common = self._slopes(q)
+        slopes, common = self._slopes(by)
         share = self.text.kept(Value(PAIRS, f"({weight.entry} * {change.entry} / {self.batch})"))
         self._over_draws(again, self._target_slopes(q.whole, share.entry, slopes))
         if common:

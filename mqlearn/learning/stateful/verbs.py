@@ -13,14 +13,14 @@ from mqlearn.learning.stateful.values import ARRAY, NUMBER, TABLE, VECTOR, Value
 _SIGNATURES = {
     "value": ("q",), "best": ("q", "by"), "target": ("q", "by"), "add": ("q", "change"), "move": ("q", "to", "share"),
     "add_best": ("q", "change", "by"), "follow": ("later", "q"), "add_jacobian": ("matrix", "q", "weight"),
-    "add_gradient": ("q", "weight", "change"),
+    "add_gradient": ("q", "weight", "change", "by"),
 }  # fmt: skip
 _VALUES = ("value", "best", "target")
 
 
 def no_verb(name: str) -> str:
     """That a sample has nothing of this name, and all that it has, the most alike first."""
-    words = sorted([*_SIGNATURES, "again", "uniform", "discount"])
+    words = sorted([*_SIGNATURES, "again", "uniform", "discount", "single"])
     words.sort(key=lambda word: -difflib.SequenceMatcher(None, word, name).ratio())
     return f"a sample has no verb {name}{nearest(name, words)}; it has {', '.join(words)}"
 
@@ -29,6 +29,7 @@ class Verbs:
     """What is common to all modes. Abstract."""
 
     text: Text
+    single: bool  # whether a sample is one transition
 
     def __init__(self, batch: int, operator: Operator = BELLMAN) -> None:
         self.batch = batch
@@ -80,6 +81,8 @@ class Verbs:
     def attribute(self, node: ast.Attribute) -> Value:
         if node.attr == "discount":
             return Value(NUMBER, "discount")
+        if node.attr == "single":
+            return Value(NUMBER, repr(self.single), constant=True)
         if node.attr == "uniform":
             if not self.text.step.rule.draws_own:
                 self.text.step.refuse(node, "s.uniform is drawn for rules that say draws_own = True only")
