@@ -20,7 +20,7 @@ _UNSCIENTIFIC = ("n_workers", "tracking", "experiment", "hydra", "plugins", "exi
 # What a yaml may say of its figure; the modules that draw them say what it means.
 FIGURE_KEYS = (
     "module", "band", "metric", "metric_of", "axis", "scales", "width", "lines", "guides", "grid", "curves", "short",
-    "notes", "over", "x", "measure", "at", "epsilon", "relative", "facet",
+    "notes", "over", "x", "count", "measure", "at", "epsilon", "relative", "facet",
 )  # fmt: skip
 # What to do with cells that are finished.
 EXISTING = ("skip", "rerun", "error")
