@@ -7,24 +7,26 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from mqlearn.analysis.comparison import pairing, selection
 from mqlearn.analysis.comparison.common_numbers import pairing as streams
 from mqlearn.analysis.comparison.labels import Entry, entries
 from mqlearn.analysis.comparison.seed_values import Question
 from mqlearn.analysis.decisions import design
-from mqlearn.analysis.decisions.decide import State
+from mqlearn.analysis.decisions.decide import State, resolved
 from mqlearn.analysis.decisions.decision import DECIDED, Decision
 from mqlearn.analysis.decisions.plan import MOST, Plan
 from mqlearn.errors import SettingError
 from mqlearn.experiments import execute
 from mqlearn.experiments.settings import identity
 from mqlearn.experiments.settings import plugins as user_modules
-from mqlearn.experiments.settings.cell import Cell, build, rebuild
+from mqlearn.experiments.settings.cell import Cell, build, measured_by, rebuild
 from mqlearn.experiments.settings.sections import NOT_TRACKED
 from mqlearn.files import write_whole
 from mqlearn.learning.in_turn import SeedsInTurn
 from mqlearn.learning.loop import NUMERICS_VERSION
-from mqlearn.learning.setup import validated
+from mqlearn.learning.setup import samples_an_iteration, validated
 from mqlearn.storage import addresses, runs
 
 _RULE = ("algorithm", "step_size", "experiment", "tracking", "n_seeds")
@@ -95,7 +97,7 @@ def _asked(request: Any, question: Question, outputs: Path) -> tuple[list[Cell],
 def _as_run(cell: Cell) -> runs.Run:
     """A cell as comparisons read a run, without curves."""
     told = {"made_of": cell.made_of, "effective": cell.effective, "numerics_version": NUMERICS_VERSION}
-    made = runs.Run(cell.subfolder, {"digest": cell.digest, "name": cell.name, "status": "finished", **told})
+    made = runs.Run(cell.subfolder, {"digest": cell.digest, "name": cell.name, "status": "finished", "diverged": {}, **told})
     vars(made).update(settings=cell.settings, curves={})
     return made
 
@@ -116,7 +118,8 @@ def _prepared(
     """A block before its first look: with the looks that it has had, if it was asked before."""
     place = {id(entry): number for number, entry in enumerate(members)}
     numbers = [(place[id(a)], place[id(b)]) for a, b in asked]
-    about = [sorted(cell.digest for cell in cells), numbers, asdict(question), own.get("margin")]
+    pairs = sorted(sorted((cells[i].digest, cells[j].digest)) for i, j in numbers)
+    about = [pairs, asdict(_resolved(question, cells)), own.get("margin")]
     key = hashlib.sha256(json.dumps(about).encode()).hexdigest()[:16]
     path, most, looks = outputs / "decisions" / f"{key}.json", own.get("most", MOST), own.get("looks")
     had = _read(path)
@@ -131,6 +134,28 @@ def _prepared(
     state = State([entry.label for entry in members], numbers, plan, question, turn)
     state.notes = _other_questions(outputs, cells, key)
     return state, turn, path
+
+
+def _resolved(question: Question, cells: Sequence[Cell]) -> Question:
+    """What the question is with all that it leaves open, before anything runs: by that its record is found again.
+
+    All metrics are taken for measured at every checkpoint.
+    """
+    views = []
+    for cell in cells:
+        each = samples_an_iteration(cell.rule, cell.mdp, cell.setup.sampling_of(cell.rule))
+        ones = np.ones((1, len(cell.setup.iteration)))
+        made = _as_run(cell)
+        vars(made).update(
+            settings={**cell.settings, "n_seeds": 1},
+            curves={
+                "iteration": cell.setup.iteration,
+                "samples": cell.setup.iteration * each,
+                **dict.fromkeys(measured_by(cell), ones),
+            },
+        )
+        views.append(made)
+    return resolved(question, views)
 
 
 def _read(path: Path) -> dict[str, Any]:

@@ -204,3 +204,25 @@ def test_compare_decides_writes_ordinary_runs_and_goes_on(mqlearn, outputs):
     second = mqlearn("compare", "decide=true", *cell, "most=12", "summary=area")
     assert "A second question on the same seeds" in second.out
     assert "must be common" in mqlearn("compare", "decide=true", *cell[1:], "algorithm=nesa", "seed=0,1").err
+
+
+def test_each_question_has_its_own_record_however_it_is_written(mqlearn, outputs):
+    """Another rival is another question, with a record of its own; metric and place may be said or left open."""
+    cells = (
+        "algorithm=momentum_q,speedy_q,q_learning",
+        "env=frozen_lake_4x4",
+        "iterations=20",
+        "n_checkpoints=5",
+        "tracking=none",
+    )
+
+    def ask(*more):
+        done = mqlearn("compare", "decide=true", "most=10", *cells, *more)
+        assert done.code == 0, done.err
+        return done.out, {path.name for path in (outputs / "decisions").glob("*.json")}
+
+    _, first = ask("against=SpeedyQ")
+    again, same = ask("against=SpeedyQ", "at=20", "metric=q_error")
+    other, both = ask("against=QLearning")
+    assert same == first and len(first) == 1 and "A second question" not in again
+    assert len(both) == 2 and "A second question on the same seeds" in other

@@ -157,17 +157,14 @@ class State:
             self.done[number] = self._answer(number, n, d, values[number], bool(shown[number]), bool(equal[number]))
 
     def _begin(self, views: list[Run]) -> None:
-        """What the question leaves open, by what the runs have."""
-        question, notes = self.question, []
-        if question.axis == "iterations" and axes.usual([views]) == "samples" and question.at is None:
-            question = replace(question, axis="samples")
-            notes = [f"Counted in samples, since {axes.WHY}; axis='iterations' with at= asks by iterations."]
-        metric = seed_values.metric_of(question, *views)
-        at = seed_values.horizon(question, metric, *views)
-        self.question, self.notes = replace(question, metric=metric, at=at), (*self.notes, *notes)
+        question = resolved(self.question, views)
+        if question.axis != self.question.axis:
+            told = f"Counted in samples, since {axes.WHY}; axis='iterations' with at= asks by iterations."
+            self.notes = (*self.notes, told)
+        self.question = question
         what = {"error": "", "area": "mean ", "return": "", "time": f"time to {question.epsilon:g} of " if
                 question.epsilon else ""}[question.summary]  # fmt: skip
-        self.asked = f"{what}{metric} at {axes.words(question.axis, at)}"
+        self.asked = f"{what}{question.metric} at {axes.words(question.axis, question.at)}"
 
     def _differences(self, x: np.ndarray, y: np.ndarray, used: np.ndarray) -> np.ndarray:
         margin = self.plan.margin
@@ -210,6 +207,14 @@ class State:
         predicted, p = self.predicted.get(number, (None, ""))[0], float(self.tests.p[number, 0])
         told = p, bound, detectable, fixed, saved, reason, predicted, shown and equal
         return PairDecision(self.names[i], self.names[j], verdict, n, len(self.looks), mean_a, mean_b, mean_d, *told)
+
+
+def resolved(question: Question, views: Sequence[Run]) -> Question:
+    """The question with its axis, metric and place, where it left them to what the runs have. Raises SettingError."""
+    if question.axis == "iterations" and axes.usual([views]) == "samples" and question.at is None:
+        question = replace(question, axis="samples")
+    metric = seed_values.metric_of(question, *views)
+    return replace(question, metric=metric, at=seed_values.horizon(question, metric, *views))
 
 
 def view(result: Any, name: str, n: int) -> Run:
