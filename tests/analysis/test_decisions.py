@@ -9,6 +9,7 @@ from scipy import stats
 
 import mqlearn as mq
 from mqlearn.analysis.decisions import design, prediction
+from mqlearn.analysis.decisions.paired import Paired
 from mqlearn.analysis.decisions.plan import Plan
 from mqlearn.learning.in_turn import SeedsInTurn
 
@@ -126,11 +127,39 @@ def test_a_decision_says_that_it_was_sequential_and_is_a_table(decision):
     assert len(repr(decision)) < 100
 
 
-def test_equal_within_a_margin_and_equal_in_every_seed():
+def test_equal_within_a_margin():
     found = mq.decide(LAKE, FAST, iterations=300, margin=2.0, n_checkpoints=20)
     assert found.pairs[0].verdict == "equal" and found.pairs[0].seeds < 200
+
+
+def test_the_same_curves_stop_a_pair_and_decide_nothing():
     same = mq.decide(LAKE, [mq.QLearning(), mq.QLearning()], iterations=50, n_checkpoints=5)
     assert (same.pairs[0].verdict, same.pairs[0].seeds) == ("same", 10)
+    assert "0 of 1 pairs decided" in repr(same) and "no test: up to 26 % of seeds may differ" in str(same)
+
+
+def test_no_difference_in_any_seed_is_no_verdict():
+    """A metric of 0 and 1 that is 0 in the first seeds of both rules: nothing but the budget ends that."""
+    small = {"iterations": 50, "n_checkpoints": 5, "metrics": {"large": lambda q, mdp: 1.0 * (q.max(axis=(1, 2)) > 9)}}
+    found = mq.decide(LAKE, FAST, **small, metric="large", most=15)
+    assert (found.pairs[0].verdict, found.pairs[0].seeds) == ("undecided", 15)
+    assert "all differences are 0, from which nothing follows" in found.pairs[0].reason
+
+
+def test_who_does_not_arrive_is_not_equal():
+    late = mq.decide(LAKE, FAST, iterations=50, n_checkpoints=5, summary="time", epsilon=1e-6, margin=1.1, most=15)
+    assert (late.pairs[0].verdict, late.pairs[0].seeds) == ("undecided", 15)
+    assert "neither arrived by k = 50" in str(late) and "50 and 50" in str(late)
+
+
+def test_times_that_are_not_known_speak_against_equality():
+    """Of logs 0 and 0.1 at margin e, by hand; a seed that is left out says nothing."""
+    late, used = np.array([[False, True, False], [False, True, True]]), np.array([True, True, True])
+    x, y = np.array([0.0, 2.0, 0.5]), np.array([0.1, 2.0, 2.0])
+    ways = Paired(x, y, used, late, identical=False, ratio=True).tested(np.e)
+    np.testing.assert_allclose(ways, [[-0.1, 0, -1.5], [-1.1, 2.5, -2.5], [-0.9, 1.0, 1.0]])
+    nothing = Paired(0 * x, 0 * y, ~used, late, identical=False, ratio=True).tested(np.e)
+    assert not nothing.any()
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from mqlearn.algorithms.rule import Rule
 from mqlearn.algorithms.stateful import Stateful
 from mqlearn.analysis import axis as axes
@@ -17,6 +15,7 @@ from mqlearn.analysis.comparison import seed_values
 from mqlearn.analysis.comparison.seed_values import Question
 from mqlearn.analysis.decisions import design, prediction
 from mqlearn.analysis.decisions.decision import A_BETTER, B_BETTER, EQUAL, SAME, UNDECIDED, Decision, PairDecision
+from mqlearn.analysis.decisions.paired import Paired, paired
 from mqlearn.analysis.decisions.plan import MOST, Plan, asked_pairs, named_rules
 from mqlearn.analysis.statistics import power
 from mqlearn.errors import SettingError
@@ -145,16 +144,15 @@ class State:
             self._begin(list(views.values()))
         question = self.question
         metric = question.metric or ""
-        values, differences = {}, {}
+        found: dict[int, Paired] = {}
         for number in left:
             a, b = (views[rule] for rule in self.pairs[number])
-            values[number] = _paired(question, metric, a, b)
-            differences[number] = self._differences(*values[number])
+            found[number] = paired(question, metric, a, b)
         self.looks = (*self.looks, n)
-        shown, equal = self.tests.look(n, differences)
-        for number in left:
-            d = np.atleast_2d(differences[number])[0]
-            self.done[number] = self._answer(number, n, d, values[number], bool(shown[number]), bool(equal[number]))
+        margin = self.plan.margin
+        shown, equal = self.tests.look(n, {number: one.tested(margin) for number, one in found.items()})
+        for number, one in found.items():
+            self.done[number] = self._answer(number, n, one, bool(shown[number]), bool(equal[number]))
 
     def _begin(self, views: list[Run]) -> None:
         question = resolved(self.question, views)
@@ -166,25 +164,8 @@ class State:
                 question.epsilon else ""}[question.summary]  # fmt: skip
         self.asked = f"{what}{question.metric} at {axes.words(question.axis, question.at)}"
 
-    def _differences(self, x: np.ndarray, y: np.ndarray, used: np.ndarray) -> np.ndarray:
-        margin = self.plan.margin
-        if margin is None:
-            return x - y
-        if not used.any():
-            return np.zeros((3, len(x)))
-        if self.question.is_ratio:
-            return np.array([x - y, x - y - math.log(margin), y - x - math.log(margin)])
-        a, b = x[used].mean(), y[used].mean()
-        if min(a, b) <= 0:
-            expected = f"is a factor, and the means are {a:.3g} and {b:.3g}: both must be above 0"
-            raise SettingError("margin", margin, expected)
-        return np.array([x - y, x - margin * y, y - margin * x])
-
-    def _answer(
-        self, number: int, n: int, d: np.ndarray, values: tuple[np.ndarray, ...], shown: bool, equal: bool
-    ) -> PairDecision:
-        used = values[2]
-        x, y = (value[used] for value in values[:2])
+    def _answer(self, number: int, n: int, seen: "Paired", shown: bool, equal: bool) -> PairDecision:
+        x, y, d, used = seen.x[seen.used], seen.y[seen.used], seen.difference, seen.used
         i, j = self.pairs[number]
         bound, level = self.tests.bound(number), self.plan.error / len(self.pairs)
         verdict, reason, detectable = UNDECIDED, f"the budget of {self.plan.most} seeds ended", None
@@ -195,8 +176,13 @@ class State:
             verdict, reason = EQUAL, f"equal within a factor of {self.plan.margin:g}"
         elif not used.any():
             reason = "no seed of the pair is finite"
+        elif seen.identical:
+            may = 1 - 0.05 ** (1 / n)  # the exact 95 % bound of a share of which n seeds had none
+            verdict, reason = SAME, f"bit for bit, which is no test: up to {100 * may:.0f} % of seeds may differ"
+        elif seen.late.all():
+            reason += f", and neither arrived by {axes.words(self.question.axis, self.question.at or 0)} in any seed"
         elif not d.any():
-            verdict, reason = SAME, "all differences are 0: more seeds are not expected to show one"
+            reason += ", and all differences are 0, from which nothing follows"
         elif math.isfinite(bound):
             detectable = bound + 0.8416 * float(d.std(ddof=1)) / math.sqrt(n)  # the 0.8 quantile of a normal mean
         fixed = saved = None
@@ -204,8 +190,10 @@ class State:
             fixed = power.seeds_needed(x, y, paired=True, level=level)
             saved = None if fixed is None else min(fixed, self.plan.most) - n
         mean_a, mean_b, mean_d = (float(value.mean()) if used.any() else math.nan for value in (x, y, d[used]))
+        if self.question.is_ratio:
+            mean_a, mean_b = math.exp(mean_a), math.exp(mean_b)
         predicted, p = self.predicted.get(number, (None, ""))[0], float(self.tests.p[number, 0])
-        told = p, bound, detectable, fixed, saved, reason, predicted, shown and equal
+        told = p, bound, detectable, fixed, saved, reason, predicted, shown and equal, self.question.is_ratio
         return PairDecision(self.names[i], self.names[j], verdict, n, len(self.looks), mean_a, mean_b, mean_d, *told)
 
 
@@ -225,15 +213,3 @@ def view(result: Any, name: str, n: int) -> Run:
     samples = {} if result.samples is None else {"samples": result.samples}  # of an earlier version's record
     vars(made).update(curves={"iteration": result.iteration, **samples, **curves}, settings={"n_seeds": n})
     return made
-
-
-def _paired(question: Question, metric: str, a: Run, b: Run) -> tuple[np.ndarray, ...]:
-    """(n,), (n,), (n,): one number a seed of both, and which of them count. A pair that does not, has no difference."""
-    assert question.at is not None
-    first, second = seed_values.seed_values(question, metric, question.at, a, b)
-    used = first.used & second.used
-    x, y = np.where(used, first.values, 0.0), np.where(used, second.values, 0.0)
-    if question.summary != "time":  # rules that are one and the same differ by rounding
-        scale = max(float(np.abs(run.curves[metric][:, 0]).max()) for run in (a, b))
-        y = np.where(np.abs(x - y) <= 1e-12 * scale, x, y)
-    return x, y, used
