@@ -62,12 +62,28 @@ def decide(request: Any, question: Question, outputs: Path) -> list[tuple[str, D
     for block, state, turn, path in ready:
         turn.known = [_longest(cell, known) for cell in turn.cells]
         state.predict(told=True)
+        found.append((block, _decided(block, state, turn, path, own, outputs), path))
+    return found
+
+
+def _decided(block: str, state: State, turn: "CellsInTurn", path: Path, own: dict[str, Any], outputs: Path) -> Decision:
+    """The decision of a block. What was looked at, and the seeds of it, are kept whatever happens after a look."""
+    before, whole = _read(path).get("looks", [0])[-1], False
+
+    def keep(decision: Decision) -> None:
+        if whole or decision.looks[-1] > before:  # earlier looks are had again first, and are on record
+            _keep(path, block, turn, decision, own)
+
+    state.keep = keep
+    try:
         with user_modules.own_code():
             decision = state.decided()
-        turn.write(outputs, path)
-        _keep(path, block, turn, decision, own)
-        found.append((block, decision, path))
-    return found
+        whole = True
+    finally:
+        if state.looks and (whole or state.looks[-1] > before):
+            turn.write(outputs, path)
+            keep(state.answer())
+    return decision
 
 
 def _asked(request: Any, question: Question, outputs: Path) -> tuple[list[Cell], list[runs.Run]]:
@@ -85,7 +101,7 @@ def _asked(request: Any, question: Question, outputs: Path) -> tuple[list[Cell],
         return [rebuild({**run.settings, **more}, pinned=True) for run in chosen], list(found.runs)
     from mqlearn.experiments.sweep.plan import plan
 
-    planned = plan([*request.overrides, *request.tracking, "n_seeds=1"], [], request.config_dir)
+    planned = plan([*request.overrides, *request.plugins, *request.tracking, "n_seeds=1"], [], request.config_dir)
     cells = [one.cell for one in planned]
     known: list[runs.Run] = []
     for name in {cell.settings["experiment"]["name"] for cell in cells}:
@@ -208,6 +224,7 @@ class CellsInTurn:
     def __init__(self, cells: Sequence[Cell], most: int) -> None:
         self.cells = list(cells)
         self.known: list[runs.Run | None] = [None] * len(self.cells)
+        self.written: list[str] = []  # digests of their runs, once these are on disk
         self.setup, self.rules = cells[0].setup, [cell.rule for cell in cells]
         alike: dict[str, list[int]] = {}
         for number, cell in enumerate(cells):
@@ -229,6 +246,10 @@ class CellsInTurn:
                 wanted.setdefault(id(turn), (turn, []))[1].append(place)
         for turn, places in wanted.values():
             turn.upto(n_seeds, places)
+
+    def check(self, n_seeds: int) -> None:
+        for turn, _ in self._turns.values():
+            turn.check(n_seeds)
 
     def result(self, number: int) -> Any:
         turn, place = self._turns[number]

@@ -255,3 +255,24 @@ def test_each_question_has_its_own_record_however_it_is_written(mqlearn, outputs
     other, both = ask("against=QLearning")
     assert same == first and len(first) == 1 and "A second question" not in again
     assert len(both) == 2 and "A second question on the same seeds" in other
+
+
+def test_an_interrupted_decision_keeps_its_looks_and_its_runs(mqlearn, work, outputs):
+    """Interrupted among the seeds of the second look, by a metric of the user's; it goes on as if it had not been."""
+    (work / "stops.py").write_text(
+        "from pathlib import Path\n\n\ndef large(q, mdp):\n"
+        "    if len(q) == 2 and Path('stop').exists():\n        raise KeyboardInterrupt\n"
+        "    return q.max(axis=(1, 2))\n"
+    )
+    (work / "stop").touch()
+    asked = (
+        "decide=true", "algorithm=momentum_q,speedy_q", "env=frozen_lake_4x4", "iterations=20", "n_checkpoints=5",
+        "plugins=[stops]", "metrics={large: stops.large}", "most=12", "tracking=none",
+    )  # fmt: skip
+    assert mqlearn("compare", *asked).code == 130
+    (record,) = (outputs / "decisions").glob("*.json")
+    stopped = json.loads(record.read_text())
+    assert stopped["looks"] == [10] and len([*(outputs / "runs").glob("*/*")]) == len(stopped["runs"]) == 2
+    (work / "stop").unlink()
+    (whole,) = json.loads(mqlearn("compare", *asked, "--json", "-").out)
+    assert whole["looks"] == [10, 12] and [*(outputs / "decisions").glob("*.json")] == [record]

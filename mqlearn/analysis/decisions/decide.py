@@ -3,7 +3,7 @@
 import copy
 import math
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -72,19 +72,23 @@ def decide(
 
 @dataclass
 class State:
-    """A decision on its way. done: the last answer on each pair.   asked: in words, from the first look on."""
+    """A decision on its way. done: the last answer on each pair.   asked: in words, from the first look on.
+
+    keep: called with the answer after each look, so that what was looked at is known whatever comes then.
+    """
 
     names: list[str]
     pairs: list[tuple[int, int]]
     plan: Plan
     question: Question
-    turn: Any  # SeedsInTurn, or what has the same two verbs
+    turn: Any  # SeedsInTurn, or what has the same verbs
     tests: design.Family = field(init=False)
     done: dict[int, PairDecision] = field(default_factory=dict)
     looks: tuple[int, ...] = ()
     asked: str = ""
     notes: tuple[str, ...] = ()
     predicted: dict[int, tuple[int | None, str]] = field(default_factory=dict)
+    keep: Callable[[Decision], None] | None = None
 
     def __post_init__(self) -> None:
         self.tests = design.Family(len(self.pairs), self.plan.error, margins=self.plan.margin is not None)
@@ -113,10 +117,15 @@ class State:
             self.turn.upto(n, rules)
             views = {rule: view(self.turn.result(rule), self.names[rule], n) for rule in rules}
             self._look(n, left, views)
-        results = {name: self.turn.result(rule) for rule, name in enumerate(self.names)}
+            if self.keep is not None:
+                self.keep(self.answer())
+        return self.answer({name: self.turn.result(rule) for rule, name in enumerate(self.names)})
+
+    def answer(self, results: Mapping[str, Any] | None = None) -> Decision:
+        """What is decided by now, after a look at least."""
         return Decision(
             tuple(self.done[number] for number in range(len(self.pairs))),
-            results,
+            dict(results or {}),
             self.looks,
             self.plan.error,
             self.plan.margin,
@@ -132,6 +141,7 @@ class State:
         if looks is None and self.plan.own:
             raise SettingError("looks", None, "must be given, as they were before")
         plan = Plan.checked(self.plan.pairs, self.plan.error, self.plan.margin, looks, most, self.looks[-1])
+        self.turn.check(plan.most)
         going = copy.copy(self)
         going.tests, going.done, going.plan = copy.deepcopy(self.tests), dict(self.done), plan
         return going.decided()
