@@ -16,7 +16,7 @@ from mqlearn.analysis.comparison.seed_values import Question
 from mqlearn.analysis.decisions import design
 from mqlearn.analysis.decisions.decide import State, resolved
 from mqlearn.analysis.decisions.decision import DECIDED, Decision
-from mqlearn.analysis.decisions.plan import MOST, Plan
+from mqlearn.analysis.decisions.plan import MOST, Plan, check_margin
 from mqlearn.errors import SettingError
 from mqlearn.experiments import execute
 from mqlearn.experiments.settings import identity
@@ -142,10 +142,14 @@ def _prepared(
     plan = Plan.checked(len(numbers), question.level, own.get("margin"), looks, most)
     if had:  # what was looked at stays looked at
         done = had["looks"][-1]
+        if early := [n for n in looks or () if n <= done and n not in had["looks"]]:
+            expected = f"{early[0]} is not beyond the {done} seeds that were looked at (at {had['looks']})"
+            raise SettingError("looks", looks, f"{expected}: no earlier look can be had afterwards")
         later: tuple[int, ...] = tuple(n for n in looks or () if n > done)
         if looks is None and most > done:
             later = Plan.checked(len(numbers), question.level, own.get("margin"), None, most, done).looks
         plan = Plan(len(numbers), question.level, own.get("margin"), (*had["looks"], *later), max(most, done), True)
+    check_margin(plan.margin, question, cells[0].mdp)
     turn = CellsInTurn(cells, plan.most)
     state = State([entry.label for entry in members], numbers, plan, question, turn)
     state.notes = _other_questions(outputs, cells, key)
@@ -182,6 +186,8 @@ def _read(path: Path) -> dict[str, Any]:
         had = json.loads(path.read_text(encoding="utf-8"))
         if had["looks"] != sorted({*map(int, had["looks"])}) or not had["looks"]:
             raise ValueError("looks")
+        if not isinstance(had["asked"], str) or not all(isinstance(digest, str) for digest in had["cells"]):
+            raise ValueError("asked, cells")
     except (ValueError, KeyError, TypeError) as error:
         raise SettingError("decide", path, f"is no record of a decision ({error}): move it away") from None
     return had
@@ -191,7 +197,13 @@ def _other_questions(outputs: Path, cells: Sequence[Cell], key: str) -> tuple[st
     """What must be said where other questions were decided on the same seeds."""
     own, told = {cell.digest for cell in cells}, []
     for path in sorted((outputs / "decisions").glob("*.json")):
-        had = _read(path) if path.stem != key else {}
+        if path.stem == key:
+            continue
+        try:
+            had = _read(path)
+        except SettingError:
+            told.append(f"decisions/{path.name} is no record of a decision: which question it was, cannot be said.")
+            continue
         if len(own & {*had.get("cells", ())}) > 1:
             told.append(
                 f"A second question on the same seeds: {had['asked']} was decided before ({path.name}). Each decision "

@@ -46,7 +46,8 @@ def test_seeds_in_turn_start_where_their_own_seed_does():
         turn = SeedsInTurn(LAKE, [plain], **settings)
         turn.upto(7, [0])
         turn.upto(12, [0])
-        assert same(turn.result(0).curves, mq.run(LAKE, plain, n_seeds=12, **settings).curves)
+        found, fixed = turn.result(0), mq.run(LAKE, plain, n_seeds=12, **settings)
+        assert same(found.curves["q_error"], fixed.curves["q_error"]) and same(found.theta, fixed.theta)
         with pytest.raises(mq.SettingError, match=r"12 seeds|\(12, "):
             turn.check(13)
 

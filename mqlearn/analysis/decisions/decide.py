@@ -1,6 +1,7 @@
 """`mq.decide`: seeds in turn, a look at them, and more seeds of the rules that are in an undecided pair."""
 
 import copy
+import inspect
 import math
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -14,13 +15,23 @@ from mqlearn.analysis import axis as axes
 from mqlearn.analysis.comparison import seed_values
 from mqlearn.analysis.comparison.seed_values import Question
 from mqlearn.analysis.decisions import design, prediction
-from mqlearn.analysis.decisions.decision import A_BETTER, B_BETTER, EQUAL, SAME, UNDECIDED, Decision, PairDecision
+from mqlearn.analysis.decisions.decision import (
+    A_BETTER,
+    B_BETTER,
+    DECIDED,
+    EQUAL,
+    SAME,
+    UNDECIDED,
+    Decision,
+    PairDecision,
+)
 from mqlearn.analysis.decisions.paired import Paired, paired
-from mqlearn.analysis.decisions.plan import MOST, Plan, asked_pairs, named_rules
+from mqlearn.analysis.decisions.plan import MOST, Plan, asked_pairs, check_margin, named_rules
 from mqlearn.analysis.statistics import power
-from mqlearn.errors import SettingError
+from mqlearn.errors import KeywordError, SettingError, nearest
 from mqlearn.learning.in_turn import SeedsInTurn
-from mqlearn.learning.setup import validated
+from mqlearn.learning.record import Result
+from mqlearn.learning.setup import RunSettings, validated
 from mqlearn.storage.runs import Run
 
 _QUESTION = ("summary", "metric", "at", "epsilon", "diverged", "axis")
@@ -41,10 +52,14 @@ def decide(
     """Run rules on common seeds until it is decided which are better, or until `most` seeds did not decide it.
 
     mdp, iterations: as of `mqlearn.run`.   rules: name -> rule, or a list.   error: the chance of any false decision,
-    over all looks and pairs.   margin: a factor above 1; two rules are equal if the mean of neither is `margin` times
-    that of the other, and a pair that is shown to be equal stops too. Without it no verdict is ever that there is no
-    difference.   looks: at how many seeds it is looked, by default 10, 15, 20, ...; the first one at least as many as
-    can show a difference.   most: seeds of each rule, at most.   against: one of the names, with which all others are
+    over all looks and pairs, where differences are symmetric, as those of two equal rules are; of rules with the same
+    mean whose differences are skewed it is larger, most so at few seeds.   margin: a factor above 1; two rules are
+    equal if the mean of neither is `margin` times that of the other, and a pair that is shown to be equal stops too.
+    Means that are not above 0, as of many returns, are never shown to be equal. Without it no verdict is ever that
+    there is no difference.   looks: at how many seeds it is looked, by default 10, 15, 20, ...; the first one at least
+    as many as can show a difference; not to be chosen by what these seeds showed elsewhere.   most: seeds of each rule,
+    at most; a pair without any difference goes on to there, unless all curves of both are the same, bit for bit, which
+    ends it undecided in effect (`same`).   against: one of the names, with which all others are
     compared; by default all pairs are asked.   settings: of `mqlearn.run`, but for n_seeds; and of the question, as
     `mqlearn.compare` has them: summary, metric, at, epsilon, diverged, axis.
 
@@ -57,6 +72,7 @@ def decide(
     Decision(1 of 1 pairs decided, 10 seeds at most: speedy is better than plain, after 10 seeds)
     """
     named = named_rules(rules)
+    _check_keywords(settings)
     question = Question(**{name: settings.pop(name) for name in _QUESTION if name in settings})
     if "n_seeds" in settings:
         expected = "is what a decision finds out; give most= for how many there may be"
@@ -64,10 +80,21 @@ def decide(
     pairs = asked_pairs(list(named), against)
     plan = Plan.checked(len(pairs), error, margin, looks, most)
     validated(mdp, iterations=iterations, n_seeds=plan.most, **settings)
+    check_margin(plan.margin, question, mdp)
     turn = SeedsInTurn(mdp, list(named.values()), iterations=iterations, **settings)
     state = State(list(named), pairs, plan, question, turn)
     state.predict(told=settings.get("progress"))
     return state.decided()
+
+
+def _check_keywords(settings: Mapping[str, Any]) -> None:
+    """Raise KeywordError for a keyword that is none of `decide`."""
+    known = {*RunSettings.__annotations__, *_QUESTION, *inspect.signature(decide).parameters} - {"settings", "n_seeds"}
+    for name, value in settings.items():
+        if name in ("level", "interval"):
+            raise KeywordError(name, value, "of a decision is error=" if name == "level" else "is of no decision")
+        if name not in known | {"n_seeds"}:
+            raise KeywordError(name, value, f"is no setting of mq.decide{nearest(name, known)}")
 
 
 @dataclass
@@ -88,6 +115,7 @@ class State:
     asked: str = ""
     notes: tuple[str, ...] = ()
     predicted: dict[int, tuple[int | None, str]] = field(default_factory=dict)
+    skewed: dict[int, str] = field(default_factory=dict)
     keep: Callable[[Decision], None] | None = None
 
     def __post_init__(self) -> None:
@@ -119,20 +147,22 @@ class State:
             self._look(n, left, views)
             if self.keep is not None:
                 self.keep(self.answer())
-        return self.answer({name: self.turn.result(rule) for rule, name in enumerate(self.names)})
+        found = self.answer()
+        results = {name: _marked(self.turn.result(rule), found.method) for rule, name in enumerate(self.names)}
+        return replace(found, results=results)
 
-    def answer(self, results: Mapping[str, Any] | None = None) -> Decision:
-        """What is decided by now, after a look at least."""
+    def answer(self) -> Decision:
+        """What is decided by now, after a look at least; without results."""
         return Decision(
             tuple(self.done[number] for number in range(len(self.pairs))),
-            dict(results or {}),
+            {},
             self.looks,
             self.plan.error,
             self.plan.margin,
             self.plan.most,
             self.asked,
             tuple(text for _, text in self.predicted.values()),
-            self.notes,
+            (*self.notes, *self.skewed.values()),
             self.more,
         )
 
@@ -143,7 +173,7 @@ class State:
         plan = Plan.checked(self.plan.pairs, self.plan.error, self.plan.margin, looks, most, self.looks[-1])
         self.turn.check(plan.most)
         going = copy.copy(self)
-        going.tests, going.done, going.plan = copy.deepcopy(self.tests), dict(self.done), plan
+        going.tests, going.done, going.plan, going.skewed = self.tests.copy(), {**self.done}, plan, {**self.skewed}
         return going.decided()
 
     def _open(self, number: int) -> bool:
@@ -191,10 +221,17 @@ class State:
             verdict, reason = SAME, f"bit for bit, which is no test: up to {100 * may:.0f} % of seeds may differ"
         elif seen.late.all():
             reason += f", and neither arrived by {axes.words(self.question.axis, self.question.at or 0)} in any seed"
+        elif self.plan.margin and not self.question.is_ratio and min(x.mean(), y.mean()) <= 0:
+            reason += ", and of means that are not both above 0 a margin, which is a factor, says nothing"
         elif not d.any():
             reason += ", and all differences are 0, from which nothing follows"
         elif math.isfinite(bound):
             detectable = bound + 0.8416 * float(d.std(ddof=1)) / math.sqrt(n)  # the 0.8 quantile of a normal mean
+        if (shown or equal) and abs(skew := seen.skewness) > 1:
+            self.skewed[number] = (
+                f"The differences of {self.names[i]} and {self.names[j]} are skewed (skewness {skew:.2g}). The error is "
+                "that of symmetric ones: with few seeds, skewed ones of the same mean are called a difference more often."
+            )
         fixed = saved = None
         if shown:
             fixed = power.seeds_needed(x, y, paired=True, level=level)
@@ -205,6 +242,11 @@ class State:
         predicted, p = self.predicted.get(number, (None, ""))[0], float(self.tests.p[number, 0])
         told = p, bound, detectable, fixed, saved, reason, predicted, shown and equal, self.question.is_ratio
         return PairDecision(self.names[i], self.names[j], verdict, n, len(self.looks), mean_a, mean_b, mean_d, *told)
+
+
+def _marked(result: Any, method: str) -> Any:
+    """A result that says where its number of seeds is from."""
+    return replace(result, facts=result.facts | {DECIDED: method}) if isinstance(result, Result) else result
 
 
 def resolved(question: Question, views: Sequence[Run]) -> Question:

@@ -1,7 +1,7 @@
 """What a sequential decision is: of each pair a verdict with its seeds, look and bound, and the words for all of it."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -73,10 +73,10 @@ class Decision:
     pairs: of the asked ones each with its verdict.   results: name -> `Result` of all seeds that a rule ran, bit for
     bit those of `mqlearn.run` with as many.   looks: at how many seeds it was looked.   error: of the whole decision,
     over all looks and pairs.   margin, most: as asked.   asked: what was compared, in words.   prediction: what theory
-    said before the first run.   findings: what a user should know.
+    said before the first run.   notes: what a user should know.
 
     The numbers of seeds depend on what they showed: a test of these results as if their number had been fixed has
-    another error than it says.
+    another error than it says. So `results` say it among their facts, and `mqlearn.compare` of them does.
     """
 
     pairs: tuple[PairDecision, ...]
@@ -103,15 +103,7 @@ class Decision:
     @property
     def method(self) -> str:
         """How it was decided, in words for a paper."""
-        looks = [f"{n} ({100 * design.share(n):.0f} %)" for n in self.looks]
-        at = ", ".join(looks if len(looks) <= 8 else [*looks[:3], "...", looks[-1]])
-        equal = f"; equality within a factor of {self.margin:g} by two one-sided tests" if self.margin else ""
-        return (
-            f"Sequential: {self.asked} compared by group-sequential sign-flip tests on common seeds, looks at {at} "
-            f"seeds (in brackets, the part of the error {self.error:g} spent by then, n/(n + {design.HALF:g})), over "
-            f"{len(self.pairs)} pair{'s' * (len(self.pairs) != 1)} by closed Bonferroni tests{equal}; "
-            f"at most {self.most} seeds."
-        )
+        return method_words(self.asked, self.looks, self.error, len(self.pairs), self.margin, self.most)
 
     @property
     def undecided(self) -> tuple[PairDecision, ...]:
@@ -129,11 +121,26 @@ class Decision:
     def more(self, most: int, looks: Any = None) -> "Decision":
         """Go on where it stopped, with a larger budget: the same question, looks and error, further looks after those.
 
-        That is admissible whatever was seen, since what a look may spend does not depend on the budget. Pairs that were
-        decided stay so. Raises SettingError for a budget, or looks, that do not lie beyond those there were.
+        That is admissible after what this decision has shown, since what a look may spend does not depend on the
+        budget. Looks must not be chosen by what seeds showed elsewhere, as in a run of your own: seed i is the same
+        there. Pairs that were decided stay so. Raises SettingError for a budget, or looks, that do not lie beyond those
+        there were.
         """
         assert self._going_on is not None
         return self._going_on(most, looks)
+
+
+def method_words(asked: str, looks: Sequence[int], error: float, pairs: int, margin: float | None, most: int) -> str:
+    """How some pairs were decided in sequence, in words for a paper."""
+    told = [f"{n} ({100 * design.share(n):.0f} %)" for n in looks]
+    at = ", ".join(told if len(told) <= 8 else [*told[:3], "...", told[-1]])
+    equal = f"; equality within a factor of {margin:g} by two one-sided tests" if margin else ""
+    return (
+        f"Sequential: {asked} compared by group-sequential sign-flip tests on common seeds, looks at {at} "
+        f"seeds (in brackets, the part of the error {error:g} spent by then, n/(n + {design.HALF:g})), over "
+        f"{pairs} pair{'s' * (pairs != 1)} by closed Bonferroni tests{equal}; at most {most} seeds. The error is that "
+        "of differences that are symmetric, about 0 or about the margin; of skewed ones with the same means it is larger."
+    )
 
 
 def _numbers(pair: PairDecision) -> str:

@@ -30,6 +30,14 @@ class Paired:
         """(n,): a - b."""
         return self.x - self.y
 
+    @property
+    def skewness(self) -> float:
+        """Of the differences that count: the mean of their cubes in standard deviations; 0 where they do not spread."""
+        d = self.difference[self.used]
+        away = d - d.mean() if len(d) else d
+        spread = float(np.sqrt((away**2).mean())) if len(d) else 0.0
+        return float(((away / spread) ** 3).mean()) if spread > 1e-12 * float(np.abs(d).max(initial=0)) else 0.0
+
     def tested(self, margin: float | None) -> np.ndarray:
         """(n,): a - b; with a margin (3, n), and then a and b each less what it is to be below to be equal.
 
