@@ -189,7 +189,9 @@ def asymmetric(trials: int) -> None:
         fixed = [(one >= one[0] * (1 - 1e-11)).mean() <= LEVEL for one in sums]
         found += [sequential(d, looks, SPENDING[OURS], LEVEL) is not None, *fixed]
     shares = found / trials
-    print(f"  equal means, exp(N(0, 1)): better {shares[0]:.3f}; one look, 10 {shares[1]:.3f}, 50 seeds {shares[2]:.3f}")
+    print(
+        f"  equal means, exp(N(0, 1)): better {shares[0]:.3f}; one look, 10 {shares[1]:.3f}, 50 seeds {shares[2]:.3f}"
+    )
     random, wrong = np.random.default_rng(0), 0
     for _ in range(trials):
         a = 1.2 * np.exp(0.5 * random.standard_normal(50) - 0.125)

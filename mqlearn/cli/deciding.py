@@ -15,21 +15,18 @@ from mqlearn.analysis.comparison.labels import Entry, entries
 from mqlearn.analysis.comparison.seed_values import Question
 from mqlearn.analysis.decisions import design
 from mqlearn.analysis.decisions.decide import State, resolved
-from mqlearn.analysis.decisions.decision import DECIDED, Decision
+from mqlearn.analysis.decisions.decision import Decision
 from mqlearn.analysis.decisions.plan import MOST, Plan, check_margin
+from mqlearn.cli.cells_in_turn import CellsInTurn, but, with_seeds
 from mqlearn.errors import SettingError
-from mqlearn.experiments import execute
 from mqlearn.experiments.settings import identity
 from mqlearn.experiments.settings import plugins as user_modules
-from mqlearn.experiments.settings.cell import Cell, build, measured_by, rebuild
+from mqlearn.experiments.settings.cell import Cell, measured_by, rebuild
 from mqlearn.experiments.settings.sections import NOT_TRACKED
 from mqlearn.files import write_whole
-from mqlearn.learning.in_turn import SeedsInTurn
 from mqlearn.learning.loop import NUMERICS_VERSION
-from mqlearn.learning.setup import samples_an_iteration, validated
+from mqlearn.learning.setup import samples_an_iteration
 from mqlearn.storage import addresses, runs
-
-_RULE = ("algorithm", "step_size", "experiment", "tracking", "n_seeds")
 
 
 def decide(request: Any, question: Question, outputs: Path) -> list[tuple[str, Decision, Path]]:
@@ -66,7 +63,7 @@ def decide(request: Any, question: Question, outputs: Path) -> list[tuple[str, D
     return found
 
 
-def _decided(block: str, state: State, turn: "CellsInTurn", path: Path, own: dict[str, Any], outputs: Path) -> Decision:
+def _decided(block: str, state: State, turn: CellsInTurn, path: Path, own: dict[str, Any], outputs: Path) -> Decision:
     """The decision of a block. What was looked at, and the seeds of it, are kept whatever happens after a look."""
     before, whole = _read(path).get("looks", [0])[-1], False
 
@@ -113,7 +110,8 @@ def _asked(request: Any, question: Question, outputs: Path) -> tuple[list[Cell],
 def _as_run(cell: Cell) -> runs.Run:
     """A cell as comparisons read a run, without curves."""
     told = {"made_of": cell.made_of, "effective": cell.effective, "numerics_version": NUMERICS_VERSION}
-    made = runs.Run(cell.subfolder, {"digest": cell.digest, "name": cell.name, "status": "finished", "diverged": {}, **told})
+    told |= {"digest": cell.digest, "name": cell.name, "status": "finished", "diverged": {}}
+    made = runs.Run(cell.subfolder, told)
     vars(made).update(settings=cell.settings, curves={})
     return made
 
@@ -130,7 +128,7 @@ def _prepared(
     members: Sequence[Entry],
     cells: Sequence[Cell],
     outputs: Path,
-) -> tuple[State, "CellsInTurn", Path]:
+) -> tuple[State, CellsInTurn, Path]:
     """A block before its first look: with the looks that it has had, if it was asked before."""
     place = {id(entry): number for number, entry in enumerate(members)}
     numbers = [(place[id(a)], place[id(b)]) for a, b in asked]
@@ -214,85 +212,12 @@ def _other_questions(outputs: Path, cells: Sequence[Cell], key: str) -> tuple[st
 
 def _longest(cell: Cell, known: Sequence[runs.Run]) -> runs.Run | None:
     """The finished run of a cell that has most seeds."""
-    rest = _but(identity.resolved(cell.settings), ("n_seeds", "experiment", "tracking", "n_workers", "plugins"))
+    rest = but(identity.resolved(cell.settings), ("n_seeds", "experiment", "tracking", "n_workers", "plugins"))
     for run in sorted(known, key=lambda run: -run.settings["n_seeds"]):
-        mine = _but(identity.resolved(run.settings), ("n_seeds", "experiment", "tracking", "n_workers", "plugins"))
-        if mine == rest and identity.digest_of(run) == _with_seeds(cell, run.settings["n_seeds"]).digest:
+        mine = but(identity.resolved(run.settings), ("n_seeds", "experiment", "tracking", "n_workers", "plugins"))
+        if mine == rest and identity.digest_of(run) == with_seeds(cell, run.settings["n_seeds"]).digest:
             return run
     return None
-
-
-def _but(settings: dict[str, Any], names: Sequence[str]) -> str:
-    return json.dumps({key: value for key, value in settings.items() if key not in names}, sort_keys=True, default=str)
-
-
-def _with_seeds(cell: Cell, n_seeds: int) -> Cell:
-    return build({**cell.settings, "n_seeds": n_seeds})
-
-
-class CellsInTurn:
-    """Cells whose seeds come in turn, as `SeedsInTurn`; those that a finished run has are read. known: by cell."""
-
-    def __init__(self, cells: Sequence[Cell], most: int) -> None:
-        self.cells = list(cells)
-        self.known: list[runs.Run | None] = [None] * len(self.cells)
-        self.written: list[str] = []  # digests of their runs, once these are on disk
-        self.setup, self.rules = cells[0].setup, [cell.rule for cell in cells]
-        alike: dict[str, list[int]] = {}
-        for number, cell in enumerate(cells):
-            alike.setdefault(_but(cell.settings, _RULE), []).append(number)
-        self._turns: dict[int, tuple[SeedsInTurn, int]] = {}
-        for members in alike.values():
-            first = cells[members[0]]
-            given = {k: v for k, v in first.run_arguments.items() if k not in ("rule", "step_size", "n_seeds")}
-            validated(first.mdp, n_seeds=most, **given)
-            turn = SeedsInTurn(first.mdp, [cells[number].rule for number in members], **given)
-            self._turns |= {number: (turn, place) for place, number in enumerate(members)}
-
-    def upto(self, n_seeds: int, numbers: Sequence[int]) -> None:
-        wanted: dict[int, tuple[SeedsInTurn, list[int]]] = {}
-        for number in numbers:
-            run = self.known[number]
-            if run is None or run.settings["n_seeds"] < n_seeds:
-                turn, place = self._turns[number]
-                wanted.setdefault(id(turn), (turn, []))[1].append(place)
-        for turn, places in wanted.values():
-            turn.upto(n_seeds, places)
-
-    def check(self, n_seeds: int) -> None:
-        for turn, _ in self._turns.values():
-            turn.check(n_seeds)
-
-    def result(self, number: int) -> Any:
-        turn, place = self._turns[number]
-        return turn.result(place) if turn.n_seeds[place] else _OnDisk(self.known[number])
-
-    def write(self, outputs: Path, decision: Path) -> None:
-        """The runs that were made, as ordinary ones with the seeds that they came to. decision: its file."""
-        self.written = [_with_seeds(cell, self.n_seeds(number)).digest for number, cell in enumerate(self.cells)]
-        for number, cell in enumerate(self.cells):
-            turn, place = self._turns[number]
-            if turn.n_seeds[place]:
-                final = _with_seeds(cell, turn.n_seeds[place])
-                result, track = turn.result(place), execute.tracker(cell.settings)
-                with execute.claimed([final]):
-                    run = execute.write(final, outputs / "runs" / final.subfolder, result, {DECIDED: decision.name})
-                execute.quietly(track.prepare)
-                track.log(run)
-
-    def n_seeds(self, number: int) -> int:
-        turn, place = self._turns[number]
-        run = self.known[number]
-        return turn.n_seeds[place] or (run.settings["n_seeds"] if run is not None else 0)
-
-
-class _OnDisk:
-    """A finished run, as a `Result` is read here."""
-
-    def __init__(self, run: Any) -> None:
-        self.iteration, self.samples = run.curves["iteration"], run.curves.get("samples")
-        self.curves = {name: curve for name, curve in run.curves.items() if name not in runs.AXES}
-        self.diverged, self.status = run.diverged, run.status
 
 
 def _keep(path: Path, block: str, turn: CellsInTurn, decision: Decision, own: dict[str, Any]) -> None:

@@ -58,8 +58,8 @@ def decide(
     Means that are not above 0, as of many returns, are never shown to be equal. Without it no verdict is ever that
     there is no difference.   looks: at how many seeds it is looked, by default 10, 15, 20, ...; the first one at least
     as many as can show a difference; not to be chosen by what these seeds showed elsewhere.   most: seeds of each rule,
-    at most; a pair without any difference goes on to there, unless all curves of both are the same, bit for bit, which
-    ends it undecided in effect (`same`).   against: one of the names, with which all others are
+    at most; a pair without any difference goes on to there, unless all curves of both are the same, bit for bit: that
+    stops it (`same`), and decides nothing.   against: one of the names, with which all others are
     compared; by default all pairs are asked.   settings: of `mqlearn.run`, but for n_seeds; and of the question, as
     `mqlearn.compare` has them: summary, metric, at, epsilon, diverged, axis.
 
@@ -196,6 +196,7 @@ class State:
 
     def _begin(self, views: list[Run]) -> None:
         question = resolved(self.question, views)
+        assert question.at is not None
         if question.axis != self.question.axis:
             told = f"Counted in samples, since {axes.WHY}; axis='iterations' with at= asks by iterations."
             self.notes = (*self.notes, told)
@@ -204,7 +205,7 @@ class State:
                 question.epsilon else ""}[question.summary]  # fmt: skip
         self.asked = f"{what}{question.metric} at {axes.words(question.axis, question.at)}"
 
-    def _answer(self, number: int, n: int, seen: "Paired", shown: bool, equal: bool) -> PairDecision:
+    def _answer(self, number: int, n: int, seen: Paired, shown: bool, equal: bool) -> PairDecision:
         x, y, d, used = seen.x[seen.used], seen.y[seen.used], seen.difference, seen.used
         i, j = self.pairs[number]
         bound, level = self.tests.bound(number), self.plan.error / len(self.pairs)
@@ -229,8 +230,8 @@ class State:
             detectable = bound + 0.8416 * float(d.std(ddof=1)) / math.sqrt(n)  # the 0.8 quantile of a normal mean
         if (shown or equal) and abs(skew := seen.skewness) > 1:
             self.skewed[number] = (
-                f"The differences of {self.names[i]} and {self.names[j]} are skewed (skewness {skew:.2g}). The error is "
-                "that of symmetric ones: with few seeds, skewed ones of the same mean are called a difference more often."
+                f"The differences of {self.names[i]} and {self.names[j]} are skewed (skewness {skew:.2g}). The error "
+                "is that of symmetric ones: with few seeds, skewed ones of the same mean more often seem different."
             )
         fixed = saved = None
         if shown:

@@ -61,7 +61,11 @@ class PairDecision:
             return f"{self.a} and {self.b} have the same curves in every seed, {n}"
         found = ""
         if self.detectable is not None:
-            size = f"factor of {math.exp(self.detectable):.3g}" if self.of_times else f"difference of {self.detectable:.3g}"
+            size = (
+                f"factor of {math.exp(self.detectable):.3g}"
+                if self.of_times
+                else f"difference of {self.detectable:.3g}"
+            )
             found = f"; a {size} would have been found with probability 0.8"
         return f"undecided between {self.a} and {self.b} {n}{found}"
 
@@ -138,8 +142,8 @@ def method_words(asked: str, looks: Sequence[int], error: float, pairs: int, mar
     return (
         f"Sequential: {asked} compared by group-sequential sign-flip tests on common seeds, looks at {at} "
         f"seeds (in brackets, the part of the error {error:g} spent by then, n/(n + {design.HALF:g})), over "
-        f"{pairs} pair{'s' * (pairs != 1)} by closed Bonferroni tests{equal}; at most {most} seeds. The error is that "
-        "of differences that are symmetric, about 0 or about the margin; of skewed ones with the same means it is larger."
+        f"{pairs} pair{'s' * (pairs != 1)} by closed Bonferroni tests{equal}; at most {most} seeds. The error "
+        "is that of differences that are symmetric, about 0 or the margin; of skewed ones with such means it is more."
     )
 
 

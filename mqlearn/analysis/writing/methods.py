@@ -77,7 +77,8 @@ def _sequential(found: Sequence[Run]) -> str:
     if not decided:
         return ""
     methods = " ".join(dict.fromkeys(_method(str(run.summary[DECIDED])) for run in decided))
-    return f" How many seeds {len(decided)} of the {_several(len(found), 'run')} have depends on what they showed. {methods}"
+    of = f"{len(decided)} of the {_several(len(found), 'run')}"
+    return f" How many seeds {of} have depends on what they showed. {methods}"
 
 
 def _method(decided_by: str) -> str:
