@@ -38,6 +38,10 @@ class SettingError(ValueError):
         return type(self), (self.setting, self.value, self.admissible)
 
 
+class KeywordError(SettingError, TypeError):
+    """A keyword that there is not, or that lacks: a SettingError, and what Python has for it too."""
+
+
 class WorkerDied(RuntimeError):
     """A process that worked for this one was killed, or ran out of memory; what was finished is kept."""
 

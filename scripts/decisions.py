@@ -179,6 +179,31 @@ def equality(trials: int) -> None:
         print(f"  {name:34} {wrong / trials:.3f}")
 
 
+def asymmetric(trials: int) -> None:
+    """Equal means, and means that differ by just the margin, where differences are not symmetric."""
+    print(f"\nA lognormal error against a constant one: what is not symmetric, level {LEVEL}, {trials} trials")
+    looks, random, found = design.usual_looks(LEVEL, 1, 50), np.random.default_rng(0), np.zeros(3)
+    for _ in range(trials):
+        d = np.exp(random.standard_normal(50)) - np.exp(0.5)
+        sums = [np.abs(design.signs(BITS, 50)[:, :n] @ d[:n]) for n in (10, 50)]
+        fixed = [(one >= one[0] * (1 - 1e-11)).mean() <= LEVEL for one in sums]
+        found += [sequential(d, looks, SPENDING[OURS], LEVEL) is not None, *fixed]
+    shares = found / trials
+    print(
+        f"  equal means, exp(N(0, 1)): better {shares[0]:.3f}; one look, 10 {shares[1]:.3f}, 50 seeds {shares[2]:.3f}"
+    )
+    random, wrong = np.random.default_rng(0), 0
+    for _ in range(trials):
+        a = 1.2 * np.exp(0.5 * random.standard_normal(50) - 0.125)
+        tests = design.Family(1, LEVEL, margins=True)
+        for n in looks:
+            shown, equal = tests.look(n, {0: np.array([a - 1, a - 1.2, 1 - 1.2 * a])[:, :n]})
+            if shown[0] or equal[0]:
+                wrong += int(equal[0])
+                break
+    print(f"  means apart by the margin 1.2, exp(N(., 1/4)): equal {wrong / trials:.3f}")
+
+
 def detectable(n: int, level: float, power: float = 0.8) -> float:
     """The effect, in standard deviations, that a paired t test of n seeds at `level` finds with this power."""
     critical = stats.t.isf(level / 2, n - 1)
@@ -213,3 +238,4 @@ if __name__ == "__main__":
     levels(number)
     family(max(number // 4, 50))
     equality(number)
+    asymmetric(number)

@@ -31,6 +31,7 @@ class Request:
     files: dict[str, Path] = field(default_factory=dict)
     config_dir: str | None = None
     tracking: list[str] = field(default_factory=list)
+    plugins: list[str] = field(default_factory=list)  # of runs that are to be made
 
 
 def compare(arguments: Sequence[str]) -> int:
@@ -153,8 +154,9 @@ def read(arguments: Sequence[str]) -> Request:
     """Raises SettingError for a flag, a setting or a file that cannot be."""
 
     options = parse(arguments, values=CONFIG_DIR, written=_FILES)
+    plugins = [text for text in options.overrides if text.lstrip("+").startswith("plugins=")]
     take_plugins(options)
-    request = Request(files=options.files, config_dir=options.config_dir)
+    request = Request(files=options.files, config_dir=options.config_dir, plugins=plugins)
     for override in options.overrides:
         key, equals, value = override.partition("=")
         key = key.lstrip("+")

@@ -7,27 +7,26 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from mqlearn.analysis.comparison import pairing, selection
 from mqlearn.analysis.comparison.common_numbers import pairing as streams
 from mqlearn.analysis.comparison.labels import Entry, entries
 from mqlearn.analysis.comparison.seed_values import Question
 from mqlearn.analysis.decisions import design
-from mqlearn.analysis.decisions.decide import State
-from mqlearn.analysis.decisions.decision import DECIDED, Decision
-from mqlearn.analysis.decisions.plan import MOST, Plan
+from mqlearn.analysis.decisions.decide import State, resolved
+from mqlearn.analysis.decisions.decision import Decision
+from mqlearn.analysis.decisions.plan import MOST, Plan, check_margin
+from mqlearn.cli.cells_in_turn import CellsInTurn, but, with_seeds
 from mqlearn.errors import SettingError
-from mqlearn.experiments import execute
 from mqlearn.experiments.settings import identity
 from mqlearn.experiments.settings import plugins as user_modules
-from mqlearn.experiments.settings.cell import Cell, build, rebuild
+from mqlearn.experiments.settings.cell import Cell, measured_by, rebuild
 from mqlearn.experiments.settings.sections import NOT_TRACKED
 from mqlearn.files import write_whole
-from mqlearn.learning.in_turn import SeedsInTurn
 from mqlearn.learning.loop import NUMERICS_VERSION
-from mqlearn.learning.setup import validated
+from mqlearn.learning.setup import samples_an_iteration
 from mqlearn.storage import addresses, runs
-
-_RULE = ("algorithm", "step_size", "experiment", "tracking", "n_seeds")
 
 
 def decide(request: Any, question: Question, outputs: Path) -> list[tuple[str, Decision, Path]]:
@@ -60,12 +59,28 @@ def decide(request: Any, question: Question, outputs: Path) -> list[tuple[str, D
     for block, state, turn, path in ready:
         turn.known = [_longest(cell, known) for cell in turn.cells]
         state.predict(told=True)
+        found.append((block, _decided(block, state, turn, path, own, outputs), path))
+    return found
+
+
+def _decided(block: str, state: State, turn: CellsInTurn, path: Path, own: dict[str, Any], outputs: Path) -> Decision:
+    """The decision of a block. What was looked at, and the seeds of it, are kept whatever happens after a look."""
+    before, whole = _read(path).get("looks", [0])[-1], False
+
+    def keep(decision: Decision) -> None:
+        if whole or decision.looks[-1] > before:  # earlier looks are had again first, and are on record
+            _keep(path, block, turn, decision, own)
+
+    state.keep = keep
+    try:
         with user_modules.own_code():
             decision = state.decided()
-        turn.write(outputs, path)
-        _keep(path, block, turn, decision, own)
-        found.append((block, decision, path))
-    return found
+        whole = True
+    finally:
+        if state.looks and (whole or state.looks[-1] > before):
+            turn.write(outputs, path)
+            keep(state.answer())
+    return decision
 
 
 def _asked(request: Any, question: Question, outputs: Path) -> tuple[list[Cell], list[runs.Run]]:
@@ -83,7 +98,7 @@ def _asked(request: Any, question: Question, outputs: Path) -> tuple[list[Cell],
         return [rebuild({**run.settings, **more}, pinned=True) for run in chosen], list(found.runs)
     from mqlearn.experiments.sweep.plan import plan
 
-    planned = plan([*request.overrides, *request.tracking, "n_seeds=1"], [], request.config_dir)
+    planned = plan([*request.overrides, *request.plugins, *request.tracking, "n_seeds=1"], [], request.config_dir)
     cells = [one.cell for one in planned]
     known: list[runs.Run] = []
     for name in {cell.settings["experiment"]["name"] for cell in cells}:
@@ -95,7 +110,8 @@ def _asked(request: Any, question: Question, outputs: Path) -> tuple[list[Cell],
 def _as_run(cell: Cell) -> runs.Run:
     """A cell as comparisons read a run, without curves."""
     told = {"made_of": cell.made_of, "effective": cell.effective, "numerics_version": NUMERICS_VERSION}
-    made = runs.Run(cell.subfolder, {"digest": cell.digest, "name": cell.name, "status": "finished", **told})
+    told |= {"digest": cell.digest, "name": cell.name, "status": "finished", "diverged": {}}
+    made = runs.Run(cell.subfolder, told)
     vars(made).update(settings=cell.settings, curves={})
     return made
 
@@ -112,26 +128,54 @@ def _prepared(
     members: Sequence[Entry],
     cells: Sequence[Cell],
     outputs: Path,
-) -> tuple[State, "CellsInTurn", Path]:
+) -> tuple[State, CellsInTurn, Path]:
     """A block before its first look: with the looks that it has had, if it was asked before."""
     place = {id(entry): number for number, entry in enumerate(members)}
     numbers = [(place[id(a)], place[id(b)]) for a, b in asked]
-    asks = {name: value for name, value in asdict(question).items() if name != "margin"}  # which stands for itself
-    about = [sorted(cell.digest for cell in cells), numbers, asks, own.get("margin")]
+    pairs = sorted(sorted((cells[i].digest, cells[j].digest)) for i, j in numbers)
+    # The margin of a question stands for itself.
+    asks = {name: value for name, value in asdict(_resolved(question, cells)).items() if name != "margin"}
+    about = [pairs, asks, own.get("margin")]
     key = hashlib.sha256(json.dumps(about).encode()).hexdigest()[:16]
     path, most, looks = outputs / "decisions" / f"{key}.json", own.get("most", MOST), own.get("looks")
     had = _read(path)
     plan = Plan.checked(len(numbers), question.level, own.get("margin"), looks, most)
     if had:  # what was looked at stays looked at
         done = had["looks"][-1]
+        if early := [n for n in looks or () if n <= done and n not in had["looks"]]:
+            expected = f"{early[0]} is not beyond the {done} seeds that were looked at (at {had['looks']})"
+            raise SettingError("looks", looks, f"{expected}: no earlier look can be had afterwards")
         later: tuple[int, ...] = tuple(n for n in looks or () if n > done)
         if looks is None and most > done:
             later = Plan.checked(len(numbers), question.level, own.get("margin"), None, most, done).looks
         plan = Plan(len(numbers), question.level, own.get("margin"), (*had["looks"], *later), max(most, done), True)
+    check_margin(plan.margin, question, cells[0].mdp)
     turn = CellsInTurn(cells, plan.most)
     state = State([entry.label for entry in members], numbers, plan, question, turn)
     state.notes = _other_questions(outputs, cells, key)
     return state, turn, path
+
+
+def _resolved(question: Question, cells: Sequence[Cell]) -> Question:
+    """What the question is with all that it leaves open, before anything runs: by that its record is found again.
+
+    All metrics are taken for measured at every checkpoint.
+    """
+    views = []
+    for cell in cells:
+        each = samples_an_iteration(cell.rule, cell.mdp, cell.setup.sampling_of(cell.rule))
+        ones = np.ones((1, len(cell.setup.iteration)))
+        made = _as_run(cell)
+        vars(made).update(
+            settings={**cell.settings, "n_seeds": 1},
+            curves={
+                "iteration": cell.setup.iteration,
+                "samples": cell.setup.iteration * each,
+                **dict.fromkeys(measured_by(cell), ones),
+            },
+        )
+        views.append(made)
+    return resolved(question, views)
 
 
 def _read(path: Path) -> dict[str, Any]:
@@ -142,6 +186,8 @@ def _read(path: Path) -> dict[str, Any]:
         had = json.loads(path.read_text(encoding="utf-8"))
         if had["looks"] != sorted({*map(int, had["looks"])}) or not had["looks"]:
             raise ValueError("looks")
+        if not isinstance(had["asked"], str) or not all(isinstance(digest, str) for digest in had["cells"]):
+            raise ValueError("asked, cells")
     except (ValueError, KeyError, TypeError) as error:
         raise SettingError("decide", path, f"is no record of a decision ({error}): move it away") from None
     return had
@@ -151,7 +197,13 @@ def _other_questions(outputs: Path, cells: Sequence[Cell], key: str) -> tuple[st
     """What must be said where other questions were decided on the same seeds."""
     own, told = {cell.digest for cell in cells}, []
     for path in sorted((outputs / "decisions").glob("*.json")):
-        had = _read(path) if path.stem != key else {}
+        if path.stem == key:
+            continue
+        try:
+            had = _read(path)
+        except SettingError:
+            told.append(f"decisions/{path.name} is no record of a decision: which question it was, cannot be said.")
+            continue
         if len(own & {*had.get("cells", ())}) > 1:
             told.append(
                 f"A second question on the same seeds: {had['asked']} was decided before ({path.name}). Each decision "
@@ -162,80 +214,12 @@ def _other_questions(outputs: Path, cells: Sequence[Cell], key: str) -> tuple[st
 
 def _longest(cell: Cell, known: Sequence[runs.Run]) -> runs.Run | None:
     """The finished run of a cell that has most seeds."""
-    rest = _but(identity.resolved(cell.settings), ("n_seeds", "experiment", "tracking", "n_workers", "plugins"))
+    rest = but(identity.resolved(cell.settings), ("n_seeds", "experiment", "tracking", "n_workers", "plugins"))
     for run in sorted(known, key=lambda run: -run.settings["n_seeds"]):
-        mine = _but(identity.resolved(run.settings), ("n_seeds", "experiment", "tracking", "n_workers", "plugins"))
-        if mine == rest and identity.digest_of(run) == _with_seeds(cell, run.settings["n_seeds"]).digest:
+        mine = but(identity.resolved(run.settings), ("n_seeds", "experiment", "tracking", "n_workers", "plugins"))
+        if mine == rest and identity.digest_of(run) == with_seeds(cell, run.settings["n_seeds"]).digest:
             return run
     return None
-
-
-def _but(settings: dict[str, Any], names: Sequence[str]) -> str:
-    return json.dumps({key: value for key, value in settings.items() if key not in names}, sort_keys=True, default=str)
-
-
-def _with_seeds(cell: Cell, n_seeds: int) -> Cell:
-    return build({**cell.settings, "n_seeds": n_seeds})
-
-
-class CellsInTurn:
-    """Cells whose seeds come in turn, as `SeedsInTurn`; those that a finished run has are read. known: by cell."""
-
-    def __init__(self, cells: Sequence[Cell], most: int) -> None:
-        self.cells = list(cells)
-        self.known: list[runs.Run | None] = [None] * len(self.cells)
-        self.setup, self.rules = cells[0].setup, [cell.rule for cell in cells]
-        alike: dict[str, list[int]] = {}
-        for number, cell in enumerate(cells):
-            alike.setdefault(_but(cell.settings, _RULE), []).append(number)
-        self._turns: dict[int, tuple[SeedsInTurn, int]] = {}
-        for members in alike.values():
-            first = cells[members[0]]
-            given = {k: v for k, v in first.run_arguments.items() if k not in ("rule", "step_size", "n_seeds")}
-            validated(first.mdp, n_seeds=most, **given)
-            turn = SeedsInTurn(first.mdp, [cells[number].rule for number in members], **given)
-            self._turns |= {number: (turn, place) for place, number in enumerate(members)}
-
-    def upto(self, n_seeds: int, numbers: Sequence[int]) -> None:
-        wanted: dict[int, tuple[SeedsInTurn, list[int]]] = {}
-        for number in numbers:
-            run = self.known[number]
-            if run is None or run.settings["n_seeds"] < n_seeds:
-                turn, place = self._turns[number]
-                wanted.setdefault(id(turn), (turn, []))[1].append(place)
-        for turn, places in wanted.values():
-            turn.upto(n_seeds, places)
-
-    def result(self, number: int) -> Any:
-        turn, place = self._turns[number]
-        return turn.result(place) if turn.n_seeds[place] else _OnDisk(self.known[number])
-
-    def write(self, outputs: Path, decision: Path) -> None:
-        """The runs that were made, as ordinary ones with the seeds that they came to. decision: its file."""
-        self.written = [_with_seeds(cell, self.n_seeds(number)).digest for number, cell in enumerate(self.cells)]
-        for number, cell in enumerate(self.cells):
-            turn, place = self._turns[number]
-            if turn.n_seeds[place]:
-                final = _with_seeds(cell, turn.n_seeds[place])
-                result, track = turn.result(place), execute.tracker(cell.settings)
-                with execute.claimed([final]):
-                    run = execute.write(final, outputs / "runs" / final.subfolder, result, {DECIDED: decision.name})
-                execute.quietly(track.prepare)
-                track.log(run)
-
-    def n_seeds(self, number: int) -> int:
-        turn, place = self._turns[number]
-        run = self.known[number]
-        return turn.n_seeds[place] or (run.settings["n_seeds"] if run is not None else 0)
-
-
-class _OnDisk:
-    """A finished run, as a `Result` is read here."""
-
-    def __init__(self, run: Any) -> None:
-        self.iteration, self.samples = run.curves["iteration"], run.curves.get("samples")
-        self.curves = {name: curve for name, curve in run.curves.items() if name not in runs.AXES}
-        self.diverged, self.status = run.diverged, run.status
 
 
 def _keep(path: Path, block: str, turn: CellsInTurn, decision: Decision, own: dict[str, Any]) -> None:

@@ -4,6 +4,7 @@
 `run_together`.
 """
 
+import functools
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -16,7 +17,7 @@ from mqlearn.algorithms.rule import Rule
 from mqlearn.algorithms.stateful import Stateful
 from mqlearn.algorithms.step_sizes import StepSize
 from mqlearn.checks import check_int, choice
-from mqlearn.errors import SettingError
+from mqlearn.errors import KeywordError, SettingError, nearest
 from mqlearn.learning import combinations
 from mqlearn.learning.bar import Bar
 from mqlearn.learning.initial import Initial, bounds
@@ -150,6 +151,25 @@ class RunSettings(TypedDict, total=False):
     progress: Progress | bool | None
 
 
+def _naming_keywords(function: Callable[_P, _T]) -> Callable[_P, _T]:
+    """For `validated`, whose keywords are those of others: one that there is not, or that lacks, is a KeywordError."""
+    keywords = [one for one in inspect.signature(function).parameters.values() if one.kind is one.KEYWORD_ONLY]
+    known, needed = [one.name for one in keywords], [one.name for one in keywords if one.default is one.empty]
+
+    @functools.wraps(function)
+    def call(*given: _P.args, **settings: _P.kwargs) -> _T:
+        for name, value in settings.items():
+            if name not in known:
+                raise KeywordError(name, value, f"is no setting of a run{nearest(name, known)}")
+        for name in needed:
+            if name not in settings:
+                raise KeywordError(name, None, "must be given")
+        return function(*given, **settings)
+
+    return call
+
+
+@_naming_keywords
 def validated(
     mdp: Environment,
     *,

@@ -1,5 +1,6 @@
 """Sequential decisions: the tests on arrays against literal loops, then `mq.decide` and the command line end to end."""
 
+import dataclasses
 import itertools
 import json
 
@@ -9,7 +10,9 @@ from scipy import stats
 
 import mqlearn as mq
 from mqlearn.analysis.decisions import design, prediction
+from mqlearn.analysis.decisions.paired import Paired
 from mqlearn.analysis.decisions.plan import Plan
+from mqlearn.analysis.writing import methods
 from mqlearn.learning.in_turn import SeedsInTurn
 
 LAKE = mq.frozen_lake("4x4")
@@ -98,6 +101,16 @@ def test_looks_begin_where_something_can_be_rejected():
     assert design.usual_looks(0.05, 20, 20) == (11, 15, 20)  # 2^-10 <= 0.0025 * 11/26, and 2^-9 > 0.0025 * 10/25
 
 
+def test_paths_of_many_pairs_stay_small_and_a_copy_stays_as_it_is():
+    """66 pairs with a margin, at the least error that there may be: as many bytes as an eighth of the paths."""
+    large = design.Family(66, design.least_error(66), margins=True)
+    assert sum(test.packed.nbytes for tests in large.tests for test in tests) < 2.5e8
+    one = design.Family(1, 0.05, margins=False)
+    other, d = one.copy(), np.linspace(1, 2, 20)
+    assert one.look(20, {0: d})[0][0] and one.bound(0) < np.inf
+    assert not other.tests[0][0].crossed.any() and other.bound(0) == np.inf and np.isnan(other.p).all()
+
+
 # --- mq.decide --------------------------------------------------------------------------------------------------------
 
 
@@ -124,13 +137,50 @@ def test_a_decision_says_that_it_was_sequential_and_is_a_table(decision):
     frame = decision.frame()
     assert len(frame) == 3 and {"sentence", "seeds", "look", "p", "bound", "spent", "saved", "reason"} <= {*frame}
     assert len(repr(decision)) < 100
+    assert "symmetric" in decision.method
+    notes = [note for row in mq.compare(decision.results) for note in row["notes"]]
+    assert any("depends on what they showed" in note for note in notes)
 
 
-def test_equal_within_a_margin_and_equal_in_every_seed():
+def test_skewness_is_told():
+    d = np.array([-1.0, -1, -1, -1, 4])
+    one = Paired(d, 0 * d, np.full(5, True), np.zeros((2, 5), bool), identical=False, ratio=False)
+    assert one.skewness == pytest.approx(stats.skew(d))
+
+
+def test_equal_within_a_margin():
     found = mq.decide(LAKE, FAST, iterations=300, margin=2.0, n_checkpoints=20)
     assert found.pairs[0].verdict == "equal" and found.pairs[0].seeds < 200
+
+
+def test_the_same_curves_stop_a_pair_and_decide_nothing():
     same = mq.decide(LAKE, [mq.QLearning(), mq.QLearning()], iterations=50, n_checkpoints=5)
     assert (same.pairs[0].verdict, same.pairs[0].seeds) == ("same", 10)
+    assert "0 of 1 pairs decided" in repr(same) and "no test: up to 26 % of seeds may differ" in str(same)
+
+
+def test_no_difference_in_any_seed_is_no_verdict():
+    """A metric of 0 and 1 that is 0 in the first seeds of both rules: nothing but the budget ends that."""
+    small = {"iterations": 50, "n_checkpoints": 5, "metrics": {"large": lambda q, mdp: 1.0 * (q.max(axis=(1, 2)) > 9)}}
+    found = mq.decide(LAKE, FAST, **small, metric="large", most=15)
+    assert (found.pairs[0].verdict, found.pairs[0].seeds) == ("undecided", 15)
+    assert "all differences are 0, from which nothing follows" in found.pairs[0].reason
+
+
+def test_who_does_not_arrive_is_not_equal():
+    late = mq.decide(LAKE, FAST, iterations=50, n_checkpoints=5, summary="time", epsilon=1e-6, margin=1.1, most=15)
+    assert (late.pairs[0].verdict, late.pairs[0].seeds) == ("undecided", 15)
+    assert "neither arrived by k = 50" in str(late) and "50 and 50" in str(late)
+
+
+def test_times_that_are_not_known_speak_against_equality():
+    """Of logs 0 and 0.1 at margin e, by hand; a seed that is left out says nothing."""
+    late, used = np.array([[False, True, False], [False, True, True]]), np.array([True, True, True])
+    x, y = np.array([0.0, 2.0, 0.5]), np.array([0.1, 2.0, 2.0])
+    ways = Paired(x, y, used, late, identical=False, ratio=True).tested(np.e)
+    np.testing.assert_allclose(ways, [[-0.1, 0, -1.5], [-1.1, 2.5, -2.5], [-0.9, 1.0, 1.0]])
+    nothing = Paired(0 * x, 0 * y, ~used, late, identical=False, ratio=True).tested(np.e)
+    assert not nothing.any()
 
 
 @pytest.mark.parametrize(
@@ -142,6 +192,9 @@ def test_equal_within_a_margin_and_equal_in_every_seed():
         ({"most": 9}, "most", "at least 10"),
         ({"margin": 1}, "margin", "above 1"),
         ({"n_seeds": 5}, "n_seeds", "most="),
+        ({"level": 0.1}, "level", "error="),
+        ({"n_checkpoint": 5}, "n_checkpoint", "no setting of mq.decide .did you mean 'n_checkpoints'"),
+        ({"q0": np.zeros((199, 16, 4))}, "q0", "(200, 16, 4)"),
         ({"against": "speed"}, "against", "did you mean 'speedy'"),
         ({"sampling": mq.Recorded({"x": [0], "u": [0], "r": [0.0], "y": [0]})}, "n_seeds", "resample"),
     ],
@@ -150,6 +203,23 @@ def test_what_is_not_admissible_is_refused_before_anything_runs(settings, name, 
     with pytest.raises(mq.SettingError, match=words) as refused:
         mq.decide(LAKE, FAST, **{"iterations": 1, **settings})
     assert refused.value.setting == name
+
+
+def test_a_margin_of_returns_that_cannot_be_above_0_is_refused_or_says_nothing():
+    paying = mq.two_state()
+    costs = dataclasses.replace(paying, rewards=-np.abs(paying.rewards))
+    with pytest.raises(mq.SettingError, match="no reward is"):
+        mq.decide(costs, FAST, iterations=1, summary="return", margin=1.1)
+    settings = {"iterations": 20, "n_checkpoints": 3, "summary": "return", "metric": "policy_value"}
+    (pair,) = mq.decide(paying, FAST, **settings, margin=1.1, most=10).pairs
+    assert pair.verdict == "undecided" and pair.mean_a < 0 and "not both above 0 a margin" in pair.reason
+
+
+def test_a_sweep_names_the_keyword_that_there_is_not_and_the_one_that_lacks():
+    with pytest.raises(mq.SettingError, match="foo=1: is no setting of a run"):
+        mq.sweep({"lake": LAKE}, FAST, iterations=1, foo=1)  # type: ignore[call-arg]  # wrong on purpose
+    with pytest.raises(mq.SettingError, match="iterations=None: must be given"):
+        mq.sweep({"lake": LAKE}, FAST)  # type: ignore[call-arg]  # wrong on purpose
 
 
 def test_one_rule_is_refused_and_so_is_going_on_with_less(decision):
@@ -201,6 +271,55 @@ def test_compare_decides_writes_ordinary_runs_and_goes_on(mqlearn, outputs):
     assert again["looks"] == [10, 12, 15]
     found = mqlearn("compare", "n_seeds=15", "tracking=none")
     assert "15 of 15 pairs" in found.out and "depends on what they showed" in found.out
+    told = methods.paragraph(mq.load("default"), {"command": "mqlearn report", "digests": {}})
+    assert "depends on what they showed. Sequential: q_error at k = 100" in told and "looks at 10 (40 %), 12" in told
+    early = mqlearn("compare", "decide=true", *cell, "most=20", "looks=[11,20]")
+    assert early.code == 2 and "11 is not beyond the 15 seeds that were looked at" in early.err
+    (outputs / "decisions" / "broken.json").write_text("[]")
     second = mqlearn("compare", "decide=true", *cell, "most=12", "summary=area")
+    assert "broken.json is no record of a decision" in " ".join(second.out.split())
     assert "A second question on the same seeds" in second.out
     assert "must be common" in mqlearn("compare", "decide=true", *cell[1:], "algorithm=nesa", "seed=0,1").err
+
+
+def test_each_question_has_its_own_record_however_it_is_written(mqlearn, outputs):
+    """Another rival is another question, with a record of its own; metric and place may be said or left open."""
+    cells = (
+        "algorithm=momentum_q,speedy_q,q_learning",
+        "env=frozen_lake_4x4",
+        "iterations=20",
+        "n_checkpoints=5",
+        "tracking=none",
+    )
+
+    def ask(*more):
+        done = mqlearn("compare", "decide=true", "most=10", *cells, *more)
+        assert done.code == 0, done.err
+        return done.out, {path.name for path in (outputs / "decisions").glob("*.json")}
+
+    _, first = ask("against=SpeedyQ")
+    again, same = ask("against=SpeedyQ", "at=20", "metric=q_error")
+    other, both = ask("against=QLearning")
+    assert same == first and len(first) == 1 and "A second question" not in again
+    assert len(both) == 2 and "A second question on the same seeds" in other
+
+
+def test_an_interrupted_decision_keeps_its_looks_and_its_runs(mqlearn, work, outputs):
+    """Interrupted among the seeds of the second look, by a metric of the user's; it goes on as if it had not been."""
+    (work / "stops.py").write_text(
+        "from pathlib import Path\n\n\ndef large(q, mdp):\n"
+        "    if len(q) == 2 and Path('stop').exists():\n        raise KeyboardInterrupt\n"
+        "    return q.max(axis=(1, 2))\n"
+    )
+    (work / "stop").touch()
+    asked = (
+        "decide=true", "algorithm=momentum_q,speedy_q", "env=frozen_lake_4x4", "iterations=20", "n_checkpoints=5",
+        "plugins=[stops]", "metrics={large: stops.large}", "most=12", "tracking=none",
+    )  # fmt: skip
+    assert mqlearn("compare", *asked).code == 130
+    (record,) = (outputs / "decisions").glob("*.json")
+    stopped = json.loads(record.read_text())
+    assert stopped["looks"] == [10] and len([*(outputs / "runs").glob("*/*")]) == len(stopped["runs"]) == 2
+    (work / "stop").unlink()
+    (whole,) = json.loads(mqlearn("compare", *asked, "--json", "-").out)
+    assert whole["looks"] == [10, 12] and [*(outputs / "decisions").glob("*.json")] == [record]

@@ -12,6 +12,7 @@ budget is: so a decision may go on with a larger one. Over pairs the tests are c
 Gabriel 1976), which is Holm's procedure for tests of one look; see `rejected`.
 """
 
+import copy
 import functools
 from dataclasses import dataclass, field
 
@@ -86,18 +87,29 @@ class Crossings:
     """Which paths of one hypothesis have crossed, at each of some levels (L,), as look follows look.
 
     one_sided: against a mean below 0 alone, else against any other.   bounds (L,): what the mean has to be beyond at
-    the last look; infinite where no path may cross.
+    the last look; infinite where no path may cross.   packed (L, 2^bits / 8): which paths have crossed, eight to a
+    byte: of many pairs there are many. A look makes both anew, so that a shallow copy stays as it is.
     """
 
     levels: np.ndarray
     bits: int
     one_sided: bool = False
-    crossed: np.ndarray = field(init=False)
+    packed: np.ndarray = field(init=False)
     bounds: np.ndarray = field(init=False)
 
     def __post_init__(self) -> None:
-        self.crossed = np.zeros((len(self.levels), 2**self.bits), bool)
+        self.packed = np.zeros((len(self.levels), -(-(2**self.bits) // 8)), np.uint8)
         self.bounds = np.full(len(self.levels), np.inf)
+
+    @property
+    def crossed(self) -> np.ndarray:
+        """(L, 2^bits) bool: which paths have crossed; the first one is what was observed."""
+        return np.unpackbits(self.packed, axis=1, count=2**self.bits).astype(bool)
+
+    @property
+    def observed(self) -> np.ndarray:
+        """(L,): whether the observed path has crossed."""
+        return self.packed[:, 0] >= 128  # its bit is the highest of the first byte
 
     def look(self, sums: np.ndarray, size: float, n: int, spent: float) -> np.ndarray:
         """(L,): whether the observed path has crossed by now.
@@ -107,8 +119,9 @@ class Crossings:
         """
         values = (-sums if self.one_sided else np.abs(sums)) / (size or 1.0)
         values = np.round(values, 11)  # sums that differ by rounding are equal
+        self.packed, self.bounds = self.packed.copy(), self.bounds.copy()
         for number, level in enumerate(self.levels):
-            crossed = self.crossed[number]
+            crossed = np.unpackbits(self.packed[number], count=len(values)).astype(bool)
             left = values[~crossed]
             may = int(len(values) * level * spent + 1e-9) - (len(values) - len(left))
             if may <= 0 or not len(left):
@@ -116,9 +129,9 @@ class Crossings:
                 continue
             place = max(len(left) - may - 1, 0)  # of equal values all cross or none
             bound = np.partition(left, place)[place]
-            crossed |= values > bound
+            self.packed[number] = np.packbits(crossed | (values > bound))
             self.bounds[number] = bound * size / n
-        return self.crossed[:, 0]
+        return self.observed
 
     def p(self, sums: np.ndarray) -> float:
         """The p of the last look alone: the share of patterns that lie as far out as what was observed."""
@@ -163,12 +176,18 @@ class Family:
             for side, test in enumerate(self.tests[number]):
                 test.look(sums[:, side], float(np.abs(np.atleast_2d(d)[side]).sum()), n, share(n))
                 self.p[number, side] = test.p(sums[:, side])
-        crossed = np.array([[test.crossed[:, 0] for test in tests] for tests in self.tests])
+        crossed = np.array([[test.observed for test in tests] for tests in self.tests])
         if not self.margins:
             return rejected(crossed)[:, 0], np.zeros(self.pairs, bool)
         both = np.stack([crossed[:, 0], crossed[:, 1] & crossed[:, 2]], axis=1)
         found = rejected(both)
         return found[:, 0], found[:, 1]
+
+    def copy(self) -> "Family":
+        """The same tests, which further looks at the first ones do not change."""
+        made = copy.copy(self)
+        made.tests, made.p = [[copy.copy(test) for test in tests] for tests in self.tests], self.p.copy()
+        return made
 
     def bound(self, number: int) -> float:
         """What the mean difference of a pair had to be beyond at its last look, at the strictest level."""

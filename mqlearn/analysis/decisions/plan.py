@@ -5,10 +5,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from mqlearn.analysis.decisions import design
 from mqlearn.checks import check_int, finite_number
 from mqlearn.errors import SettingError, nearest
 from mqlearn.learning.setup import checked_rules
+from mqlearn.problems.mdp import FiniteMDP
 
 MOST = 200
 
@@ -44,6 +47,15 @@ def asked_pairs(names: Sequence[str], against: str | None) -> list[tuple[int, in
         expected = f"make {len(pairs)} pairs, and a decision has {design.MOST_PAIRS} at most: give against="
         raise SettingError("rules", f"{len(names)} rules", expected)
     return pairs
+
+
+def check_margin(margin: float | None, question: Any, mdp: Any) -> None:
+    """Raise SettingError for a margin of returns that cannot be above 0: a factor says nothing of them."""
+    if margin is not None and question.summary == "return" and isinstance(mdp, FiniteMDP):
+        largest = float(mdp.rewards[mdp.probabilities > 0].max(initial=-np.inf))
+        if largest <= 0:
+            expected = f"is a factor of means above 0, and no reward is (the largest is {largest:g}): leave it out"
+            raise SettingError("margin", margin, expected)
 
 
 @dataclass(frozen=True)

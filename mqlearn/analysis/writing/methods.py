@@ -1,13 +1,17 @@
 """A paragraph on methods, from the records of runs alone: what a paper must say so that others can repeat it."""
 
+import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from mqlearn.analysis.comparison import labels
 from mqlearn.analysis.comparison.selection import shown
+from mqlearn.analysis.decisions.decision import DECIDED
 from mqlearn.experiments.presentation.names import plain_label
 from mqlearn.experiments.settings.override_commands import flat
+from mqlearn.paths import outputs_folder
 from mqlearn.storage.effective import effective_settings
 from mqlearn.storage.runs import Run
 
@@ -20,6 +24,8 @@ def paragraph(found: Sequence[Run], record: Mapping[str, Any], verdicts: Sequenc
     made = labels.entries(found)
     names = {digest: plain_label(label.partition(" | ")[2] or label) for label, digest in record["digests"].items()}
     parts = [_problems(made), _rules(made, names), _samples(found), _measured(found), _band(record), _tests(verdicts)]
+    if verdicts and any(DECIDED in run.summary for run in found):
+        parts.append("These tests take numbers of seeds as fixed, and make no allowance for looks at fewer ones.")
     parts += [
         "The records do not say how parameters were chosen; mqlearn chose none.",
         _software(found, record),
@@ -62,7 +68,28 @@ def _samples(found: Sequence[Run]) -> str:
     base = f"seed = {', '.join(map(str, bases))}"
     text = f"Each run had {lengths} and {seeds} independent seeds ({base})."
     common = " Runs on one problem with the same sampling saw the same samples (common random numbers)."
-    return text + (common if len(bases) == 1 else "")
+    return text + (common if len(bases) == 1 else "") + _sequential(found)
+
+
+def _sequential(found: Sequence[Run]) -> str:
+    """Of runs whose number of seeds came of a decision, how that was made."""
+    decided = [run for run in found if DECIDED in run.summary]
+    if not decided:
+        return ""
+    methods = " ".join(dict.fromkeys(_method(str(run.summary[DECIDED])) for run in decided))
+    of = f"{len(decided)} of the {_several(len(found), 'run')}"
+    return f" How many seeds {of} have depends on what they showed. {methods}"
+
+
+def _method(decided_by: str) -> str:
+    """What a decision says of itself: in its file beside the runs, or, of results in memory, at once."""
+    if not decided_by.endswith(".json"):
+        return decided_by
+    try:
+        record = json.loads((outputs_folder() / "decisions" / Path(decided_by).name).read_text(encoding="utf-8"))
+        return str(record["method"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return f"The looks stand in decisions/{decided_by}, which is not here."
 
 
 def _measured(found: Sequence[Run]) -> str:
