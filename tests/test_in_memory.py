@@ -1,7 +1,10 @@
 """From Python without files: results compared, swept, saved and gone on from."""
 
+import functools
 import inspect
 import pickle
+import types
+import zipfile
 from typing import Any
 
 import numpy as np
@@ -9,6 +12,7 @@ import pytest
 
 import mqlearn as mq
 from mqlearn.errors import SettingError
+from mqlearn.experiments.settings import own_code
 from mqlearn.learning.setup import RunSettings, validated
 
 TWO = mq.two_state()
@@ -95,6 +99,48 @@ def test_too_few_seeds_say_how_many_would_do(results):
     assert "\nPossible with n_seeds=7 or more (now 5) for 3 comparisons" in both.text  # 2 / 2^7 <= .05 / 3 < 2 / 2^6
 
 
+def power(k, c=1.0):
+    return c / (k + 1) ** 0.6
+
+
+class Power:
+    def __init__(self, c):
+        self._c = c
+
+    def __call__(self, k):
+        return power(k, self._c)
+
+
+def of_factory(c):
+    return lambda k: power(k, c)
+
+
+@pytest.mark.parametrize("make", [of_factory, Power, lambda c: functools.partial(power, c=c)])
+def test_step_sizes_of_one_text_and_other_numbers_are_two(make):
+    results = [mq.run(TWO, mq.QLearning(), step_size=make(c), **SHORT) for c in (0.1, 1.0, 1.0)]
+    found = mq.compare(results)
+    assert len(found) == 1 and found[0]["effect"] != 0  # the third is the second
+    assert "c=0.1" in repr(found) and "c=1 " in repr(found)
+
+
+def test_what_a_function_reads_is_part_of_what_it_is():
+    names = {"scale": 1.0, "helper": lambda k: k + 1}
+    made = types.FunctionType((lambda k: scale / helper(k)).__code__, names)  # noqa: F821  # of `names`
+    before = own_code.digest(made)
+    assert own_code.digest(made) == before
+    names["scale"] = 2.0
+    scaled = own_code.digest(made)
+    names["helper"] = lambda k: k + 2
+    assert len({before, scaled, own_code.digest(made)}) == 3
+
+
+def test_an_object_that_was_changed_after_its_run_is_no_reason_to_drop_a_run():
+    step = Power(0.1)
+    first = mq.run(TWO, mq.QLearning(), step_size=step, **SHORT)
+    step._c = 1.0
+    assert len(mq.compare([first, mq.run(TWO, mq.QLearning(), step_size=step, **SHORT)])) == 1
+
+
 # --- sweep ------------------------------------------------------------------------------------------------------------
 
 
@@ -177,10 +223,14 @@ def test_the_code_of_a_rule_of_ones_own_is_not_in_the_file(tmp_path, results):
 
 
 def test_a_file_that_is_none_of_ours_is_one_line(results, tmp_path):
-    whole = results["Q"].save(tmp_path / "whole.npz").read_bytes()
+    path = results["Q"].save(tmp_path / "whole.npz")
+    whole = path.read_bytes()
+    with zipfile.ZipFile(path) as archive:  # a byte of a table: those between the entries say nothing that is read
+        entry = archive.getinfo("q.npy")
+    place = whole.index(results["Q"].q.tobytes(), entry.header_offset)
     np.savez(tmp_path / "foreign.npz", x=np.zeros(3))
     (tmp_path / "cut.npz").write_bytes(whole[:-100])
-    (tmp_path / "turned.npz").write_bytes(whole[:5000] + bytes([whole[5000] ^ 1]) + whole[5001:])
+    (tmp_path / "turned.npz").write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
     for name in ("foreign", "cut", "turned", "missing"):
         with pytest.raises(SettingError, match=f"{name}.npz") as error:
             mq.read(tmp_path / f"{name}.npz")

@@ -1,5 +1,6 @@
 """Results of `mq.run` as runs, of which all analysis reads: without a folder, with the settings of their objects."""
 
+import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -74,7 +75,7 @@ def as_run(result: Result, problem: str | None = None, rule: str | None = None) 
     for group, name in (("env", problem), ("algorithm", rule)):
         settings[group] = settings[group] | ({} if name is None else {"name": name})
     name = record["name"] if problem is None and rule is None else name_of(settings, {}, origin_of(result).rule)
-    summary = runs.summary_of(record["digest"], name, result) | result.facts
+    summary = runs.summary_of(_with_curves(record["digest"], result), name, result) | result.facts
     summary |= {key: record[key] for key in ("numerics_version", "made_of", "effective")}
     summary |= {"ended": None, "reward": result.reward, "warnings": [*result.warnings]}
     summary["findings"] = [found.record() for found in result.findings]
@@ -87,6 +88,17 @@ def as_run(result: Result, problem: str | None = None, rule: str | None = None) 
         tables={key: table for key, table in tables.items() if table is not None},
     )
     return run
+
+
+def _with_curves(digest: str, result: Result) -> str:
+    """A digest of a result and its numbers.
+
+    An object may have changed since it was run, or hold what no digest sees: runs of other numbers are never one run.
+    """
+    code = hashlib.sha256(digest.encode())
+    for name, curve in sorted({**result.curves, "iteration": result.iteration}.items()):
+        code.update(f"{name}{curve.shape}".encode() + np.ascontiguousarray(curve).tobytes())
+    return code.hexdigest()
 
 
 def record_of(result: Result) -> dict[str, Any]:
