@@ -88,8 +88,14 @@ def test_results_of_different_lengths_are_compared_where_one_says(results):
 
 @pytest.mark.parametrize("wrong", [[], [1], "Q"])
 def test_what_is_no_result_is_refused(wrong):
-    with pytest.raises(SettingError, match="compare="):
+    with pytest.raises(SettingError, match="some="):
         mq.compare(wrong)
+
+
+def test_one_result_is_refused_by_the_name_of_the_argument(results):
+    for some in ([results["Q"]], [results["Q"]] * 2, {"a": results["Q"], "b": mq.run(TWO, mq.QLearning(), **SHORT)}):
+        with pytest.raises(SettingError, match="some=.*needs two different results"):
+            mq.compare(some)
 
 
 def test_too_few_seeds_say_how_many_would_do(results):
@@ -159,10 +165,36 @@ def test_a_sweep_has_the_runs_of_mq_run_whatever_the_workers(swept):
 
 def test_equal_runs_of_a_rule_without_a_step_size_count_once(swept):
     found = swept.compare()
+    assert len(found) == 6 and not found.notes  # of 3 rules at each of 2 points
+    found = swept.compare(allow_mixed=True)
     assert {one["correction"] for one in found} == {"Holm over 10 comparisons"}  # of 5 rules, not of 6
     assert found.notes == ("exact, step size not used, two, discount=0.95: 2 equal runs count once, the rule uses no "
                            "step size",)  # fmt: skip
-    assert mq.compare(swept) == found
+    assert mq.compare(swept, allow_mixed=True) == found
+
+
+def test_a_sweep_is_compared_at_each_point_of_its_grid():
+    """Runs of another length, seed, or step size are no rivals, and none is left out."""
+    grids: list[Any] = [{"step_size": [of_factory(0.1), of_factory(1.0)], "iterations": [20, 30]}, {"seed": [0, 1]}]
+    for grid in grids:
+        usual: Any = {} if "iterations" in grid else {"iterations": 20}
+        runs = mq.sweep({"two": TWO}, RULES, grid=grid, n_seeds=6, **usual)
+        found = runs.compare()
+        assert len(found) == len(runs) // 2 and all(one["paired"] and {one["a"], one["b"]} == {*RULES} for one in found)
+        assert len({one["group"] for one in found}) == len(found)
+
+
+def test_one_rule_at_each_point_has_no_rival_but_across_them():
+    runs = mq.sweep({"two": TWO}, {"Q": mq.QLearning()}, grid={"step_size": [Power(0.1), Power(1.0)]}, **SHORT)
+    with pytest.raises(SettingError, match="some='2 runs': has no two runs in one block.*allow_mixed=True"):
+        runs.compare()
+    assert len(runs.compare(allow_mixed=True)) == 1
+
+
+def test_a_part_of_some_runs_is_some_runs(swept):
+    for part in (swept[:2], swept[2:] + swept[:2], [swept[0]] + swept[1:2]):
+        assert isinstance(part, type(swept)) and len(part.frame())
+    assert swept[0] is swept[:1][0]
 
 
 def test_the_command_line_counts_equal_runs_once_too(mqlearn, outputs):

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from mqlearn.analysis.comparison.selection import GRID_POINT
 from mqlearn.errors import SettingError
 from mqlearn.experiments.settings import described
 from mqlearn.experiments.settings.cell import Cell, name_of
@@ -65,8 +66,9 @@ class MemoryRun(LoadedRun):
         return self.result.save(path)
 
 
-def as_run(result: Result, problem: str | None = None, rule: str | None = None) -> MemoryRun:
-    """A result as a run.   problem, rule: what they are called, by default what they call themselves.
+def as_run(result: Result, problem: str | None = None, rule: str | None = None, point: str = "") -> MemoryRun:
+    """A result as a run.   problem, rule: what they are called, by default what they call themselves.   point: of a
+    grid, within which it is compared.
 
     Raises SettingError for one that was not made by `mq.run`, `mq.sweep` or `mq.read`.
     """
@@ -78,6 +80,7 @@ def as_run(result: Result, problem: str | None = None, rule: str | None = None) 
     summary = runs.summary_of(_with_curves(record["digest"], result), name, result) | result.facts
     summary |= {key: record[key] for key in ("numerics_version", "made_of", "effective")}
     summary |= {"ended": None, "reward": result.reward, "warnings": [*result.warnings]}
+    summary |= {GRID_POINT: point} if point else {}
     summary["findings"] = [found.record() for found in result.findings]
     tables = {"q": result.q, "error_iteration": result.error_iteration, "error_tables": result.error_tables}
     tables |= {key: getattr(result, key) for key in LEARNED_TABLES if key != "q"}
