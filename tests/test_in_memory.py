@@ -2,7 +2,9 @@
 
 import functools
 import inspect
+import json
 import pickle
+import tracemalloc
 import types
 import zipfile
 from typing import Any
@@ -11,6 +13,7 @@ import numpy as np
 import pytest
 
 import mqlearn as mq
+from mqlearn.analysis import result_files
 from mqlearn.errors import SettingError
 from mqlearn.experiments.settings import own_code
 from mqlearn.learning.setup import RunSettings, validated
@@ -271,6 +274,45 @@ def test_a_file_that_is_none_of_ours_is_one_line(results, tmp_path):
         results["Q"].save(tmp_path / "nowhere" / "a.npz")
 
 
+def forged(path, change):
+    """The file of a result with another record and a checksum that fits."""
+    held = dict(np.load(path))
+    about = json.loads(held.pop("about").tobytes())
+    about.pop("checksum")
+    change(about["record"], held)
+    about["checksum"] = result_files._checksum(about, held)
+    np.savez(path, about=np.frombuffer(json.dumps(about).encode(), np.uint8), **held)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda record, held: record.pop("name"), "name of its record is missing"),
+        (lambda record, held: record["settings"].update(n_seeds=9), "has 8 seeds, its settings say 9"),
+        (lambda record, held: held.update({"curves/a\x1b[2J": held["curves/q_error"]}), "cannot be printed"),
+        (lambda record, held: None, None),
+    ],
+)
+def test_a_record_that_no_save_wrote_is_refused_when_it_is_read(results, tmp_path, change, said):
+    path = forged(results["Q"].save(tmp_path / "one.npz"), change)
+    if said is None:
+        assert len(mq.compare([mq.read(path), results["Speedy"]])) == 1
+        return
+    with pytest.raises(SettingError, match=said) as error:
+        mq.read(path)
+    assert str(error.value).isprintable()
+
+
+def test_a_small_file_of_large_arrays_is_refused_before_room_is_made(tmp_path):
+    np.savez_compressed(tmp_path / "bomb.npz", about=np.zeros(50_000_000, np.uint8))
+    tracemalloc.start()
+    with pytest.raises(SettingError, match="larger than the file"):
+        mq.read(tmp_path / "bomb.npz")
+    assert tracemalloc.get_traced_memory()[1] < 10_000_000
+    tracemalloc.stop()
+
+
 def test_theory_stands_beside_what_was_measured(results):
     found = results["Q"].theory()
     assert found["measured"]["sup"] == results["Q"].curves["q_error"][:, -1].mean()
@@ -283,6 +325,21 @@ def test_a_result_goes_to_another_process_whatever_it_was_given():
     again = pickle.loads(pickle.dumps(result))
     assert again.curves["corner"].tobytes() == result.curves["corner"].tobytes()
     assert repr(again.theory()) == repr(result.theory())
+
+
+def test_samples_that_a_result_has_seen_are_said_to_be_seen_again(tmp_path):
+    """The same word as drawn before, by the seed's successors: Q after one step from Q* tells which was drawn."""
+    lake, how = mq.frozen_lake("4x4"), {"iterations": 20, "n_seeds": 2}
+    first = mq.run(lake, mq.QLearning(), **how)
+    read = mq.read(first.save(tmp_path / "first.npz"))
+
+    def said(**settings):
+        return "samples_again" in {one.code for one in mq.run(lake, mq.QLearning(), **how, **settings).findings}
+
+    assert said(q0=first) and said(q0=read) and not said(q0=first.q)
+    assert not said(q0=first, seed=1) and not said(q0=first, sampling=mq.Markovian())
+    walk = mq.frozen_lake("4x4", slippery=False)  # where nothing is drawn
+    assert not mq.run(walk, mq.QLearning(), q0=mq.run(walk, mq.QLearning(), **how), **how).findings
 
 
 # --- warm starts ------------------------------------------------------------------------------------------------------
