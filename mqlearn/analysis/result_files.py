@@ -32,6 +32,8 @@ _ARRAYS = tuple(field.name for field in dataclasses.fields(Result) if field.name
 def save(result: Result, path: str | Path) -> Path:
     """`Result.save`."""
     record, origin = record_of(result), origin_of(result)
+    if strange := [name for name in result.curves if not name.isprintable()]:  # which `read` would refuse
+        raise SettingError("save", ascii(strange[0]), "is the name of a metric, and cannot be printed")
     arrays = {name: table for name in _ARRAYS if (table := getattr(result, name)) is not None}
     arrays |= {f"curves/{name}": curve for name, curve in result.curves.items()}
     about: dict[str, Any] = {formats.KEY: formats.FORMAT, "kind": "result", "versions": versions(), "record": record}
