@@ -97,7 +97,7 @@ def test_what_is_no_result_is_refused(wrong):
 
 def test_one_result_is_refused_by_the_name_of_the_argument(results):
     for some in ([results["Q"]], [results["Q"]] * 2, {"a": results["Q"], "b": mq.run(TWO, mq.QLearning(), **SHORT)}):
-        with pytest.raises(SettingError, match="some=.*needs two different results"):
+        with pytest.raises(SettingError, match=r"some=.*needs two different results"):
             mq.compare(some)
 
 
@@ -133,8 +133,8 @@ def test_step_sizes_of_one_text_and_other_numbers_are_two(make):
 
 
 def test_what_a_function_reads_is_part_of_what_it_is():
-    names = {"scale": 1.0, "helper": lambda k: k + 1}
-    made = types.FunctionType((lambda k: scale / helper(k)).__code__, names)  # noqa: F821  # of `names`
+    names: dict[str, Any] = {"scale": 1.0, "helper": lambda k: k + 1}
+    made = types.FunctionType((lambda k: scale / helper(k)).__code__, names)  # type: ignore  # noqa: F821
     before = own_code.digest(made)
     assert own_code.digest(made) == before
     names["scale"] = 2.0
@@ -189,13 +189,13 @@ def test_a_sweep_is_compared_at_each_point_of_its_grid():
 
 def test_one_rule_at_each_point_has_no_rival_but_across_them():
     runs = mq.sweep({"two": TWO}, {"Q": mq.QLearning()}, grid={"step_size": [Power(0.1), Power(1.0)]}, **SHORT)
-    with pytest.raises(SettingError, match="some='2 runs': has no two runs in one block.*allow_mixed=True"):
+    with pytest.raises(SettingError, match=r"some='2 runs': has no two runs in one block.*allow_mixed=True"):
         runs.compare()
     assert len(runs.compare(allow_mixed=True)) == 1
 
 
 def test_a_part_of_some_runs_is_some_runs(swept):
-    for part in (swept[:2], swept[2:] + swept[:2], [swept[0]] + swept[1:2]):
+    for part in (swept[:2], swept[2:] + swept[:2], [swept[0]] + swept[1:2]):  # noqa: RUF005
         assert isinstance(part, type(swept)) and len(part.frame())
     assert swept[0] is swept[:1][0]
 
@@ -329,7 +329,8 @@ def test_a_result_goes_to_another_process_whatever_it_was_given():
 
 def test_samples_that_a_result_has_seen_are_said_to_be_seen_again(tmp_path):
     """The same word as drawn before, by the seed's successors: Q after one step from Q* tells which was drawn."""
-    lake, how = mq.frozen_lake("4x4"), {"iterations": 20, "n_seeds": 2}
+    lake = mq.frozen_lake("4x4")
+    how: dict[str, Any] = {"iterations": 20, "n_seeds": 2}
     first = mq.run(lake, mq.QLearning(), **how)
     read = mq.read(first.save(tmp_path / "first.npz"))
 

@@ -160,9 +160,9 @@ def compare(
 
     some: results of `mq.run`, or runs of `mq.load` and `mq.sweep`, as a list or by name.   against: one rule that all
     others are compared with, by its label or digest; "best" of a problem, picked on other seeds; "all", which must be
-    said for more than 200 runs of one problem.   allow_mixed: pairs across problems and points of a grid too; of results
-    also of different seeds, samples and lengths.   question: summary, metric, axis, at, epsilon, diverged, level, interval, as on the
-    command line.
+    said for more than 200 runs of one problem.   allow_mixed: pairs across problems and points of a grid too; of
+    results also of different seeds, samples and lengths.   question: summary, metric, axis, at, epsilon, diverged,
+    level, interval, as on the command line.
 
     Seeds are paired where both saw the same samples; p is corrected by Holm. Raises SettingError, also for results of
     different problems, samples, seeds or numbers of iterations.

@@ -48,8 +48,8 @@ def sweep(
     progress: True for a bar over the cells, or a function called with (cells done, error of the last one).
 
     What it returns is what `mq.load` returns: `mq.compare` of it answers within each problem and point of the grid, and
-    across points with `allow_mixed=True`; `.frame()` is one table, `.plot()` one figure. No number depends on the workers, and each run is that of `mq.run`.
-    Raises SettingError before the first run for whatever is not admissible.
+    across points with `allow_mixed=True`; `.frame()` is one table, `.plot()` one figure. No number depends on the
+    workers, and each run is that of `mq.run`. Raises SettingError before the first run for whatever is not admissible.
 
     >>> runs = mq.sweep(
     ...     {"two": mq.two_state()},

@@ -54,7 +54,7 @@ def of_tables(given: Any, mdp: Any, n_seeds: int) -> Initial:
 def of_parameters(given: Any, features: Any, n_seeds: int) -> Initial:
     """theta_0 as it was given: a number, a range, an array (d,) or (n_seeds, d), or a result. Raises SettingError.
 
-    Two numbers in a list or a tuple are a range also where d = 2, as they are for q0; a NumPy array of shape (2,) is not.
+    Two numbers in a list or a tuple are a range, as for q0, also where d = 2; a NumPy array of shape (2,) is theta.
     """
     if isinstance(given, Result):
         given = _last("theta0", given, "theta", n_seeds)
@@ -79,15 +79,15 @@ def told_of(name: str, given: Any, mdp: Any, n_seeds: int, seed: int, sampling: 
         table = given.q if name == "q0" else given.theta
         largest = float(np.abs(np.asarray(table)[gone]).max())
         text = (
-            f"{name} goes on from a result of which {len(gone)} of {n_seeds} seeds diverged: they start at what was finite "
-            f"last, up to {largest:.3g}"
+            f"{name} goes on from a result of which {len(gone)} of {n_seeds} seeds diverged: they start at what was "
+            f"finite last, up to {largest:.3g}"
         )
         found.append(Finding("diverged_start", text, {"seeds": len(gone), "n_seeds": n_seeds, "largest": largest}))
     if _same_samples(given, mdp, seed, sampling):
         again = int(given.iteration[-1])
         text = (
-            f"{name} goes on from a result of seed={seed} too, and k begins at 0 again: the first {again} iterations draw "
-            "by the random numbers that the result has learned from already, so they are no new samples; another seed= "
+            f"{name} goes on from a result of seed={seed} too, and k begins at 0 again: the first {again} iterations "
+            "draw by the random numbers that the result has learned from already, so they are no new samples; another seed= "
             "draws new ones"
         )
         found.append(Finding("samples_again", text, {"seed": seed, "iterations": again}))
@@ -100,13 +100,15 @@ def _same_samples(result: Result, mdp: Any, seed: int, sampling: Any) -> bool:
     if origin is None or sampling.one_seed or type(origin.mdp) is not type(mdp):
         return False
     if isinstance(mdp, FiniteMDP):
-        same = all(np.array_equal(getattr(origin.mdp, one), getattr(mdp, one)) for one in ("successors", "probabilities"))
+        same = all(
+            np.array_equal(getattr(origin.mdp, one), getattr(mdp, one)) for one in ("successors", "probabilities")
+        )
         drawn = not sampling.all_pairs or bool((mdp.probabilities[mdp.learned].max(axis=-1) < 1).any())
         if not (same and drawn):
             return False
     if origin.setup is not None:
         return origin.setup.seed == seed and type(origin.setup.sampling) is type(sampling)
-    settings = origin.record["settings"] if origin.record is not None else {"seed": None}
+    settings = origin.record["settings"] if origin.record is not None else {"seed": None, "sampling": {"_target_": ""}}
     kind = type(sampling).__name__
     return settings["seed"] == seed and settings["sampling"]["_target_"].rpartition(".")[2] == kind
 

@@ -170,7 +170,11 @@ def _text(function: FunctionType) -> Any:
         return source_text.of_function(function)[1]
     except source_text.NoText:
         return [
-            [code.co_code.hex(), [*code.co_names], [repr(one) for one in code.co_consts if not isinstance(one, CodeType)]]
+            [
+                code.co_code.hex(),
+                [*code.co_names],
+                [repr(one) for one in code.co_consts if not isinstance(one, CodeType)],
+            ]
             for code in _codes(function.__code__)
         ]
 
