@@ -87,8 +87,8 @@ def told_of(name: str, given: Any, mdp: Any, n_seeds: int, seed: int, sampling: 
         again = int(given.iteration[-1])
         text = (
             f"{name} goes on from a result of seed={seed} too, and k begins at 0 again: the first {again} iterations "
-            "draw by the random numbers that the result has learned from already, so they are no new samples; another seed= "
-            "draws new ones"
+            "draw by the random numbers that the result has learned from already, so they are no new samples; another "
+            "seed= draws new ones"
         )
         found.append(Finding("samples_again", text, {"seed": seed, "iterations": again}))
     return tuple(found)

@@ -221,8 +221,9 @@ def by_problem(found: Sequence[Run], summary: str = "error") -> list[list[Run]]:
 def latest_runs(found: Sequence[Run], summary: str = "error") -> Found:
     """One run for each rule, block and seed, where several differ only in their seeds, length or checkpoints.
 
-    Those of different points of a grid are kept. Runs that differ in source, model or numerics stay apart (see `making`). It is the one whose extent most of its
-    block has, so that checkpoints coincide; then the one with most seeds, then the longest.
+    Runs that differ in source, model or numerics stay apart (see `making`), and those of different points of a grid. It
+    is the one whose extent most of its block has, so that checkpoints coincide; then the one with most seeds, then the
+    longest.
     """
     problems = {run: identity.problem_of(run, summary) for run in found}
     extents = Counter((problems[run], extent(run)) for run in found)
