@@ -10,6 +10,7 @@ import functools
 import hashlib
 import inspect
 import json
+import sys
 from collections.abc import Iterator, Mapping
 from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
@@ -39,14 +40,18 @@ def text_digest(thing: Any) -> str:
 
 def of_user(kind: Any) -> bool:
     """Whether a function or a class is the user's: neither ours, nor of Python's library, nor installed."""
-    if (getattr(kind, "__module__", None) or "").partition(".")[0] in _OURS:
+    module = getattr(kind, "__module__", None) or ""
+    if module.partition(".")[0] in (*_OURS, *sys.stdlib_module_names) and module != "__main__":
         return False
     if isinstance(kind, type):
         codes = [code for value in vars(kind).values() if (code := getattr(_plain_form(value), "__code__", None))]
     else:
         codes = [code] if (code := getattr(kind, "__code__", None)) else []
     files = [code.co_filename for code in codes if isinstance(code, CodeType)]
-    return any(not file.endswith(".py") or is_users(file) for file in files) or (isinstance(kind, type) and not files)
+    if not files and isinstance(kind, type):  # without methods, or of an extension
+        file = getattr(sys.modules.get(module), "__file__", None)
+        return file is None or is_users(file)
+    return any(not file.endswith(".py") or is_users(file) for file in files)
 
 
 def held(thing: Any) -> dict[str, Any]:
