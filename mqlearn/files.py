@@ -114,8 +114,8 @@ def heads(path: Path) -> dict[str, Head]:
     return found
 
 
-def arrays(path: Path) -> "dict[str, np.ndarray]":
-    """The arrays of an .npz file by name.
+def arrays(path: Path, *, packed: bool = True) -> "dict[str, np.ndarray]":
+    """The arrays of an .npz file by name.   packed: whether they may be larger than the file.
 
     Raises OSError if it cannot be read, ValueError for whatever else is wrong with it: damage, objects in an array.
     """
@@ -123,6 +123,8 @@ def arrays(path: Path) -> "dict[str, np.ndarray]":
 
     found = {}
     with _archive(path) as archive:
+        if not packed and sum(member.file_size for member in archive.infolist()) > path.stat().st_size:
+            raise ValueError("its arrays are larger than the file")  # before room is made for them
         for member in archive.infolist():
             with archive.open(member) as entry:
                 head, in_columns = _head(entry, member)

@@ -53,6 +53,11 @@ def unseen() -> list[Finding]:
     return list(mq.run(LAKE, mq.QLearning(), iterations=5, n_seeds=1, sampling=mq.Markovian()).findings)
 
 
+def gone_on(rule: Any, **settings: Any) -> list[Finding]:
+    first = mq.run(LAKE, rule, iterations=200, n_seeds=2, **settings)
+    return before(mdp=LAKE, q0=first, n_seeds=2)
+
+
 def theta_star(mdp: Any, features: Any, sampling: Any) -> list[Finding]:
     return diagnostics.fixed_point(mdp, features, sampling, 0.0)[1][1]
 
@@ -92,6 +97,8 @@ EXAMPLES = {
     "problem": lambda: before(mdp=mq.deep_sea(3, map_seed=4)),
     "source": edited,
     "tied_start": lambda: before(mq.Zap()),
+    "samples_again": lambda: gone_on(mq.QLearning()),
+    "diverged_start": lambda: gone_on(mq.QLearning(), step_size=mq.Constant(50.0)),
     "clip": lambda: before(mq.clipped(mq.QLearning(), -1, 1)),
     "unstable_step": lambda: before(step_size=mq.Constant(1.5)),
     "short_episodes": lambda: before(mdp=LAKE, evaluation=mq.Evaluation(time_limit=2)),

@@ -1,14 +1,21 @@
 """From Python without files: results compared, swept, saved and gone on from."""
 
+import functools
 import inspect
+import json
 import pickle
+import tracemalloc
+import types
+import zipfile
 from typing import Any
 
 import numpy as np
 import pytest
 
 import mqlearn as mq
+from mqlearn.analysis import result_files
 from mqlearn.errors import SettingError
+from mqlearn.experiments.settings import own_code
 from mqlearn.learning.setup import RunSettings, validated
 
 TWO = mq.two_state()
@@ -84,8 +91,14 @@ def test_results_of_different_lengths_are_compared_where_one_says(results):
 
 @pytest.mark.parametrize("wrong", [[], [1], "Q"])
 def test_what_is_no_result_is_refused(wrong):
-    with pytest.raises(SettingError, match="compare="):
+    with pytest.raises(SettingError, match="some="):
         mq.compare(wrong)
+
+
+def test_one_result_is_refused_by_the_name_of_the_argument(results):
+    for some in ([results["Q"]], [results["Q"]] * 2, {"a": results["Q"], "b": mq.run(TWO, mq.QLearning(), **SHORT)}):
+        with pytest.raises(SettingError, match=r"some=.*needs two different results"):
+            mq.compare(some)
 
 
 def test_too_few_seeds_say_how_many_would_do(results):
@@ -93,6 +106,48 @@ def test_too_few_seeds_say_how_many_would_do(results):
     assert "possible from 6 pairs on" in repr(mq.compare(few))  # 2 / 2^6 = .031
     both = mq.compare({**few, "ball": mq.run(TWO, HeavyBall(), iterations=50, n_seeds=5)})
     assert "\nPossible with n_seeds=7 or more (now 5) for 3 comparisons" in both.text  # 2 / 2^7 <= .05 / 3 < 2 / 2^6
+
+
+def power(k, c=1.0):
+    return c / (k + 1) ** 0.6
+
+
+class Power:
+    def __init__(self, c):
+        self._c = c
+
+    def __call__(self, k):
+        return power(k, self._c)
+
+
+def of_factory(c):
+    return lambda k: power(k, c)
+
+
+@pytest.mark.parametrize("make", [of_factory, Power, lambda c: functools.partial(power, c=c)])
+def test_step_sizes_of_one_text_and_other_numbers_are_two(make):
+    results = [mq.run(TWO, mq.QLearning(), step_size=make(c), **SHORT) for c in (0.1, 1.0, 1.0)]
+    found = mq.compare(results)
+    assert len(found) == 1 and found[0]["effect"] != 0  # the third is the second
+    assert "c=0.1" in repr(found) and "c=1 " in repr(found)
+
+
+def test_what_a_function_reads_is_part_of_what_it_is():
+    names: dict[str, Any] = {"scale": 1.0, "helper": lambda k: k + 1}
+    made = types.FunctionType((lambda k: scale / helper(k)).__code__, names)  # type: ignore  # noqa: F821
+    before = own_code.digest(made)
+    assert own_code.digest(made) == before
+    names["scale"] = 2.0
+    scaled = own_code.digest(made)
+    names["helper"] = lambda k: k + 2
+    assert len({before, scaled, own_code.digest(made)}) == 3
+
+
+def test_an_object_that_was_changed_after_its_run_is_no_reason_to_drop_a_run():
+    step = Power(0.1)
+    first = mq.run(TWO, mq.QLearning(), step_size=step, **SHORT)
+    step._c = 1.0
+    assert len(mq.compare([first, mq.run(TWO, mq.QLearning(), step_size=step, **SHORT)])) == 1
 
 
 # --- sweep ------------------------------------------------------------------------------------------------------------
@@ -113,10 +168,36 @@ def test_a_sweep_has_the_runs_of_mq_run_whatever_the_workers(swept):
 
 def test_equal_runs_of_a_rule_without_a_step_size_count_once(swept):
     found = swept.compare()
+    assert len(found) == 6 and not found.notes  # of 3 rules at each of 2 points
+    found = swept.compare(allow_mixed=True)
     assert {one["correction"] for one in found} == {"Holm over 10 comparisons"}  # of 5 rules, not of 6
     assert found.notes == ("exact, step size not used, two, discount=0.95: 2 equal runs count once, the rule uses no "
                            "step size",)  # fmt: skip
-    assert mq.compare(swept) == found
+    assert mq.compare(swept, allow_mixed=True) == found
+
+
+def test_a_sweep_is_compared_at_each_point_of_its_grid():
+    """Runs of another length, seed, or step size are no rivals, and none is left out."""
+    grids: list[Any] = [{"step_size": [of_factory(0.1), of_factory(1.0)], "iterations": [20, 30]}, {"seed": [0, 1]}]
+    for grid in grids:
+        usual: Any = {} if "iterations" in grid else {"iterations": 20}
+        runs = mq.sweep({"two": TWO}, RULES, grid=grid, n_seeds=6, **usual)
+        found = runs.compare()
+        assert len(found) == len(runs) // 2 and all(one["paired"] and {one["a"], one["b"]} == {*RULES} for one in found)
+        assert len({one["group"] for one in found}) == len(found)
+
+
+def test_one_rule_at_each_point_has_no_rival_but_across_them():
+    runs = mq.sweep({"two": TWO}, {"Q": mq.QLearning()}, grid={"step_size": [Power(0.1), Power(1.0)]}, **SHORT)
+    with pytest.raises(SettingError, match=r"some='2 runs': has no two runs in one block.*allow_mixed=True"):
+        runs.compare()
+    assert len(runs.compare(allow_mixed=True)) == 1
+
+
+def test_a_part_of_some_runs_is_some_runs(swept):
+    for part in (swept[:2], swept[2:] + swept[:2], [swept[0]] + swept[1:2]):  # noqa: RUF005
+        assert isinstance(part, type(swept)) and len(part.frame())
+    assert swept[0] is swept[:1][0]
 
 
 def test_the_command_line_counts_equal_runs_once_too(mqlearn, outputs):
@@ -177,16 +258,59 @@ def test_the_code_of_a_rule_of_ones_own_is_not_in_the_file(tmp_path, results):
 
 
 def test_a_file_that_is_none_of_ours_is_one_line(results, tmp_path):
-    whole = results["Q"].save(tmp_path / "whole.npz").read_bytes()
+    path = results["Q"].save(tmp_path / "whole.npz")
+    whole = path.read_bytes()
+    with zipfile.ZipFile(path) as archive:  # a byte of a table: those between the entries say nothing that is read
+        entry = archive.getinfo("q.npy")
+    place = whole.index(results["Q"].q.tobytes(), entry.header_offset)
     np.savez(tmp_path / "foreign.npz", x=np.zeros(3))
     (tmp_path / "cut.npz").write_bytes(whole[:-100])
-    (tmp_path / "turned.npz").write_bytes(whole[:5000] + bytes([whole[5000] ^ 1]) + whole[5001:])
+    (tmp_path / "turned.npz").write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
     for name in ("foreign", "cut", "turned", "missing"):
         with pytest.raises(SettingError, match=f"{name}.npz") as error:
             mq.read(tmp_path / f"{name}.npz")
         assert "\n" not in str(error.value)
     with pytest.raises(SettingError, match="save="):
         results["Q"].save(tmp_path / "nowhere" / "a.npz")
+
+
+def forged(path, change):
+    """The file of a result with another record and a checksum that fits."""
+    held = dict(np.load(path))
+    about = json.loads(held.pop("about").tobytes())
+    about.pop("checksum")
+    change(about["record"], held)
+    about["checksum"] = result_files._checksum(about, held)
+    np.savez(path, about=np.frombuffer(json.dumps(about).encode(), np.uint8), **held)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda record, held: record.pop("name"), "name of its record is missing"),
+        (lambda record, held: record["settings"].update(n_seeds=9), "has 8 seeds, its settings say 9"),
+        (lambda record, held: held.update({"curves/a\x1b[2J": held["curves/q_error"]}), "cannot be printed"),
+        (lambda record, held: None, None),
+    ],
+)
+def test_a_record_that_no_save_wrote_is_refused_when_it_is_read(results, tmp_path, change, said):
+    path = forged(results["Q"].save(tmp_path / "one.npz"), change)
+    if said is None:
+        assert len(mq.compare([mq.read(path), results["Speedy"]])) == 1
+        return
+    with pytest.raises(SettingError, match=said) as error:
+        mq.read(path)
+    assert str(error.value).isprintable()
+
+
+def test_a_small_file_of_large_arrays_is_refused_before_room_is_made(tmp_path):
+    np.savez_compressed(tmp_path / "bomb.npz", about=np.zeros(50_000_000, np.uint8))
+    tracemalloc.start()
+    with pytest.raises(SettingError, match="larger than the file"):
+        mq.read(tmp_path / "bomb.npz")
+    assert tracemalloc.get_traced_memory()[1] < 10_000_000
+    tracemalloc.stop()
 
 
 def test_theory_stands_beside_what_was_measured(results):
@@ -201,6 +325,22 @@ def test_a_result_goes_to_another_process_whatever_it_was_given():
     again = pickle.loads(pickle.dumps(result))
     assert again.curves["corner"].tobytes() == result.curves["corner"].tobytes()
     assert repr(again.theory()) == repr(result.theory())
+
+
+def test_samples_that_a_result_has_seen_are_said_to_be_seen_again(tmp_path):
+    """The same word as drawn before, by the seed's successors: Q after one step from Q* tells which was drawn."""
+    lake = mq.frozen_lake("4x4")
+    how: dict[str, Any] = {"iterations": 20, "n_seeds": 2}
+    first = mq.run(lake, mq.QLearning(), **how)
+    read = mq.read(first.save(tmp_path / "first.npz"))
+
+    def said(**settings):
+        return "samples_again" in {one.code for one in mq.run(lake, mq.QLearning(), **how, **settings).findings}
+
+    assert said(q0=first) and said(q0=read) and not said(q0=first.q)
+    assert not said(q0=first, seed=1) and not said(q0=first, sampling=mq.Markovian())
+    walk = mq.frozen_lake("4x4", slippery=False)  # where nothing is drawn
+    assert not mq.run(walk, mq.QLearning(), q0=mq.run(walk, mq.QLearning(), **how), **how).findings
 
 
 # --- warm starts ------------------------------------------------------------------------------------------------------

@@ -1,5 +1,6 @@
 """Results of `mq.run` as runs, of which all analysis reads: without a folder, with the settings of their objects."""
 
+import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -7,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from mqlearn.analysis.comparison.selection import GRID_POINT
 from mqlearn.errors import SettingError
 from mqlearn.experiments.settings import described
 from mqlearn.experiments.settings.cell import Cell, name_of
@@ -64,8 +66,9 @@ class MemoryRun(LoadedRun):
         return self.result.save(path)
 
 
-def as_run(result: Result, problem: str | None = None, rule: str | None = None) -> MemoryRun:
-    """A result as a run.   problem, rule: what they are called, by default what they call themselves.
+def as_run(result: Result, problem: str | None = None, rule: str | None = None, point: str = "") -> MemoryRun:
+    """A result as a run.   problem, rule: what they are called, by default what they call themselves.   point: of a
+    grid, within which it is compared.
 
     Raises SettingError for one that was not made by `mq.run`, `mq.sweep` or `mq.read`.
     """
@@ -74,9 +77,10 @@ def as_run(result: Result, problem: str | None = None, rule: str | None = None) 
     for group, name in (("env", problem), ("algorithm", rule)):
         settings[group] = settings[group] | ({} if name is None else {"name": name})
     name = record["name"] if problem is None and rule is None else name_of(settings, {}, origin_of(result).rule)
-    summary = runs.summary_of(record["digest"], name, result) | result.facts
+    summary = runs.summary_of(_with_curves(record["digest"], result), name, result) | result.facts
     summary |= {key: record[key] for key in ("numerics_version", "made_of", "effective")}
     summary |= {"ended": None, "reward": result.reward, "warnings": [*result.warnings]}
+    summary |= {GRID_POINT: point} if point else {}
     summary["findings"] = [found.record() for found in result.findings]
     tables = {"q": result.q, "error_iteration": result.error_iteration, "error_tables": result.error_tables}
     tables |= {key: getattr(result, key) for key in LEARNED_TABLES if key != "q"}
@@ -87,6 +91,17 @@ def as_run(result: Result, problem: str | None = None, rule: str | None = None) 
         tables={key: table for key, table in tables.items() if table is not None},
     )
     return run
+
+
+def _with_curves(digest: str, result: Result) -> str:
+    """A digest of a result and its numbers.
+
+    An object may have changed since it was run, or hold what no digest sees: runs of other numbers are never one run.
+    """
+    code = hashlib.sha256(digest.encode())
+    for name, curve in sorted({**result.curves, "iteration": result.iteration}.items()):
+        code.update(f"{name}{curve.shape}".encode() + np.ascontiguousarray(curve).tobytes())
+    return code.hexdigest()
 
 
 def record_of(result: Result) -> dict[str, Any]:

@@ -4,7 +4,7 @@ import os
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, TypedDict, Unpack
+from typing import Any, Literal, SupportsIndex, TypedDict, Unpack, overload
 
 from mqlearn.analysis.comparison import selection
 from mqlearn.analysis.in_memory import LoadedRun, as_run, named
@@ -49,6 +49,22 @@ class Runs(list[LoadedRun]):
         )
         on = f": {_few(rules)} on {_few(problems)}" if self else ""
         return f"Runs({len(self)} run{'s' * (len(self) != 1)}{on})"
+
+    @overload
+    def __getitem__(self, key: SupportsIndex) -> LoadedRun: ...
+
+    @overload
+    def __getitem__(self, key: slice) -> "Runs": ...
+
+    def __getitem__(self, key: Any) -> Any:
+        found = super().__getitem__(key)
+        return Runs(found) if isinstance(key, slice) else found
+
+    def __add__(self, other: Any) -> "Runs":  # type: ignore[override]  # of a list of other things nobody asks
+        return Runs(super().__add__(other))
+
+    def __radd__(self, other: list[LoadedRun]) -> "Runs":
+        return Runs([*other, *self])
 
     def frame(self) -> Any:
         """One tidy pandas table, as `mqlearn export` writes it: a row for each metric, seed and checkpoint of a run."""
@@ -145,9 +161,9 @@ def compare(
 
     some: results of `mq.run`, or runs of `mq.load` and `mq.sweep`, as a list or by name.   against: one rule that all
     others are compared with, by its label or digest; "best" of a problem, picked on other seeds; "all", which must be
-    said for more than 200 runs of one problem.   allow_mixed: pairs across problems too; of results also of different
-    seeds, samples and lengths.   question: summary, metric, axis, at, epsilon, diverged, level, interval, margin
-    (a factor above 1, within which rules are equal), as on the command line.
+    said for more than 200 runs of one problem.   allow_mixed: pairs across problems and points of a grid too; of
+    results also of different seeds, samples and lengths.   question: summary, metric, axis, at, epsilon, diverged,
+    level, interval, margin (a factor above 1, within which rules are equal), as on the command line.
 
     Seeds are paired where both saw the same samples; p is corrected by Holm. Raises SettingError, also for results of
     different problems, samples, seeds or numbers of iterations.
@@ -168,21 +184,28 @@ def compare(
     except TypeError as error:
         raise SettingError("compare", ", ".join(question), f"unknown or ill-typed question ({error})") from None
     several = list(named(some))
-    if not several:
-        raise SettingError("compare", some, "needs two results or runs at least")
     strict = any(isinstance(one, Result) for _, one in several)  # each was given by hand: none is left out
     given = [(name, _run_of(one, name)) for name, one in several]
     found = [run for _, run in given]
     if strict and not allow_mixed:
         check_alike(given, about)
     stand = selection.Found(tuple(found)) if strict else selection.latest_runs(found, about.summary)
-    once = selection.equal_once(stand.runs)
+    once = selection.equal_once(stand.runs, by_point=not allow_mixed)
+    if len(once.runs) < 2:
+        told = [run.name for run in found]
+        raise SettingError("some", told, f"needs two different results or runs{', and has one' * bool(told)}")
     if "axis" not in question:
         about, lead = on_axis(about, once.runs)
     else:
         lead = ""
-    made = labelled(entries(once.runs, about.summary), {run: name for name, run in given if name is not None})
-    wanted, told = asked(made, about, against, mixed=allow_mixed)
+    within = entries(once.runs, about.summary, by_point=not allow_mixed)
+    made = labelled(within, {run: name for name, run in given if name is not None})
+    try:
+        wanted, told = asked(made, about, against, mixed=allow_mixed)
+    except SettingError as error:
+        if error.setting != "selection":  # as the command line calls them
+            raise
+        raise SettingError("some", error.value, error.admissible.replace("mixed=true", "mixed=True")) from None
     verdicts = answers(wanted, about)
     rows = runs.plain([comparison.row(verdict) for verdict in verdicts], finite=True)
     notes = [*stand.notes, *once.notes]
@@ -197,4 +220,4 @@ def _run_of(one: Any, name: str | None) -> runs.Run:
         return one
     if isinstance(one, Result):
         return as_run(one, rule=name)
-    raise SettingError("compare", one, "must be results of mq.run, or runs of mq.load and mq.sweep")
+    raise SettingError("some", one, "must be results of mq.run, or runs of mq.load and mq.sweep")

@@ -24,6 +24,7 @@ _ABOUT = "about"  # the JSON text, as bytes
 _PLAIN = ("seconds", "reward", "facts")
 _MODEL = ("successors", "probabilities", "rewards", "terminal", "admissible", "start", "goal")
 _FEATURES = ("active", "values")
+_RECORD = {"settings": dict, "digest": str, "name": str, "made_of": dict, "effective": dict, "numerics_version": int}
 _NOT_ARRAYS = {"curves", "diverged", "findings", "origin", *_PLAIN}
 _ARRAYS = tuple(field.name for field in dataclasses.fields(Result) if field.name not in _NOT_ARRAYS)
 
@@ -31,6 +32,8 @@ _ARRAYS = tuple(field.name for field in dataclasses.fields(Result) if field.name
 def save(result: Result, path: str | Path) -> Path:
     """`Result.save`."""
     record, origin = record_of(result), origin_of(result)
+    if strange := [name for name in result.curves if not name.isprintable()]:  # which `read` would refuse
+        raise SettingError("save", ascii(strange[0]), "is the name of a metric, and cannot be printed")
     arrays = {name: table for name in _ARRAYS if (table := getattr(result, name)) is not None}
     arrays |= {f"curves/{name}": curve for name, curve in result.curves.items()}
     about: dict[str, Any] = {formats.KEY: formats.FORMAT, "kind": "result", "versions": versions(), "record": record}
@@ -78,7 +81,7 @@ def read(path: str | Path) -> Result:
 
 
 def _read(path: Path) -> Result:
-    arrays = files.arrays(path)
+    arrays = files.arrays(path, packed=False)
     text = arrays.pop(_ABOUT, None)
     if text is None or text.dtype != np.uint8:
         raise ValueError(f"it has no entry {_ABOUT}")
@@ -95,7 +98,7 @@ def _read(path: Path) -> Result:
         place, _, key = name.rpartition("/")
         parts[place][key] = array
     record_schema.check_curves({"iteration": parts[""]["iteration"], **parts["curves"]})
-    record_schema.check_complete(about["record"]["settings"])
+    _check_record(about["record"], parts["curves"])
     mdp = None if about["model"] is None else FiniteMDP(**parts["model"], **_model(about["model"]))
     return Result(
         **{name: parts[""].get(name) for name in _ARRAYS},  # type: ignore[arg-type]  # checked by its checksum
@@ -105,6 +108,22 @@ def _read(path: Path) -> Result:
         findings=of_record(about),
         origin=Origin(mdp, record=about["record"], arrays=parts["origin"]),
     )
+
+
+def _check_record(record: Any, curves: Mapping[str, np.ndarray]) -> None:
+    """Raise ValueError unless a record has what comparisons and predictions read of it."""
+    if not isinstance(record, dict):
+        raise ValueError("its record is no mapping")
+    for key, kind in _RECORD.items():
+        if not isinstance(record.get(key), kind) or isinstance(record.get(key), bool):
+            raise ValueError(f"{key} of its record is missing, or no {kind.__name__}")
+    record_schema.check_settings(record["settings"])
+    record_schema.check_complete(record["settings"])
+    for name, curve in curves.items():
+        if not name.isprintable():
+            raise ValueError(f"the name of the metric {name!r} cannot be printed")
+        if len(curve) != record["settings"]["n_seeds"]:
+            raise ValueError(f"{name} has {len(curve)} seeds, its settings say {record['settings']['n_seeds']}")
 
 
 def _model(told: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """`mq.sweep`: rules on problems from Python, in parallel, without files."""
 
+import inspect
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -12,11 +13,14 @@ from mqlearn.analysis.in_memory import as_run
 from mqlearn.analysis.library import Runs
 from mqlearn.checks import check_int
 from mqlearn.errors import SettingError, nearest
+from mqlearn.experiments.settings.described import plain
+from mqlearn.experiments.settings.own_code import held
 from mqlearn.learning.loop import run_together
 from mqlearn.learning.setup import AnyRule, Environment, RunSettings, validated
 from mqlearn.paths import cores
 
 _OF_ALL = ("n_workers", "progress")  # one for the whole sweep
+_OF_PROBLEM = ("discount", "reward", "q0", "theta0", "sampling", "features", "operator")  # rivals share them anyway
 
 
 @dataclass(frozen=True)
@@ -27,6 +31,7 @@ class _Job:
     mdp: Environment
     settings: dict[str, Any]
     words: str
+    point: str  # of the grid
 
 
 def sweep(
@@ -42,9 +47,9 @@ def sweep(
     run.   settings: of `mq.run`, for all.   n_workers: threads for the whole sweep, by default one a core.
     progress: True for a bar over the cells, or a function called with (cells done, error of the last one).
 
-    What it returns is what `mq.load` returns: `mq.compare` of it answers within each problem and point of the grid,
-    `.frame()` is one table, `.plot()` one figure. No number depends on the workers, and each run is that of `mq.run`.
-    Raises SettingError before the first run for whatever is not admissible.
+    What it returns is what `mq.load` returns: `mq.compare` of it answers within each problem and point of the grid, and
+    across points with `allow_mixed=True`; `.frame()` is one table, `.plot()` one figure. No number depends on the
+    workers, and each run is that of `mq.run`. Raises SettingError before the first run for whatever is not admissible.
 
     >>> runs = mq.sweep(
     ...     {"two": mq.two_state()},
@@ -69,7 +74,7 @@ def sweep(
 
     def run(job: _Job) -> list[Any]:
         made = run_together(job.mdp, rules.values(), n_workers=max(1, workers // at_once), **job.settings)
-        return [as_run(one, job.problem, name) for name, one in zip(rules, made, strict=True)]
+        return [as_run(one, job.problem, name, job.point) for name, one in zip(rules, made, strict=True)]
 
     found = Runs()
     with ThreadPoolExecutor(at_once) as pool:
@@ -100,23 +105,39 @@ def _jobs(problems: Mapping[str, Any], grid: Any, shared: dict[str, Any]) -> Ite
     known = [name for name in RunSettings.__annotations__ if name not in _OF_ALL] + ["discount"]
     if not isinstance(grid, Mapping):
         raise SettingError("grid", grid, 'must be a mapping from settings to lists, such as {"discount": [0.9, 0.99]}')
+    lists: dict[str, list[Any]] = {}
     for name, values in grid.items():
         if name not in known:
             raise SettingError("grid", name, f"must be a setting of mq.run or discount{nearest(str(name), known)}")
         if name in shared:
             raise SettingError("grid", name, "is given for all runs too: leave one of them out")
-        if isinstance(values, str) or not hasattr(values, "__iter__") or not list(values):
+        if isinstance(values, str) or not hasattr(values, "__iter__") or not (several := list(values)):
             raise SettingError(f"grid[{name!r}]", values, "must be a list of values")
+        lists[name] = several
+    axes = [list(zip(_words(name, values), values, strict=True)) for name, values in lists.items()]
     for problem, mdp in problems.items():
-        for point in itertools.product(*(list(values) for values in grid.values())):
-            own = dict(zip(grid, point, strict=True))
-            shown = {
-                name: f"array {value.shape}" if isinstance(value, np.ndarray) else value for name, value in own.items()
-            }
-            words = ", ".join([problem, *(f"{name}={value!r}" for name, value in shown.items())])
+        for told in itertools.product(*axes):
+            own = {name: value for name, (_, value) in zip(lists, told, strict=True)}
+            words = ", ".join([problem, *(word for word, _ in told)])
+            point = ", ".join(word for name, (word, _) in zip(lists, told, strict=True) if name not in _OF_PROBLEM)
             at = own.pop("discount", None)
             settings = {**shared, **own}
-            yield _Job(problem, mdp if at is None else mdp.with_discount(at), settings, words)
+            yield _Job(problem, mdp if at is None else mdp.with_discount(at), settings, words, point)
+
+
+def _words(name: str, values: Sequence[Any]) -> list[str]:
+    """Each value of a grid in words, and no two alike: without the address that the text of a function has."""
+    told = [f"{name}={_shown(value)}" for value in values]
+    return [f"{text} ({i})" if told.count(text) > 1 else text for i, text in enumerate(told, 1)]
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, np.ndarray):
+        return f"array {value.shape}"
+    if inspect.isroutine(value):
+        told = [getattr(value, "__name__", "").strip("<>"), *(f"{k}={plain(v)}" for k, v in held(value).items())]
+        return " ".join(told)
+    return type(value).__name__ if type(value).__repr__ is object.__repr__ else repr(value)
 
 
 def _check(job: _Job, rules: Mapping[str, AnyRule]) -> None:

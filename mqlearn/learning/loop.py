@@ -41,8 +41,9 @@ def run(mdp: Environment, rule: AnyRule, **settings: Any) -> Result:
     n_workers: threads, by default one a core, or fewer.   reward: "mean" R(x, u) or "sampled" r(x, u, y) in the
     target; "auto" is mean for synchronous sampling, else sampled.   q0, theta0: a constant, a range (low, high) of
     uniform values, an array (S, A), (d,) with features, or one for each seed, (n_seeds, S, A), (n_seeds, d); a Result,
-    of which seed i goes on from the last finite table of seed i, k beginning at 0 again; q0 also a function of
-    (state, action), asked once for each pair.
+    of which seed i goes on from the last finite table of seed i, k beginning at 0 again (give another `seed`: with the
+    same one iteration k draws what the result has learned from already); q0 also a function of (state, action), asked
+    once for each pair. Two numbers in a list are a range, also where theta has d = 2; in an array they are theta.
     metrics: name -> function of (tables (n, S, A), mdp) that returns (n,).   progress: True for a bar
     (tqdm), or a function called with (k, mean q_error) at every checkpoint, and with a model on long ways between them
     with the error of the last one.

@@ -33,6 +33,7 @@ def before_run(setup: Setup, rule: AnyRule) -> list[Finding]:
     mdp = setup.mdp
     found = [
         *of_rule(setup, rule),
+        *setup.start_findings,
         *without_effect(setup, rule),
         *worded("problem", getattr(mdp, "notes", ())),
     ]

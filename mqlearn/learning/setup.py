@@ -18,6 +18,7 @@ from mqlearn.algorithms.stateful import Stateful
 from mqlearn.algorithms.step_sizes import StepSize
 from mqlearn.checks import check_int, choice
 from mqlearn.errors import KeywordError, SettingError, nearest
+from mqlearn.finding import Finding
 from mqlearn.learning import combinations
 from mqlearn.learning.bar import Bar
 from mqlearn.learning.initial import Initial, bounds
@@ -26,7 +27,7 @@ from mqlearn.learning.metrics import Evaluation, Metric
 from mqlearn.learning.operators import BoundOperator, on_problem
 from mqlearn.learning.sampling import Sampling, Synchronous
 from mqlearn.learning.stateful.check import check
-from mqlearn.learning.warm_start import Start, of_parameters, of_tables
+from mqlearn.learning.warm_start import Start, of_parameters, of_tables, told_of
 from mqlearn.problems.environments.simulator import Simulator
 from mqlearn.problems.mdp import FiniteMDP
 
@@ -55,7 +56,7 @@ class Setup:
     iteration: (C,) int64 checkpoints, the last is T, as `checkpoints` and `n_checkpoints` ask.
     step_size: of every rule, None leaves each its own.
     evaluation: with its number of episodes.   operator: on this problem.   n_workers: threads, None for as many as
-    suit.   reward: mean or sampled.
+    suit.   reward: mean or sampled.   start_findings: what must be said of a result that is gone on from.
     The other fields are as in `mqlearn.run`.
     """
 
@@ -77,6 +78,7 @@ class Setup:
     theta0: Initial
     metrics: Mapping[str, Metric]
     progress: Progress | None
+    start_findings: tuple[Finding, ...] = ()
 
     @property
     def iterations(self) -> int:
@@ -209,6 +211,7 @@ def validated(
     if n_seeds is SEEDS:
         n_seeds = 1 if sampling.one_seed else int(SEEDS)
     iterations, n_seeds = check_int("iterations", iterations, 0), check_int("n_seeds", n_seeds, 1)
+    name, start = ("q0", q0) if features is None else ("theta0", theta0)
     start_q, start_theta = of_tables(q0, mdp, n_seeds), of_parameters(theta0, features, n_seeds)
     seed, n_checkpoints = check_int("seed", seed, 0, 2**32 - 1), check_int("n_checkpoints", n_checkpoints, 1)
     n_workers = check_int("n_workers", n_workers, 1, null="one thread a core")
@@ -237,6 +240,7 @@ def validated(
         theta0=start_theta,
         metrics=metrics or {},
         progress=progress,
+        start_findings=told_of(name, start, mdp, n_seeds, seed, sampling),
     )
 
 

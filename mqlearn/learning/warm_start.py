@@ -8,6 +8,7 @@ import numpy as np
 
 from mqlearn.checks import finite_number
 from mqlearn.errors import SettingError, user_code
+from mqlearn.finding import Finding
 from mqlearn.learning.initial import Initial, checked_initial
 from mqlearn.learning.record import Result
 from mqlearn.problems.mdp import FiniteMDP
@@ -51,7 +52,10 @@ def of_tables(given: Any, mdp: Any, n_seeds: int) -> Initial:
 
 
 def of_parameters(given: Any, features: Any, n_seeds: int) -> Initial:
-    """theta_0 as it was given: a number, a range, an array (d,) or (n_seeds, d), or a result. Raises SettingError."""
+    """theta_0 as it was given: a number, a range, an array (d,) or (n_seeds, d), or a result. Raises SettingError.
+
+    Two numbers in a list or a tuple are a range, as for q0, also where d = 2; a NumPy array of shape (2,) is theta.
+    """
     if isinstance(given, Result):
         given = _last("theta0", given, "theta", n_seeds)
     table = _array(given, least=1)
@@ -64,6 +68,49 @@ def of_parameters(given: Any, features: Any, n_seeds: int) -> Initial:
     if isinstance(given, list | tuple) and table.shape == (2,):
         return checked_initial("theta0", given)  # a range, as ever
     return _finite("theta0", table)
+
+
+def told_of(name: str, given: Any, mdp: Any, n_seeds: int, seed: int, sampling: Any) -> tuple[Finding, ...]:
+    """What must be said of a start `name` that a result gives: samples seen again, seeds that have diverged."""
+    if not isinstance(given, Result):
+        return ()
+    found, gone = [], [lane for lane in given.diverged if lane < n_seeds]
+    if gone:
+        table = given.q if name == "q0" else given.theta
+        largest = float(np.abs(np.asarray(table)[gone]).max())
+        text = (
+            f"{name} goes on from a result of which {len(gone)} of {n_seeds} seeds diverged: they start at what was "
+            f"finite last, up to {largest:.3g}"
+        )
+        found.append(Finding("diverged_start", text, {"seeds": len(gone), "n_seeds": n_seeds, "largest": largest}))
+    if _same_samples(given, mdp, seed, sampling):
+        again = int(given.iteration[-1])
+        text = (
+            f"{name} goes on from a result of seed={seed} too, and k begins at 0 again: the first {again} iterations "
+            "draw by the random numbers that the result has learned from already, so they are no new samples; another "
+            "seed= draws new ones"
+        )
+        found.append(Finding("samples_again", text, {"seed": seed, "iterations": again}))
+    return tuple(found)
+
+
+def _same_samples(result: Result, mdp: Any, seed: int, sampling: Any) -> bool:
+    """Whether a run draws what a result was drawn by; not where nothing is drawn, or where data are gone through."""
+    origin = result.origin
+    if origin is None or sampling.one_seed or type(origin.mdp) is not type(mdp):
+        return False
+    if isinstance(mdp, FiniteMDP):
+        same = all(
+            np.array_equal(getattr(origin.mdp, one), getattr(mdp, one)) for one in ("successors", "probabilities")
+        )
+        drawn = not sampling.all_pairs or bool((mdp.probabilities[mdp.learned].max(axis=-1) < 1).any())
+        if not (same and drawn):
+            return False
+    if origin.setup is not None:
+        return origin.setup.seed == seed and type(origin.setup.sampling) is type(sampling)
+    settings = origin.record["settings"] if origin.record is not None else {"seed": None, "sampling": {"_target_": ""}}
+    kind = type(sampling).__name__
+    return settings["seed"] == seed and settings["sampling"]["_target_"].rpartition(".")[2] == kind
 
 
 def _last(name: str, result: Result, what: str, n_seeds: int) -> np.ndarray:

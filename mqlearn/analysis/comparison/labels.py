@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
+from mqlearn.analysis.comparison import selection
 from mqlearn.analysis.comparison.selection import EXTENT, PROBLEM, SILENT, shown, shown_of
 from mqlearn.errors import SettingError
 from mqlearn.experiments.presentation.names import of_problem, plain_label
@@ -44,11 +45,18 @@ class CurveName(NamedTuple):
     panel: str = ""
 
 
-def entries(found: Iterable[Run], summary: str = "error", curves: Mapping[str, CurveName] | None = None) -> list[Entry]:
+def entries(
+    found: Iterable[Run],
+    summary: str = "error",
+    curves: Mapping[str, CurveName] | None = None,
+    *,
+    by_point: bool = True,
+) -> list[Entry]:
     """The runs with the text of their block and with labels, in the order of `curves` (see `planned`) or sorted.
 
     A block is what rivals must share: model, operator, discount, reward, Q_0, features and sampling (evaluation too,
-    for a return), and the panel of the experiment yaml, where panels differ in the schedule of steps.
+    for a return), and the panel of the experiment yaml, where panels differ in the schedule of steps. With `by_point`
+    also the point of the grid of `mq.sweep`, so that its rules are compared at each.
     """
     curves = curves or {}
     order = {signature: number for number, signature in enumerate(curves)}
@@ -58,7 +66,8 @@ def entries(found: Iterable[Run], summary: str = "error", curves: Mapping[str, C
     blocks: dict[str, list[Run]] = {}
     for run, key in zip(runs_found, keys, strict=True):
         panel = curves.get(identity.rule_key(run.settings), CurveName("")).panel
-        blocks.setdefault(f"{texts[key]}, {panel}" if panel else texts[key], []).append(run)
+        point = selection.grid_point(run) if by_point else ""
+        blocks.setdefault(", ".join(filter(None, (texts[key], panel, point))), []).append(run)
     labels = {signature: curve.label for signature, curve in curves.items()}
     return [entry for text, members in blocks.items() for entry in _labelled(members, text, labels)]
 

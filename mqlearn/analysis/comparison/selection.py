@@ -28,6 +28,7 @@ EXTENT = ("n_seeds", "iterations", "n_checkpoints", "checkpoints")
 # What a variant of a figure may change of its problem, beside what the figure's panels and curves set.
 PROBLEM = ("discount", "reward", "q0", "theta0")
 SILENT = identity.UNSCIENTIFIC
+GRID_POINT = "grid_point"  # in the summary of a run of `mq.sweep`
 _LEFT_OUT = ("not counted", "damaged")  # how a note on a run begins that does not count
 
 
@@ -220,15 +221,16 @@ def by_problem(found: Sequence[Run], summary: str = "error") -> list[list[Run]]:
 def latest_runs(found: Sequence[Run], summary: str = "error") -> Found:
     """One run for each rule, block and seed, where several differ only in their seeds, length or checkpoints.
 
-    Runs that differ in source, model or numerics stay apart (see `making`). It is the one whose extent most of its
-    block has, so that checkpoints coincide; then the one with most seeds, then the longest.
+    Runs that differ in source, model or numerics stay apart (see `making`), and those of different points of a grid. It
+    is the one whose extent most of its block has, so that checkpoints coincide; then the one with most seeds, then the
+    longest.
     """
     problems = {run: identity.problem_of(run, summary) for run in found}
     extents = Counter((problems[run], extent(run)) for run in found)
     alike: dict[str, list[Run]] = {}
     for run in found:
         rest = {key: value for key, value in identity.resolved(run.settings).items() if key not in EXTENT}
-        alike.setdefault(json.dumps(rest, sort_keys=True), []).append(run)
+        alike.setdefault(json.dumps([rest, grid_point(run)], sort_keys=True), []).append(run)
 
     def rank(run: Run) -> tuple:
         return extents[problems[run], extent(run)], *extent(run), run.summary.get("ended") or ""
@@ -249,10 +251,11 @@ def latest_runs(found: Sequence[Run], summary: str = "error") -> Found:
     return Found(tuple(kept), tuple(notes))
 
 
-def equal_once(found: Sequence[Run]) -> Found:
+def equal_once(found: Sequence[Run], *, by_point: bool = False) -> Found:
     """The runs without those that are one and the same: of a rule that uses no step size, whichever it was given.
 
     Each would count as a comparison of its own, and make the correction stricter for all others.
+    by_point: within each point of a grid, where no run of another point is its rival.
     """
     alike: dict[str, list[Run]] = {}
     for run in found:
@@ -260,13 +263,18 @@ def equal_once(found: Sequence[Run]) -> Found:
         if run.summary.get("step_size_used") is False:
             rest = {name: value for name, value in identity.resolved(run.settings).items() if name != "step_size"}
             key = json.dumps([rest, identity.made_of(run), run.summary.get("numerics_version")], sort_keys=True)
-        alike.setdefault(key, []).append(run)
+        alike.setdefault(key + grid_point(run) * by_point, []).append(run)
     notes = [
         f"{members[0].name}: {len(members)} equal runs count once, the rule uses no step size"
         for members in alike.values()
         if len({run.digest for run in members}) > 1
     ]
     return Found(tuple(members[0] for members in alike.values()), tuple(notes))
+
+
+def grid_point(run: Run) -> str:
+    """The point of the grid of `mq.sweep` that a run belongs to, in words; empty for all others."""
+    return str(run.summary.get(GRID_POINT, ""))
 
 
 def extent(run: Run) -> tuple:

@@ -26,7 +26,7 @@ def plot(some: Sequence[Run], metric: str | None = None, axis: str | None = None
     if not some:
         raise SettingError("plot", [], "there is no run to draw")
     blocks: dict[str, list[Any]] = {}
-    for entry in entries(some):
+    for entry in entries(some, by_point=False):
         blocks.setdefault(entry.block, []).append(entry)
     axis = axes_of.usual([[e.run for e in own] for own in blocks.values()]) if axis is None else axis
     choice("axis", axis, axes_of.KINDS)

@@ -2,6 +2,7 @@
 comes. What is no plain value (an array, a function) stands as a text with a digest of it."""
 
 import dataclasses
+import functools
 import hashlib
 import inspect
 import json
@@ -10,12 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from mqlearn import source_text
 from mqlearn.algorithms.rule import Rule
 from mqlearn.algorithms.stateful import Stateful
 from mqlearn.checks import plain_number
 from mqlearn.errors import SettingError
-from mqlearn.experiments.settings import identity, instantiate, targets
+from mqlearn.experiments.settings import identity, instantiate, own_code, targets
 from mqlearn.experiments.settings.cell import Cell, name_of
 from mqlearn.experiments.settings.own_step_size import label
 from mqlearn.experiments.settings.sections import NOT_TRACKED
@@ -72,6 +72,8 @@ def model_node(mdp: Any) -> dict[str, Any]:
 def node_of(group: str, thing: Any) -> dict[str, Any]:
     """The node of an object; of ours as conf/ has it."""
     kind = thing if inspect.isroutine(thing) else type(thing)
+    if isinstance(thing, functools.partial):
+        kind = thing.func
     name, module = kind.__name__.strip("<>"), kind.__module__
     ours = targets.location(group, f"mqlearn.{name}") == f"{module}.{name}"
     called = (targets.choices(group).get(name) if ours else None) or label(name)
@@ -81,15 +83,16 @@ def node_of(group: str, thing: Any) -> dict[str, Any]:
 
 
 def _entries(group: str, thing: Any) -> dict[str, Any]:
+    """What an object is set to; of one of the user's all that it holds, and what a function encloses."""
+    values = own_code.held(thing)
+    told: dict[str, Any] = {}
     if inspect.isroutine(thing):
-        return {"source": _source(thing)}
+        told = {"source": own_code.text_digest(getattr(thing, "__func__", thing))}
+    elif not own_code.of_user(type(thing)) and not isinstance(thing, functools.partial):
+        values = {name: value for name, value in values.items() if not name.startswith("_")}
     hidden = _OF_A_RUN if isinstance(thing, Rule | Stateful) else set()
-    if dataclasses.is_dataclass(thing):
-        names = [field.name for field in dataclasses.fields(thing)]
-    else:
-        names = [name for name in getattr(thing, "__dict__", {}) if not name.startswith("_")]
-    values = {name: getattr(thing, name) for name in names if name not in (*hidden, "name")}
-    return {
+    values = {name: value for name, value in values.items() if name not in (*hidden, "name", "_target_", "source")}
+    return told | {
         name: node_of(group, value) if group == "step_size" and callable(value) else plain(value)
         for name, value in values.items()
     }
@@ -109,26 +112,16 @@ def plain(value: Any) -> Any:
         array = np.ascontiguousarray(value)
         return f"array {array.shape} {_digest(array.dtype.str.encode() + array.tobytes())[:8]}"
     if callable(value):
-        return f"{getattr(value, '__name__', type(value).__name__).strip('<>')} {_source(value)[:8]}"
+        return f"{getattr(value, '__name__', type(value).__name__).strip('<>')} {own_code.digest(value)[:8]}"
+    if own_code.of_user(type(value)) or type(value).__repr__ is object.__repr__:  # which has no numbers, or an address
+        return f"{type(value).__name__} {own_code.digest(value)[:8]}"
     return repr(value)
 
 
 def sources_of(*things: Any) -> dict[str, str]:
-    """Class or function -> digest of its text as it is in memory, of those that are the user's."""
+    """Class or function -> digest of what it comes from (`own_code`), of those that are the user's."""
     kinds = [thing if inspect.isroutine(thing) else type(thing) for thing in things if thing is not None]
-    own = [kind for kind in kinds if kind.__module__.partition(".")[0] not in ("mqlearn", "builtins", "numpy")]
-    return {f"{kind.__module__}.{kind.__qualname__}": _source(kind) for kind in own}
-
-
-def _source(thing: Any) -> str:
-    """A digest of the text of a class or a function, of its compiled code where no text is known."""
-    try:
-        text = source_text.of_class(thing) if isinstance(thing, type) else source_text.of_function(thing)[1]
-        return _digest(text.encode())
-    except source_text.NoText:
-        codes = [getattr(one, "__code__", None) for one in (thing, *vars(thing).values())]
-        told = [(code.co_code.hex(), repr(code.co_consts), code.co_names) for code in codes if code is not None]
-        return _digest(repr(told or repr(thing)).encode())
+    return {f"{kind.__module__}.{kind.__qualname__}": own_code.digest(kind) for kind in kinds if own_code.of_user(kind)}
 
 
 def _digest(content: bytes) -> str:
