@@ -88,7 +88,7 @@ def test_missing_run_reports_and_decides_in_one_command_as_the_printed_ones_do(c
 
 def test_missing_is_a_setting_of_tuned_alone(compare):
     assert "is a setting of tuned=true alone" in compare("experiment.name=small", "missing=run").err
-    assert "must be one of run, print" in compare("experiment.name=small", "tuned=true", "missing=go").err
+    assert "must be run or print" in compare("experiment.name=small", "tuned=true", "missing=go").err
 
 
 def test_settings_that_could_be_best_hold_the_best_and_not_a_hopeless_one():

@@ -49,7 +49,7 @@ def test_status_tells_what_has_become_of_each_cell(place):
     assert "experiment.name='defualt'" in misspelt and "(did you mean 'default'?)" in misspelt
 
 
-def test_status_of_a_thousand_runs_asks_the_store_twice(stored, outputs, monkeypatch):
+def test_status_of_a_thousand_runs_asks_the_store_three_times(stored, outputs, monkeypatch):
     from mqlearn.cli import status
     from mqlearn.storage import sql
 
@@ -82,6 +82,6 @@ def test_status_of_a_thousand_runs_asks_the_store_twice(stored, outputs, monkeyp
     query = sql.query
     monkeypatch.setattr(sql, "query", lambda *arguments: asked.append(arguments) or query(*arguments))
     found = status.experiment(uri, "many", [journal.read_plan(folder) | {"folder": folder}])
-    assert len(asked) == 2  # the runs, and what is unusual about some
+    assert len(asked) == 3  # the runs, what is unusual about some, and what was deleted
     counts = {key: found[key] for key in ("planned", "done", "diverged", "missing", "not_uploaded")}
     assert counts == {"planned": 1000, "done": 900, "diverged": 450, "missing": 100, "not_uploaded": 0}

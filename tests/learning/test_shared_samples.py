@@ -20,7 +20,8 @@ def test_samples_are_drawn_once_and_given_again(sampling):
     second = samples.block(60, 40, every).copy()
     whole = Samples(Chain(LAKE, sampling, lanes, 0, False))
     np.testing.assert_array_equal(np.hstack([first, second]), whole.block(0, 100, every))
-    for k, n in ((0, 60), (60, 41), (70, 10), (101, 1)):  # forgotten, not drawn so far, in the middle, ahead
+    np.testing.assert_array_equal(samples.block(70, 10, every), second[:, 10:20])  # in the middle
+    for k, n in ((0, 60), (60, 41), (101, 1)):  # forgotten, not drawn so far, ahead
         with pytest.raises(ValueError, match=r"were asked for, 60 \.\. 99 are there"):
             samples.block(k, n, every)
     samples.forget()
