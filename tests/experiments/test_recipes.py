@@ -126,6 +126,8 @@ def test_a_setting_at_null_can_be_left_out_and_one_that_there_is_not_cannot(mqle
     assert "m" in left_out and not {"beta", "phi"} & {*left_out}
     refused = mqlearn("run", "algorithm=momentum_q", "~algorithm.beta", "~algorithm.zeta")
     assert refused.code == 2 and "algorithm.zeta" in refused.err and "algorithm.beta='' " not in refused.err
+    of_hydra = mqlearn("run", "-m", "~hydra.output_subdir", "preview=true")  # null too, but not ours to leave out
+    assert of_hydra.code == 2 and "hydra.output_subdir" in of_hydra.err
 
 
 def test_the_command_of_a_failed_cell_composes_to_it(own, mqlearn, outputs):

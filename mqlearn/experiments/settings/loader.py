@@ -39,7 +39,9 @@ def leave_out_nulls() -> None:
     def one_by_one(overrides: list[Any], config: Any) -> None:
         for one in overrides:
             above, _, name = str(one.key_or_group).rpartition(".")
-            if one.is_delete() and one.package is None and one.value() is None:
+            # Hydra's own it reads itself, and cannot do without.
+            ours = one.package is None and above.partition(".")[0] != "hydra"
+            if ours and one.is_delete() and one.value() is None:
                 node = OmegaConf.select(config, above) if above else config
                 if OmegaConf.is_dict(node) and name in node and node[name] is None:
                     with open_dict(node):
