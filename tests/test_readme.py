@@ -101,7 +101,7 @@ def finished(tmp_path_factory) -> Iterator[Path]:
         small = ("n_seeds=6", "n_checkpoints=20", "tracking=none")
         sweep = ("hydra/launcher=basic", "experiment.name=fair_tuning", "iterations=300", *small)
         rules = ("algorithm=q_learning,speedy_q", "step_size=harmonic")
-        assert typed("figure", "figure1", "iterations=2000", *small) == 0
+        assert typed("figure", "figure1", "iterations=10000", *small) == 0
         assert typed("run", "-m", *rules, "step_size.offset=0,1,2", "seed=0", *sweep) == 0
         assert typed("run", "-m", *rules, "step_size.offset=0,2", "seed=1", *sweep) == 0
     yield folder
