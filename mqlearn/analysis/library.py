@@ -60,7 +60,7 @@ class Runs(list[LoadedRun]):
         found = super().__getitem__(key)
         return Runs(found) if isinstance(key, slice) else found
 
-    def __add__(self, other: Any) -> "Runs":  # type: ignore[override]  # of a list of other things nobody asks
+    def __add__(self, other: Any) -> "Runs":  # type: ignore[override]  # a list of other things is no Runs: list.__add__ allows it, and nobody asks
         return Runs(super().__add__(other))
 
     def __radd__(self, other: list[LoadedRun]) -> "Runs":

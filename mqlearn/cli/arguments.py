@@ -122,6 +122,20 @@ def only(verb: str, overrides: Sequence[str], groups: Sequence[str]) -> None:
             raise SettingError(key, value, expected)
 
 
+def selection_words(texts: Iterable[str]) -> tuple[list[str], list[str], list[str]]:
+    """Experiments (of experiment.name=), the overrides that select runs, and those that say where the store is."""
+    names: list[str] = []
+    overrides: list[str] = []
+    stores: list[str] = []
+    for text in texts:
+        key, _, value = text.lstrip("+").partition("=")
+        if key in ("experiment.name", "experiment"):
+            names += [part.strip(" '\"") for part in value.split(",")]
+        else:
+            (stores if key.partition(".")[0] == "tracking" else overrides).append(text)
+    return names, overrides, stores
+
+
 def take(options: Options, setting: str) -> str | None:
     """Take a setting that is no part of a cell out of the overrides; its last value, None if it is not there."""
     given = [text for text in options.overrides if text.startswith(f"{setting}=")]

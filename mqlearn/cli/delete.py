@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from mqlearn.analysis.comparison import selection
-from mqlearn.cli.arguments import parse, take_plugins, take_switch
+from mqlearn.cli.arguments import parse, selection_words, take_plugins, take_switch
 from mqlearn.cli.explain import KINDS, provenance
 from mqlearn.errors import SettingError
 from mqlearn.experiments import execute
@@ -36,7 +36,7 @@ def delete(arguments: Sequence[str]) -> int:
     options = parse(arguments)
     take_plugins(options)
     sure = take_switch(options, "yes")
-    names, overrides, stores = _sorted(options.overrides)
+    names, overrides, stores = selection_words(options.overrides)
     if not names and not overrides:
         expected = "must say which runs: experiment.name=NAME, or settings that select, such as algorithm=q_learning"
         raise SettingError("selection", " ".join(arguments), expected)
@@ -61,18 +61,6 @@ def delete(arguments: Sequence[str]) -> int:
     return 1 if left else 0
 
 
-def _sorted(texts: Sequence[str]) -> tuple[list[str], list[str], list[str]]:
-    """Experiments, overrides that select, and the words on the store."""
-    names, overrides, stores = [], [], []
-    for text in texts:
-        key, _, value = text.lstrip("+").partition("=")
-        if key in ("experiment.name", "experiment"):
-            names += [part.strip(" '\"") for part in value.split(",")]
-        else:
-            (stores if key.partition(".")[0] == "tracking" else overrides).append(text)
-    return names, overrides, stores
-
-
 def _chosen(outputs: Path, names: Sequence[str], overrides: Sequence[str], store: str | None) -> list[_Chosen]:
     """The runs that are meant, in each experiment: finished ones, and others whose settings can be read.
 
@@ -80,10 +68,10 @@ def _chosen(outputs: Path, names: Sequence[str], overrides: Sequence[str], store
     """
     if store is not None:
         deletion.records(store, [])  # one that cannot be read is no reason to delete folders alone
-    found = selection.find(outputs, names or None, store)
+    selection.refuse_unknown(outputs, names, store)
     every = {(_experiment(run), run.folder): run for run in _runs(outputs, names, store)}
     if not every:
-        raise selection.nothing(found, [*names, *overrides], outputs, store)
+        raise selection.nothing(selection.Found(()), [*names, *overrides], outputs, store)
     some = selection.select([*every.values()], overrides, ("experiment.name", "yes"))
     for run in some:
         if run.folder.is_symlink():

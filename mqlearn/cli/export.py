@@ -3,11 +3,12 @@
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from mqlearn.analysis import tidy
 from mqlearn.analysis.comparison import selection
 from mqlearn.checks import check_int, choice
-from mqlearn.cli.arguments import STANDARD_OUTPUT, deliver, parse, take_plugins
+from mqlearn.cli.arguments import STANDARD_OUTPUT, deliver, parse, selection_words, take, take_plugins
 from mqlearn.errors import SettingError
 from mqlearn.paths import outputs_folder
 from mqlearn.storage import addresses
@@ -23,17 +24,12 @@ def export(arguments: Sequence[str]) -> int:
     form = choice("--format", options.words.get("--format", _suffix(output)), tidy.FORMATS)
     if form == "parquet" and output == STANDARD_OUTPUT and sys.stdout.isatty():
         raise SettingError("--format", form, "is not for the screen: name a file, --output FILE.parquet")
-    names, overrides, stores, asked = [], [], [], {}
-    for text in options.overrides:
-        key, _, value = text.lstrip("+").partition("=")
-        if key in ("experiment.name", "experiment"):
-            names += [part.strip(" '\"") for part in value.split(",")]
-        elif key == "metric":
-            asked["metrics"] = [part.strip(" '\"") for part in value.split(",")]
-        elif key == "at":
-            asked["at"] = value if value == tidy.LAST else _iteration(value)
-        else:
-            (stores if key.partition(".")[0] == "tracking" else overrides).append(text)
+    asked: dict[str, Any] = {}
+    if (metrics := take(options, "metric")) is not None:
+        asked["metrics"] = [part.strip(" '\"") for part in metrics.split(",")]
+    if (at := take(options, "at")) is not None:
+        asked["at"] = at if at == tidy.LAST else _iteration(at)
+    names, overrides, stores = selection_words(options.overrides)
     outputs = outputs_folder()
     store = addresses.named(stores, outputs)
     found = selection.find(outputs, names or None, store)

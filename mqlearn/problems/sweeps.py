@@ -239,7 +239,7 @@ def _krylov(p: Any, r: np.ndarray, discount: float, v: np.ndarray) -> np.ndarray
     def applied(some: np.ndarray) -> np.ndarray:
         return some - discount * (p @ some)
 
-    system = LinearOperator(p.shape, matvec=applied, dtype=float)  # type: ignore  # of scipy
+    system = LinearOperator(p.shape, matvec=applied, dtype=float)  # type: ignore  # scipy does not declare these keywords
     left = r - applied(v)
     for _ in range(_RESTARTS):
         step, _ = gmres(system, left, rtol=1e-6, atol=0.0, restart=_KRYLOV, maxiter=1)

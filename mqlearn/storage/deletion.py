@@ -10,6 +10,7 @@ from pathlib import Path
 
 from mqlearn.storage import runs, sql
 from mqlearn.storage.connection import connect, failures
+from mqlearn.storage.store import pages
 
 
 def deleted(uri: str) -> set[str]:
@@ -59,17 +60,10 @@ def _by_api(uri: str, view: int, finished: bool = True) -> dict[tuple[str, str],
     with failures("reading the store", uri):
         client = connect(uri)
         for experiment in client.search_experiments():
-            condition, token = "attributes.status = 'FINISHED'" if finished else "", None
-            while True:
-                page = client.search_runs(
-                    [experiment.experiment_id], condition, run_view_type=view, max_results=1000, page_token=token
-                )
-                for run in page:
-                    if "digest" in run.data.tags:
-                        found.setdefault((experiment.name, run.data.tags["digest"]), []).append(run.info.run_id)
-                token = page.token
-                if not token:
-                    break
+            condition = "attributes.status = 'FINISHED'" if finished else ""
+            for run in pages(client, experiment.experiment_id, condition, run_view_type=view):
+                if "digest" in run.data.tags:
+                    found.setdefault((experiment.name, run.data.tags["digest"]), []).append(run.info.run_id)
     return found
 
 
@@ -81,8 +75,9 @@ def delete(folder: Path, uri: str | None, run_ids: Collection[str], downloads: P
     """
     if uri is not None and run_ids:
         with failures("deleting a run", uri):
+            client = connect(uri)
             for run_id in run_ids:
-                connect(uri).delete_run(run_id)
+                client.delete_run(run_id)
                 shutil.rmtree(downloads / runs.slug(run_id), ignore_errors=True)
     _remove(folder)
 

@@ -242,13 +242,18 @@ def _search(uri: str, experiment: str, condition: str) -> list[Any]:
         found = client.get_experiment_by_name(experiment)
         if found is None or found.lifecycle_stage != "active":
             return []
-        listed, token = [], None
-        while True:
-            page = client.search_runs([found.experiment_id], condition, max_results=1000, page_token=token)
-            listed += page
-            token = page.token
-            if not token:
-                return listed
+        return [*pages(client, found.experiment_id, condition)]
+
+
+def pages(client: Any, experiment_id: str, condition: str, **more: Any) -> Iterator[Any]:
+    """All runs of an experiment, by MLflow's client, which gives them by the page.   more: of its `search_runs`."""
+    token = None
+    while True:
+        page = client.search_runs([experiment_id], condition, max_results=1000, page_token=token, **more)
+        yield from page
+        token = page.token
+        if not token:
+            return
 
 
 def _stored(run: Any) -> Stored:

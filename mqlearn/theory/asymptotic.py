@@ -251,7 +251,7 @@ def _solved(
     """A solution (n,) of left(x) = right by GMRES. Raises ConvergenceError."""
     from scipy.sparse.linalg import LinearOperator, gmres
 
-    operator = LinearOperator((len(right), len(right)), matvec=lambda x: left(x.ravel()))  # type: ignore  # of scipy
+    operator = LinearOperator((len(right), len(right)), matvec=lambda x: left(x.ravel()))  # type: ignore  # scipy does not declare these keywords
     x, _ = gmres(operator, right, rtol=rtol, atol=0.0, restart=restart, maxiter=2000 // restart)
     if not np.abs(operator @ x - right).max(initial=0.0) <= 1e-10 * np.abs(right).max(initial=0.0):
         raise ConvergenceError("the variance of the lag was not found")

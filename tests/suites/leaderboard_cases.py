@@ -9,6 +9,10 @@ from mqlearn.suites.leaderboard.board import board
 from mqlearn.suites.results import Entry, Results
 from mqlearn.suites.scores import log_errors, scores
 
+# What a smallest suite says of itself.
+KEYS = {"base": [], "budget": 100, "metric": "q_error", "problems": {"two": ["env=two_state"]},
+        "seeds": {"tuning": 2, "tuning_seed": 1, "reporting": 3, "reporting_seed": 0}}  # fmt: skip
+
 PROBLEMS = {
     "two": ["env=two_state", "discount=0.9"],
     "forest": ["env=forest", "discount=0.9"],

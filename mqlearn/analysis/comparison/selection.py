@@ -47,7 +47,7 @@ def find(outputs: Path, names: Sequence[str] | None = None, store: str | None = 
     damaged do not count, unless the same cell has finished; they are named in the notes. Raises SettingError for an
     experiment without any.
     """
-    _refuse_unknown(outputs, names or (), store)
+    refuse_unknown(outputs, names or (), store)
     latest: dict[str, Run] = {}
     repeated: Counter[str] = Counter()
     broken: dict[str, str] = {}
@@ -104,7 +104,8 @@ def _readable(found: Found) -> Found:
     return Found(tuple(kept), tuple(notes))
 
 
-def _refuse_unknown(outputs: Path, names: Sequence[str], store: str | None) -> None:
+def refuse_unknown(outputs: Path, names: Sequence[str], store: str | None) -> None:
+    """Raise SettingError for an experiment that has no runs in the outputs folder or in the store."""
     here = {runs.slug(name) for name in names} - lookup.experiments(outputs, None).keys()
     known = lookup.experiments(outputs, store) if here else {}
     for name in names:

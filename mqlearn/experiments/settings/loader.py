@@ -49,8 +49,10 @@ def leave_out_nulls() -> None:
                     continue
             apply([one], config)
 
-    one_by_one.leaves_out_nulls = True  # type: ignore[attr-defined]
-    ConfigLoaderImpl._apply_overrides_to_config = staticmethod(one_by_one)  # type: ignore[method-assign]
+    # A mark on the function, by which it is set once. Hydra has no place for it but this private method: the jobs of a
+    # sweep are composed by its own loader, not by `composing_once`.
+    one_by_one.leaves_out_nulls = True  # type: ignore[attr-defined]  # a function takes any attribute
+    ConfigLoaderImpl._apply_overrides_to_config = staticmethod(one_by_one)  # type: ignore[method-assign]  # meant so
 
 
 def composing_once(loader: Any, folder: Path | None) -> Any:
