@@ -60,7 +60,8 @@ class Runs(list[LoadedRun]):
         found = super().__getitem__(key)
         return Runs(found) if isinstance(key, slice) else found
 
-    def __add__(self, other: Any) -> "Runs":  # type: ignore[override]  # a list of other things is no Runs: list.__add__ allows it, and nobody asks
+    # A list takes a list of anything; runs take runs alone.
+    def __add__(self, other: Any) -> "Runs":  # type: ignore[override]
         return Runs(super().__add__(other))
 
     def __radd__(self, other: list[LoadedRun]) -> "Runs":
@@ -165,8 +166,8 @@ def compare(
     results also of different seeds, samples and lengths.   question: summary, metric, axis, at, epsilon, diverged,
     level, interval, margin (a factor above 1, within which rules are equal), as on the command line.
 
-    Seeds are paired where both saw the same samples; p is corrected by Holm. Raises SettingError, also for results of
-    different problems, samples, seeds or numbers of iterations.
+    Seeds are paired where both saw the same samples; p is corrected by Holm, with a margin by Bonferroni. Raises
+    SettingError, also for results of different problems, samples, seeds or numbers of iterations.
 
     >>> lake = mq.frozen_lake("4x4")
     >>> rules = {"Q-learning": mq.QLearning(), "SpeedyQ": mq.SpeedyQ()}

@@ -44,7 +44,7 @@ def decide(request: Any, question: Question, outputs: Path) -> list[tuple[str, D
     if own.get("against") == pairing.BEST:
         raise SettingError("against", pairing.BEST, "does not go with decide=true: name a run")
     pairs, _ = pairing.asked(made, question, own.get("against"))
-    by_run = {id(entry.run): cell for entry, cell in zip(made, _in_order(made, cells), strict=True)}
+    by_digest = {cell.digest: cell for cell in cells}
     blocks: dict[str, list[tuple[Entry, Entry]]] = {}
     for a, b in pairs:
         paired, why = streams(a.run, b.run)
@@ -54,7 +54,8 @@ def decide(request: Any, question: Question, outputs: Path) -> list[tuple[str, D
     ready = []
     for block, asked in blocks.items():
         members = list({id(entry): entry for pair in asked for entry in pair}.values())
-        ready.append((block, *_prepared(own, question, asked, members, [by_run[id(e.run)] for e in members], outputs)))
+        theirs = [by_digest[entry.run.digest] for entry in members]
+        ready.append((block, *_prepared(own, question, asked, members, theirs, outputs)))
     found = []
     for block, state, turn, path in ready:
         turn.known = [_longest(cell, known) for cell in turn.cells]
@@ -114,11 +115,6 @@ def _as_run(cell: Cell) -> runs.Run:
     made = runs.Run(cell.subfolder, told)
     vars(made).update(settings=cell.settings, curves={})
     return made
-
-
-def _in_order(made: Sequence[Entry], cells: Sequence[Cell]) -> list[Cell]:
-    by_digest = {cell.digest: cell for cell in cells}
-    return [by_digest[entry.run.digest] for entry in made]
 
 
 def _prepared(

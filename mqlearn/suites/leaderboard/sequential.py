@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from mqlearn.analysis.comparison.columns import aligned
 from mqlearn.analysis.decisions import design
 from mqlearn.analysis.decisions.decision import A_BETTER, B_BETTER, EQUAL, SAME, UNDECIDED, method_words
 from mqlearn.analysis.decisions.plan import Plan
@@ -209,8 +210,8 @@ def terminal(found: Mapping[str, Any]) -> str:
     names = [name for one in pairs for name in (one["a"], one["b"])]
     common = [name for name, count in Counter(names).items() if count == len(pairs)]
     if common:
-        lines += ["", f"{'a':19} {'b':19} {'a / b':>8} {'p':>8} {'seeds':>5}  verdict"]
-        lines += [_line(one) for one in pairs]
+        table = [["a", "b", "a / b", "p", "seeds", "verdict"], *map(_cells, pairs)]
+        lines += ["", *aligned(table, _WIDTH, (), ("verdict",))[0]]
     return "\n".join(lines)
 
 
@@ -233,12 +234,11 @@ def _counts(found: Mapping[str, Any]) -> list[str]:
     return [*texts, *[f"Ran on no common problem: {'; '.join(apart)}."] * bool(apart)]
 
 
-def _line(one: Mapping[str, Any]) -> str:
+def _cells(one: Mapping[str, Any]) -> list[str]:
     words = {A_BETTER: "a better", B_BETTER: "b better", EQUAL: "equal", SAME: "the same", UNDECIDED: "undecided"}
     within = ", within margin" * one["within"]
     factor, p = ("–" if value is None else f"{value:.3g}" for value in (one["factor"], one["p"]))
-    start = f"{one['a'][:19]:19} {one['b'][:19]:19} {factor:>8} {p:>8}"
-    return f"{start} {one['seeds']:5}  {words[one['verdict']]}{within}"
+    return [one["a"], one["b"], factor, p, str(one["seeds"]), f"{words[one['verdict']]}{within}"]
 
 
 def comma_separated(found: Mapping[str, Any]) -> str:
