@@ -54,7 +54,8 @@ def nearest(name: str, names: Iterable[str]) -> str:
 
 def _short(value: object, limit: int = 80) -> str:
     text = repr(value) if isinstance(value, str) else str(value)
-    return text if len(text) <= limit else text[: limit - 3] + "..."
+    # A path is whole: its end says which file is meant.
+    return text if len(text) <= limit or isinstance(value, Path) else text[: limit - 3] + "..."
 
 
 class SettingErrors(SettingError):

@@ -73,11 +73,11 @@ def read(path: str | Path) -> Result:
     except formats.OtherVersion:
         raise
     except FileNotFoundError:
-        raise SettingError("read", path, "no such file") from None
+        raise SettingError("read", Path(path), "no such file") from None
     except Exception as error:  # a damaged or foreign file fails in any of its reader's ways
         reason = str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
-        problem = f"{Path(path).name} is no result that Result.save wrote, or is damaged ({reason})"
-        raise SettingError("read", path, problem) from error
+        problem = f"is no result that Result.save wrote, or is damaged ({reason})"
+        raise SettingError("read", Path(path), problem) from error
 
 
 def _read(path: Path) -> Result:
