@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from mqlearn.learning import kernels, loop
+from mqlearn import kernels
+from mqlearn.learning import loop
 from mqlearn.learning.chains import Chain, Samples
 from mqlearn.learning.learners import Linear, start
 from mqlearn.learning.sampling import IID, Replay, stationary

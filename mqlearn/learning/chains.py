@@ -9,7 +9,7 @@ from mqlearn.learning.sampling_tables import chain_tables, transition_model
 from mqlearn.problems.mdp import FiniteMDP
 
 if TYPE_CHECKING:
-    from mqlearn.learning import kernels
+    from mqlearn import kernels
 
 
 def copied(learner: Any) -> Any:
@@ -36,7 +36,7 @@ class Chain:
     arrays: tuple[str, ...] = ("lanes", "states", "buffers", "visits")
 
     def __init__(self, mdp: FiniteMDP, sampling: Any, lanes: np.ndarray, seed: int, mean_reward: bool) -> None:
-        from mqlearn.learning import kernels
+        from mqlearn import kernels
 
         self.mdp = mdp
         self.lanes = lanes
@@ -64,7 +64,7 @@ class Chain:
     @property
     def walks(self) -> "kernels.Walks":
         """The chains as the kernels move them."""
-        from mqlearn.learning import kernels
+        from mqlearn import kernels
 
         return kernels.Walks(self.states, self.buffers, self.visits, self.lanes, self.seed, self.streams)
 
@@ -83,7 +83,7 @@ class Samples:
 
     def draw(self, n: int) -> None:
         """The next n iterations; the ones before are forgotten."""
-        from mqlearn.learning import kernels
+        from mqlearn import kernels
 
         c = self.chain
         self._before = (c.states.copy(), c.visits.copy())
@@ -109,7 +109,7 @@ class Samples:
 
     def chain_state(self, k: int, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """`states` and `visits` of these seeds' chains before iteration k, in the last block or at its end."""
-        from mqlearn.learning import kernels
+        from mqlearn import kernels
 
         c = self.chain
         if k == self.k:
@@ -123,21 +123,21 @@ class Samples:
 
 
 def _streams(*names: str) -> "kernels.ChainStreams":
-    from mqlearn.learning import kernels
+    from mqlearn import kernels
 
     return kernels.ChainStreams(*(np.uint32(kernels.STREAMS[name]) for name in names))
 
 
 def stream_at(stream: str, k: int | None) -> np.uint32:
     """The number of a named stream, or of the one that replaces it at checkpoint k: each k below 2^24 has its own."""
-    from mqlearn.learning import kernels
+    from mqlearn import kernels
 
     return np.uint32(kernels.STREAMS[stream] + (0 if k is None else (k + 1) % 2**24 << 8))
 
 
 def uniform_words(n: int, lanes: np.ndarray, seed: int, stream: str, at: int | None = None) -> np.ndarray:
     """(L, n) uniform 32-bit words of a named stream (`stream_at`), at k = 2^40, which no iteration reaches."""
-    from mqlearn.learning import kernels
+    from mqlearn import kernels
 
     blocks = -(-n // 4)
     counters, own = np.repeat(np.arange(blocks, dtype=np.uint64), len(lanes)), np.tile(lanes.astype(np.uint64), blocks)

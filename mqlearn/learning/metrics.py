@@ -19,7 +19,7 @@ from mqlearn.problems.mdp import FiniteMDP
 from mqlearn.problems.solvers import Optimum, optimal
 
 if TYPE_CHECKING:
-    from mqlearn.learning import kernels
+    from mqlearn import kernels
 
 Metric = Callable[[np.ndarray, FiniteMDP], np.ndarray]
 
@@ -245,7 +245,7 @@ class Measure:
 
     def residuals(self, q: np.ndarray) -> np.ndarray:
         """(n,): sup norm of T q - q for tables q (n, S, A)."""
-        from mqlearn.learning import kernels
+        from mqlearn import kernels
 
         if not self.operator.plain:
             return self.operator.residuals(q)
@@ -269,7 +269,7 @@ class Measure:
 
         k: with the numbers of this checkpoint; None: with those that all checkpoints have.
         """
-        from mqlearn.learning import kernels
+        from mqlearn import kernels
 
         values = self.policies.of_pairs(q)
         measured = {}
@@ -284,7 +284,7 @@ class Measure:
     @cached_property
     def _episodes(self) -> "dict[str, tuple[kernels.Episodes, kernels.Drawn]]":
         """Greedy episodes by where they start, and room for what all checkpoints and rules draw alike."""
-        from mqlearn.learning import kernels
+        from mqlearn import kernels
 
         evaluation, open_states = self.evaluation, ~self.mdp.terminal
         assert evaluation is not None and evaluation.episodes is not None

@@ -17,7 +17,7 @@ from mqlearn.problems.solvers import ConvergenceError, optimal
 from mqlearn.rounding import Rounding
 
 if TYPE_CHECKING:
-    from mqlearn.learning import kernels
+    from mqlearn import kernels
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,8 +107,7 @@ class BoundOperator:
     def compiled(self) -> "kernels.Operator | None":
         if self.plain:
             return None
-        from mqlearn import formulas
-        from mqlearn.learning import kernels
+        from mqlearn import formulas, kernels
 
         one, mdp = self.operator, self.mdp
         assert mdp is not None, "Bellman's alone is on no problem"

@@ -23,7 +23,7 @@ from mqlearn.paths import followed
 from mqlearn.problems.mdp import FiniteMDP
 
 if TYPE_CHECKING:
-    from mqlearn.learning import kernels
+    from mqlearn import kernels
 
 _WORD = 2**32
 _BLOCK = 2**16  # iterations whose samples are counted at a time
@@ -153,7 +153,7 @@ class Recorded(Sampling):
 
         The model has an outcome for each next state and reward that was recorded of a pair.
         """
-        from mqlearn.learning import kernels
+        from mqlearn import kernels
 
         seen = self.transitions
         x, u, y = seen["x"], seen["u"], seen["y"]
@@ -216,7 +216,7 @@ class RecordedSamples:
         size = len(self._numbers)
         if not self._drawn:
             return np.tile(self._numbers[np.arange(k, k + n) % size], (len(lanes), 1))
-        from mqlearn.learning import kernels
+        from mqlearn import kernels
 
         out, stream = np.empty((len(lanes), n), np.uint64), np.uint32(kernels.STREAMS["choices"])
         done = 0

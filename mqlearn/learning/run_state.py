@@ -143,7 +143,7 @@ def _longest_block(setup: Setup) -> int:
     """
     if isinstance(setup.mdp, Simulator):
         return max(1, setup.iterations)  # the ends of blocks show in the last bits
-    from mqlearn.learning.kernels import CHUNK
+    from mqlearn.kernels import CHUNK
 
     if setup.features is None:
         most = _LONGEST if setup.synchronous else _CHUNKS * CHUNK  # samples may be shared

@@ -9,14 +9,14 @@ from mqlearn.learning.sampling import stationary
 from mqlearn.problems.mdp import FiniteMDP
 
 if TYPE_CHECKING:
-    from mqlearn.learning import kernels
+    from mqlearn import kernels
 
 _WORD = 2**32
 
 
 def transition_model(mdp: FiniteMDP, mean_reward: bool) -> "kernels.Model":
     """The model as the kernels of sampling chains read it, over the learned pairs."""
-    from mqlearn.learning import kernels
+    from mqlearn import kernels
 
     y, r, edges = outcome_tables(mdp, mean_reward)
     shift = np.uint64(max(1, mdp.n_successors - 1).bit_length())
@@ -64,7 +64,7 @@ def equally_likely(mdp: FiniteMDP) -> bool:
 
 def chain_tables(sampling: Any, mdp: FiniteMDP, mode: int) -> "kernels.ChainTables":
     """How chains of this sampling mode move, as the kernels read it."""
-    from mqlearn.learning import kernels
+    from mqlearn import kernels
 
     walk = sampling.walk(mdp)
     x, u = mdp.pairs.T

@@ -87,7 +87,7 @@ class SimulatedLearner:
         self.k: int = k + n
 
     def _advance(self, i: int, k: int, weights: np.ndarray) -> None:
-        from mqlearn.learning import kernels
+        from mqlearn import kernels
 
         n, lane, sampling, walk = len(weights), self.lanes[i], self.sampling, self.walks[i]
         adaptive, draws = sampling.adaptive, sampling.draws if sampling.capacity else 0
@@ -116,7 +116,7 @@ class SimulatedLearner:
     def _learning(self, i: int, k: int, weights: np.ndarray, transitions: np.ndarray) -> Callable[[int, int, int], int]:
         """(first, stop, k) -> the greedy action where walk number i now is, after iterations first .. stop - 1 of the
         block that begins at iteration k, from their transitions."""
-        from mqlearn.learning import kernels
+        from mqlearn import kernels
 
         n = len(weights)
         plan = kernels.momentum_plan(weights, self.same_sample, n if self.radius == np.inf else 1) if n else NO_PLAN
@@ -126,7 +126,7 @@ class SimulatedLearner:
         self, i: int, plan: np.ndarray, transitions: np.ndarray, place: np.ndarray, stream: str, at: int | None = None
     ) -> Callable[[int, int, int], int]:
         """(first, stop, k) -> `kernels.simulated_linear` of lane number i, with the greedy action at `place`."""
-        from mqlearn.learning import kernels
+        from mqlearn import kernels
 
         features, n_axes = self.features, place.shape[1]
         tail = (self.lanes[i], np.uint32(self.seed), stream_at(stream, at), self.operator.compiled)

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 
 import mqlearn as mq
-from mqlearn.learning import kernels
+from mqlearn import kernels
 from mqlearn.learning.learners.synchronous import synchronous_model
 
 from .measuring import Row, fastest

@@ -8,7 +8,7 @@ from random_mdps import random_mdp
 from twins import success_within
 
 import mqlearn as mq
-from mqlearn.learning import kernels
+from mqlearn import kernels
 from mqlearn.learning.metrics import Evaluation, Measure
 from mqlearn.learning.policy_values import PolicyValues, greedy_policies
 from mqlearn.problems.mdp import FiniteMDP

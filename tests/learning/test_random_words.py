@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from kernel_cases import lottery
 from random_mdps import random_mdp
 
-from mqlearn.learning import kernels
+from mqlearn import kernels
 from mqlearn.learning.sampling import IID, Markovian, Replay
 from mqlearn.learning.sampling_tables import outcome_tables
 

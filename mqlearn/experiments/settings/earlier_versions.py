@@ -38,6 +38,7 @@ PRESENT: dict[str, str] = {
     "mqlearn.learning.assembly": "mqlearn.learning.run_state",
     "mqlearn.learning.draw_tables": "mqlearn.learning.sampling_tables",
     "mqlearn.learning.findings": "mqlearn.learning.diagnostics",
+    "mqlearn.learning.kernels": "mqlearn.kernels",
     "mqlearn.learning.stateful.plain": "mqlearn.learning.stateful.reference",
     "mqlearn.mdp": "mqlearn.problems.mdp",
     "mqlearn.metrics": "mqlearn.learning.metrics",

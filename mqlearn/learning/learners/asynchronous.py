@@ -51,7 +51,7 @@ class AsynchronousTable(_VisitedPairTables, OnChain):
         self._begin(initial, local, operator)
 
     def advance(self, k: int, n: int, weights: np.ndarray) -> None:
-        from mqlearn.learning import kernels
+        from mqlearn import kernels
 
         c = self.chain
         tables = kernels.Tables(self.q, self.last, self.counts)
@@ -68,7 +68,7 @@ class SharedTable(_VisitedPairTables, FromSamples):
         self._begin(initial, local, operator)
 
     def advance(self, k: int, n: int, weights: np.ndarray) -> None:
-        from mqlearn.learning import kernels
+        from mqlearn import kernels
 
         drawn = self.samples.block(k, n, self.places)
         tables = kernels.Tables(self.q, self.last, self.counts)
@@ -97,7 +97,7 @@ class RoundsTable(_Tables, OnChain):
         return 0, int(self.rounds[:, 0].max()) + n // max(1, int(self.wanted.sum())) + 2
 
     def advance(self, k: int, n: int, weights: np.ndarray) -> None:
-        from mqlearn.learning import kernels
+        from mqlearn import kernels
 
         c = self.chain
         tables = kernels.Rounds(self.q, self.q_prev, self.sums, self.counts, self.rounds)

@@ -40,7 +40,7 @@ class _Plans(FourNumbersLearner):
 
     def tables(self) -> np.ndarray:
         if self._planned != self.k:
-            from mqlearn.learning import kernels
+            from mqlearn import kernels
 
             errors = kernels.plans(self.q, self.policy, self.counts, self.q0, self._model, self._mdp.discount)
             scale = max(float(np.abs(self.q).max()), float(np.abs(self._model.rewards).max()))
@@ -63,7 +63,7 @@ class SynchronousPlans(_Plans):
         self._begin(mdp, transition_model(mdp, mean_reward), lanes, seed, initial)
 
     def advance(self, k: int, n: int, weights: np.ndarray) -> None:
-        from mqlearn.learning import kernels
+        from mqlearn import kernels
 
         stream = np.uint32(kernels.STREAMS["synchronous"])
         kernels.count_sweeps(self.counts, self._sweeps, n, k, self.lanes, self.seed, stream)
@@ -95,7 +95,7 @@ class SampledPlans(FromSamples, _Plans):
         self.drawn: np.ndarray = np.zeros((len(chain.lanes), sampling.capacity), np.int64)
 
     def advance(self, k: int, n: int, weights: np.ndarray) -> None:
-        from mqlearn.learning import kernels
+        from mqlearn import kernels
 
         counted = self._counted(k, n)
         kernels.count_samples(self.counts, self.samples.block(k, n, self.places), counted, self._model.shift)
@@ -105,7 +105,7 @@ class SampledPlans(FromSamples, _Plans):
         """(L, n) uint8: whether the samples of iterations k .. k + n - 1 are other ones than all before."""
         counted, sampling = np.ones((len(self.places), n), np.uint8), self._sampling
         if sampling.capacity:
-            from mqlearn.learning import kernels
+            from mqlearn import kernels
 
             first, stream = np.int64(sampling.warm_up), np.uint32(kernels.STREAMS["choices"])
             place = first, sampling.draws, k, self.lanes, self.chain.seed, stream

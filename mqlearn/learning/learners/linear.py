@@ -53,7 +53,7 @@ class _LinearParameters(FourNumbersLearner):
     ) -> None:
         self.mdp, self.operator = chain.mdp, operator
         self.features = features
-        from mqlearn.learning import kernels
+        from mqlearn import kernels
 
         self.active = kernels.Features(features.active, features.values)
         self.options = kernels.Options(linear.previous_gradient == "same_sample", linear.first_gradient == "zero")
@@ -97,7 +97,7 @@ class LinearLearner(FromSamples, _LinearParameters):
         _LinearParameters.__init__(self, samples.chain, features, linear, initial, operator)
 
     def advance(self, k: int, n: int, weights: np.ndarray) -> None:
-        from mqlearn.learning import kernels
+        from mqlearn import kernels
 
         drawn = self.samples.block(k, n, self.places)
         parameters = kernels.Parameters(self.theta, self.v, self.sums, self.last)
@@ -124,7 +124,7 @@ def can_move_together(learner: Any, weights: np.ndarray) -> bool:
 
 def move_together(some: Sequence[LinearLearner], k: int, n: int, weights: Sequence[np.ndarray]) -> None:
     """`advance` for up to four learners of the same seeds from the same samples, each the same numbers as alone."""
-    from mqlearn.learning import kernels
+    from mqlearn import kernels
 
     first = some[0]
     idle = [np.zeros_like(first.theta) for _ in range(3)] + [first.last.copy()]
@@ -152,7 +152,7 @@ class OwnChainLinearLearner(_LinearParameters, OnChain):
         self.projection = linear.projection
 
     def advance(self, k: int, n: int, weights: np.ndarray) -> None:
-        from mqlearn.learning import kernels
+        from mqlearn import kernels
 
         c = self.chain
         parameters = kernels.Parameters(self.theta, self.v, self.sums, self.last)

@@ -12,7 +12,7 @@ from mqlearn.learning.sampling_tables import digits_of_words, outcome_tables
 from mqlearn.problems.mdp import FiniteMDP, table_of_pairs
 
 if TYPE_CHECKING:
-    from mqlearn.learning import kernels
+    from mqlearn import kernels
 
 
 class SynchronousTable(FourNumbersLearner):
@@ -41,7 +41,7 @@ class SynchronousTable(FourNumbersLearner):
         return k, k + n
 
     def advance(self, k: int, n: int, weights: np.ndarray) -> None:
-        from mqlearn.learning import kernels
+        from mqlearn import kernels
 
         stream = np.uint32(kernels.STREAMS["synchronous"])
         discount = self.mdp.discount
@@ -66,7 +66,7 @@ class SynchronousTable(FourNumbersLearner):
 
 def synchronous_model(mdp: FiniteMDP, mean_reward: bool) -> "kernels.AllPairs":
     """The model as `kernels.synchronous` reads it, over the learned pairs."""
-    from mqlearn.learning import kernels
+    from mqlearn import kernels
 
     y, r, edges = outcome_tables(mdp, mean_reward)
     reuse, base = digits_of_words(mdp)

@@ -247,7 +247,7 @@ class ChainStateful(OnChain, _OneTransition):
 
     def _greedy(self, k: int) -> np.ndarray:
         """(L,) the greedy pairs in the states of the chains; ties are broken uniformly at random."""
-        from mqlearn.learning.kernels.asynchronous import greedy_pair
+        from mqlearn.kernels.asynchronous import greedy_pair
 
         c, pairs = self.chain, []
         for row, table in enumerate(self._of_all(self.rule.acting)):
@@ -306,7 +306,7 @@ def own_uniforms(rule: Stateful, k: int, lane: int, seed: np.uint32) -> np.ndarr
 
 
 def _kernels() -> Any:
-    from mqlearn.learning import kernels
+    from mqlearn import kernels
 
     return kernels
 

@@ -4,15 +4,15 @@ HEAD = """\
 import math
 from pathlib import Path
 import numpy as np
+from mqlearn import kernels
 from mqlearn.jit import cache_folder, compiled
-from mqlearn.learning import kernels
-from mqlearn.learning.kernels.asynchronous import greedy_pair
-from mqlearn.learning.kernels.chain import Packed, chain_words, enter, leave, move, pack, read
-from mqlearn.learning.kernels.operators import add_target_slopes, common_slopes, estimates, greedy_pairs
-from mqlearn.learning.kernels.operators import greedy_values, largest_values, scalar_of
-from mqlearn.learning.kernels.operators import state_slopes, state_value, table_values, target, target_of
-from mqlearn.learning.kernels.random import CHUNK, philox_steps
-from mqlearn.learning.kernels.successors import further_successors, sweep, sweep_once, sweep_words
+from mqlearn.kernels.asynchronous import greedy_pair
+from mqlearn.kernels.chain import Packed, chain_words, enter, leave, move, pack, read
+from mqlearn.kernels.operators import add_target_slopes, common_slopes, estimates, greedy_pairs
+from mqlearn.kernels.operators import greedy_values, largest_values, scalar_of
+from mqlearn.kernels.operators import state_slopes, state_value, table_values, target, target_of
+from mqlearn.kernels.random import CHUNK, philox_steps
+from mqlearn.kernels.successors import further_successors, sweep, sweep_once, sweep_words
 SYNCHRONOUS, AGAIN, BATCH, OWN = [np.uint32(kernels.STREAMS[name]) for name in ("synchronous", "again", "batch", "own")]
 kept = {"folder": cache_folder(Path(kernels.__file__))}
 """

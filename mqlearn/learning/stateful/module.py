@@ -257,11 +257,11 @@ class Compiled:
 
 @functools.lru_cache(maxsize=256)
 def _function(text: str) -> Any:
-    from mqlearn.learning import kernels
+    from mqlearn import kernels
 
     name = f"rule_{hashlib.sha256(text.encode()).hexdigest()[:24]}"
     file = str(Path(kernels.__file__).with_name(f"{name}.py"))  # where it would lie: its stamp is that of its folder
-    module = ModuleType(f"mqlearn.learning.kernels.{name}")
+    module = ModuleType(f"mqlearn.kernels.{name}")
     module.__file__ = file
     linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
     sys.modules[module.__name__] = module  # the cache asks for it by name

@@ -62,7 +62,7 @@ class SynchronousStateful(StatefulLearner):
 
     def _draw(self, k: int, lane: int, stream: str, draw: int) -> tuple[np.ndarray, np.ndarray]:
         """Successors and rewards (n,) of draw number `draw` of a stream."""
-        from mqlearn.learning import kernels
+        from mqlearn import kernels
 
         each = len(self.model.counters) // self.model.steps
         y, r = np.empty(len(self.mdp.pairs), np.uint32), np.empty(len(self.mdp.pairs))
@@ -83,7 +83,7 @@ class SynchronousStateful(StatefulLearner):
 
 def sweep_model(mdp: FiniteMDP, mean_reward: bool) -> Any:
     """The model as `kernels.sweep` reads it, over the learned pairs."""
-    from mqlearn.learning import kernels
+    from mqlearn import kernels
 
     y, r, edges = outcome_tables(mdp, mean_reward)
     reuse, base = digits_of_words(mdp)

@@ -18,8 +18,8 @@ from typing import NamedTuple
 import numpy as np
 
 from mqlearn.jit import compiled
-from mqlearn.learning.kernels.exact import successors_of
-from mqlearn.learning.kernels.lanes import FOUR, four_alike, load_four, store_four
+from mqlearn.kernels.exact import successors_of
+from mqlearn.kernels.lanes import FOUR, four_alike, load_four, store_four
 
 _LOOK = 64  # moves between looks at whether anything changes still
 _PATTERNS = 8  # of shares that fours may have

@@ -13,7 +13,7 @@ from llvmlite import ir
 from numba import types
 
 from mqlearn.jit import compiled, inlined, instruction
-from mqlearn.learning.kernels.random import CHUNK, HALF, LOW, ChainStreams, below, philox_steps
+from mqlearn.kernels.random import CHUNK, HALF, LOW, ChainStreams, below, philox_steps
 
 MARKOVIAN, REPLAY, IID = 0, 1, 2
 UNIFORM, TABLE, EPSILON_GREEDY = 0, 1, 2

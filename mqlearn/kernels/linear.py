@@ -3,7 +3,7 @@
 import numpy as np
 
 from mqlearn.jit import compiled, inlined
-from mqlearn.learning.kernels.chain import (
+from mqlearn.kernels.chain import (
     EPSILON_GREEDY,
     Packed,
     chain_words,
@@ -13,7 +13,7 @@ from mqlearn.learning.kernels.chain import (
     pack,
     read,
 )
-from mqlearn.learning.kernels.momentum import (
+from mqlearn.kernels.momentum import (
     TO_SUM,
     B,
     D,
@@ -26,7 +26,7 @@ from mqlearn.learning.kernels.momentum import (
     leave_segment,
     momentum_segments,
 )
-from mqlearn.learning.kernels.random import CHUNK
+from mqlearn.kernels.random import CHUNK
 
 
 @compiled

@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 
 from mqlearn.jit import compiled, inlined
-from mqlearn.learning.kernels.chain import Sample
-from mqlearn.learning.kernels.linear import project
-from mqlearn.learning.kernels.momentum import (
+from mqlearn.kernels.chain import Sample
+from mqlearn.kernels.linear import project
+from mqlearn.kernels.momentum import (
     B_NEXT,
     D,
     Entries,

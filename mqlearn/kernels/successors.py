@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from mqlearn.jit import compiled
-from mqlearn.learning.kernels.random import HALF, philox
+from mqlearn.kernels.random import HALF, philox
 
 
 class SweepModel(NamedTuple):

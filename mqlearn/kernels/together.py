@@ -8,9 +8,9 @@ up once. Their parameters lie side by side, four of a column in one vector, so e
 import numpy as np
 
 from mqlearn.jit import compiled
-from mqlearn.learning.kernels.chain import Packed, read
-from mqlearn.learning.kernels.lanes import FOUR, aligned, four_alike, larger_four, load_four, store_four
-from mqlearn.learning.kernels.random import CHUNK
+from mqlearn.kernels.chain import Packed, read
+from mqlearn.kernels.lanes import FOUR, aligned, four_alike, larger_four, load_four, store_four
+from mqlearn.kernels.random import CHUNK
 
 _FOUR = np.uint64(FOUR)
 _ONE = np.uint64(1)

@@ -5,9 +5,9 @@ from typing import NamedTuple
 import numpy as np
 
 from mqlearn.jit import compiled, inlined
-from mqlearn.learning.kernels.chain import EPSILON_GREEDY, Packed, chain_words, enter, leave, move, pack, read
-from mqlearn.learning.kernels.operators import learn_by, target_of
-from mqlearn.learning.kernels.random import CHUNK, HALF, below, philox
+from mqlearn.kernels.chain import EPSILON_GREEDY, Packed, chain_words, enter, leave, move, pack, read
+from mqlearn.kernels.operators import learn_by, target_of
+from mqlearn.kernels.random import CHUNK, HALF, below, philox
 
 
 class Tables(NamedTuple):

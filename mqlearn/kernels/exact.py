@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from mqlearn.jit import compiled
-from mqlearn.learning.kernels.lanes import EIGHT, aligned, all_lanes, load, store
+from mqlearn.kernels.lanes import EIGHT, aligned, all_lanes, load, store
 
 _STEP = np.uint64(EIGHT)
 _LARGE = 4096  # states, from which the successors of eight chains leave the cache: few chains go one by one,

@@ -17,8 +17,8 @@ from typing import NamedTuple
 import numpy as np
 
 from mqlearn.jit import compiled, inlined
-from mqlearn.learning.kernels.asynchronous import greedy_pair
-from mqlearn.learning.kernels.operators import state_value, target
+from mqlearn.kernels.asynchronous import greedy_pair
+from mqlearn.kernels.operators import state_value, target
 
 # Columns of a plan: B_k, D_k, 1/B_{k+1}, D_k/B_{k+1}, what a unit of h_k adds to theta_{k+1} + ... + theta_e, B_{k+1}.
 B, D, TO_W, TO_Z, TO_SUM, B_NEXT = range(6)

@@ -14,9 +14,9 @@ from typing import NamedTuple
 import numpy as np
 
 from mqlearn.jit import compiled, inlined
-from mqlearn.learning.kernels.lanes import EIGHT, aligned, all_lanes, choose, larger, load, store
-from mqlearn.learning.kernels.operators import add_own_state, block_values, look_ahead_by
-from mqlearn.learning.kernels.random import philox_counters
+from mqlearn.kernels.lanes import EIGHT, aligned, all_lanes, choose, larger, load, store
+from mqlearn.kernels.operators import add_own_state, block_values, look_ahead_by
+from mqlearn.kernels.random import philox_counters
 
 _COUNTERS = 32  # of random words that are made at a time
 _CACHE = 2**20  # bytes of a block: the second level of today's processors

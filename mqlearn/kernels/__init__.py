@@ -21,14 +21,14 @@ an edit of any of them compiles all anew.
 """
 
 from mqlearn.jit import telling as telling  # of what is being compiled
-from mqlearn.learning.kernels.asynchronous import (
+from mqlearn.kernels.asynchronous import (
     Rounds,
     Tables,
     asynchronous_rounds,
     asynchronous_table,
     table_from_samples,
 )
-from mqlearn.learning.kernels.chain import (
+from mqlearn.kernels.chain import (
     EPSILON_GREEDY,
     IID,
     MARKOVIAN,
@@ -41,18 +41,18 @@ from mqlearn.learning.kernels.chain import (
     sample_greedily,
     samples,
 )
-from mqlearn.learning.kernels.counting import count_samples, count_sweeps, first_draws, plans
-from mqlearn.learning.kernels.evaluation import Drawn, Episodes, greedy_returns
-from mqlearn.learning.kernels.exact import Expectations, bellman_errors, expected_returns, policy_values
-from mqlearn.learning.kernels.linear import linear_adaptive, linear_dense, linear_from_samples
-from mqlearn.learning.kernels.momentum import Features, Options, Parameters
-from mqlearn.learning.kernels.operators import Operator
-from mqlearn.learning.kernels.powers import returns_of_many, successes
-from mqlearn.learning.kernels.random import CHUNK, STREAMS, ChainStreams, lane_words, philox_counters
-from mqlearn.learning.kernels.simulated import momentum_plan, simulated_linear
-from mqlearn.learning.kernels.successors import SweepModel, further_successors, sweep_once
-from mqlearn.learning.kernels.synchronous import AllPairs, synchronous
-from mqlearn.learning.kernels.together import linear_together
+from mqlearn.kernels.counting import count_samples, count_sweeps, first_draws, plans
+from mqlearn.kernels.evaluation import Drawn, Episodes, greedy_returns
+from mqlearn.kernels.exact import Expectations, bellman_errors, expected_returns, policy_values
+from mqlearn.kernels.linear import linear_adaptive, linear_dense, linear_from_samples
+from mqlearn.kernels.momentum import Features, Options, Parameters
+from mqlearn.kernels.operators import Operator
+from mqlearn.kernels.powers import returns_of_many, successes
+from mqlearn.kernels.random import CHUNK, STREAMS, ChainStreams, lane_words, philox_counters
+from mqlearn.kernels.simulated import momentum_plan, simulated_linear
+from mqlearn.kernels.successors import SweepModel, further_successors, sweep_once
+from mqlearn.kernels.synchronous import AllPairs, synchronous
+from mqlearn.kernels.together import linear_together
 
 __all__ = [
     "CHUNK",

@@ -7,9 +7,9 @@ as in `exact`, for one seed at a time: seeds end after different numbers of impr
 import numpy as np
 
 from mqlearn.jit import compiled, inlined
-from mqlearn.learning.kernels.exact import _envelope
-from mqlearn.learning.kernels.random import CHUNK, HALF, below, philox_steps
-from mqlearn.learning.kernels.successors import sweep_words
+from mqlearn.kernels.exact import _envelope
+from mqlearn.kernels.random import CHUNK, HALF, below, philox_steps
+from mqlearn.kernels.successors import sweep_words
 
 _EPS = float(np.finfo(np.float64).eps)
 _IMPROVEMENTS = 100  # of a plan; what it is worth then says its certified error

@@ -5,8 +5,8 @@ from typing import NamedTuple
 import numpy as np
 
 from mqlearn.jit import compiled
-from mqlearn.learning.kernels.chain import pack
-from mqlearn.learning.kernels.random import below, philox, philox_steps
+from mqlearn.kernels.chain import pack
+from mqlearn.kernels.random import below, philox, philox_steps
 
 _BATCH = 64  # moves for which random words are made at a time
 _LINE = 8  # words of a row of a policy, or a multiple
