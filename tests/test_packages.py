@@ -21,18 +21,16 @@ BASE = {
     "rounding",
     "source_text",
 }
-BELOW = {
-    "algorithms": set(),
-    "problems": set(),
-    "kernels": {"algorithms", "problems"},
-    "learning": {"algorithms", "problems", "kernels"},
-    "theory": {"algorithms", "problems"},
-    "storage": set(),
-    "experiments": {"algorithms", "problems", "kernels", "learning", "theory", "storage"},
-    "analysis": {"algorithms", "problems", "kernels", "learning", "theory", "storage", "experiments"},
-    "suites": {"algorithms", "problems", "kernels", "learning", "theory", "storage", "experiments", "analysis"},
-    "cli": {"algorithms", "problems", "kernels", "learning", "theory", "storage", "experiments", "analysis", "suites"},
-}
+# Package -> those that it may import from.
+BELOW = {"algorithms": set(), "problems": set(), "storage": set()}
+BELOW["theory"] = {"algorithms", "problems"}
+BELOW["kernels"] = {"algorithms", "problems"}
+BELOW["sampling"] = {*BELOW["kernels"], "kernels"}
+BELOW["learning"] = {*BELOW["sampling"], "sampling"}
+BELOW["experiments"] = {*BELOW["learning"], "learning", "theory", "storage"}
+BELOW["analysis"] = {*BELOW["experiments"], "experiments"}
+BELOW["suites"] = {*BELOW["analysis"], "analysis"}
+BELOW["cli"] = {*BELOW["suites"], "suites"}
 ONLY_IN = {
     "hydra": ("experiments",),
     "mlflow": ("storage",),

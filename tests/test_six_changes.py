@@ -102,7 +102,7 @@ SYNCHRONOUS["{name}"] = ASYNCHRONOUS["{name}"] = (mq.{kind}(), _{name})
 SAMPLING = '''
 from typing import ClassVar
 
-from mqlearn.learning.sampling_protocol import Sampling
+from mqlearn.sampling.protocol import Sampling
 
 
 class {kind}(Sampling):
@@ -120,7 +120,7 @@ CHAIN = '''
 from dataclasses import dataclass
 from typing import ClassVar
 
-from mqlearn.learning.sampling import Markovian
+from mqlearn.sampling.modes import Markovian
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -64,7 +64,7 @@ def last_step(cell: Cell) -> float:
 
 def mixing_of(cell: Cell) -> Mixing | str:
     """Of the sampling chain, or why it has none. Raises SettingError where i.i.d. samples have no distribution."""
-    from mqlearn.learning.sampling import stationary
+    from mqlearn.sampling.modes import stationary
 
     sampling = cell.run_arguments["sampling"]
     if sampling.independent:  # a chain that forgets at once
@@ -95,8 +95,8 @@ class LinearFeatures:
     """
 
     def __init__(self, cell: Cell, rule: Rule | Stateful) -> None:
-        from mqlearn.learning.sampling import stationary
         from mqlearn.problems.fixed_points import theta_star
+        from mqlearn.sampling.modes import stationary
 
         sampling, self.cell, self.mdp = cell.run_arguments["sampling"], cell, cell.mdp
         self.features, self.projection = cell.run_arguments["features"], cell.run_arguments["linear"].projection
@@ -261,7 +261,7 @@ class LinearFeatures:
 def memory_of(cell: Cell) -> dict[str, Any] | None:
     """Total variation between the memory of replay and mu over time; None for other samplings, or without mu."""
     from mqlearn.learning.bias import replay_distance
-    from mqlearn.learning.sampling import stationary
+    from mqlearn.sampling.modes import stationary
 
     sampling, last = cell.run_arguments["sampling"], int(cell.settings["iterations"])
     if not sampling.capacity or not last or sampling.adaptive:

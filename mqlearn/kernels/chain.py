@@ -178,8 +178,8 @@ def leave(state, walk):
 def exploration(epsilon, k, visits, first, count):
     """Exploration rate at iteration k: epsilon[0] to epsilon[1], linearly in epsilon[2] iterations; then constant.
 
-    Of -1 iterations: 1/log(k + 2), at most 1 (`sampling_protocol.LOGARITHMIC`).   Of -2: 1/sqrt(n), n the visits of the
-    state whose pairs are first .. first + count - 1, this one included (`sampling_protocol.BY_VISITS`).
+    Of -1 iterations: 1/log(k + 2), at most 1 (`sampling.protocol.LOGARITHMIC`).   Of -2: 1/sqrt(n), n the visits of the
+    state whose pairs are first .. first + count - 1, this one included (`sampling.protocol.BY_VISITS`).
     """
     if epsilon[2] < -1.5:
         n = 1

@@ -6,7 +6,7 @@ import numpy as np
 
 from mqlearn.checks import finite_number, plain_number
 from mqlearn.errors import SettingError
-from mqlearn.learning.chains import uniform_words
+from mqlearn.sampling.chains import uniform_words
 
 # A number, a range (low, high) of uniform values, or an array: one row for all seeds, or one for each.
 Initial = float | tuple[float, float] | np.ndarray

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mqlearn.learning.sampling_tables import transition_model
 from mqlearn.problems.mdp import FiniteMDP
 from mqlearn.problems.solvers import policy_values_at_start
+from mqlearn.sampling.tables import transition_model
 
 if TYPE_CHECKING:
     from mqlearn import kernels

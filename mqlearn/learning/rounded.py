@@ -15,12 +15,12 @@ from mqlearn.learning.learners import with_state
 from mqlearn.learning.metric_kinds import KINDS
 from mqlearn.learning.metrics import recorded
 from mqlearn.learning.record import ERROR_TABLES, LEARNED_TABLES
-from mqlearn.learning.sampling_protocol import LOGARITHMIC
 from mqlearn.learning.setup import AnyRule, Environment, Setup, validated
 from mqlearn.learning.stateful.source import inexact, inexact_value
 from mqlearn.problems import solvers
 from mqlearn.problems.mdp import FiniteMDP
 from mqlearn.rounding import OWN_CODE, POWERS, Rounding, has_powers, joined, of_discount
+from mqlearn.sampling.protocol import LOGARITHMIC
 
 _PROBED = np.concatenate([np.arange(20.0), [1e3, 1e6]])
 

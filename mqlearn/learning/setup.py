@@ -23,13 +23,14 @@ from mqlearn.learning import combinations
 from mqlearn.learning.bar import Bar
 from mqlearn.learning.initial import Initial, bounds
 from mqlearn.learning.learners import Linear, on_clock, with_state
-from mqlearn.learning.metrics import Evaluation, Metric
+from mqlearn.learning.metrics import Metric
 from mqlearn.learning.operators import BoundOperator, on_problem
-from mqlearn.learning.sampling import Sampling, Synchronous
 from mqlearn.learning.stateful.check import check
 from mqlearn.learning.warm_start import Start, of_parameters, of_tables, told_of
 from mqlearn.problems.environments.simulator import Simulator
 from mqlearn.problems.mdp import FiniteMDP
+from mqlearn.sampling.evaluation import Evaluation
+from mqlearn.sampling.modes import Sampling, Synchronous
 
 Environment = FiniteMDP | Simulator
 AnyRule = Rule | Stateful

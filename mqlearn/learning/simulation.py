@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mqlearn.errors import user_code
-from mqlearn.learning.chains import copied, drop_lanes, stream_at, uniform_words
 from mqlearn.learning.initial import Initial, initial_values
 from mqlearn.learning.learners import Linear
 from mqlearn.learning.operators import BELLMAN, BoundOperator
-from mqlearn.learning.sampling_protocol import exploration_rate
 from mqlearn.problems.encodings import BoxMap
 from mqlearn.problems.environments.simulator import Simulator
+from mqlearn.sampling.chains import copied, drop_lanes, stream_at, uniform_words
+from mqlearn.sampling.protocol import exploration_rate
 
 if TYPE_CHECKING:
     import gymnasium

@@ -4,7 +4,7 @@ from typing import Self
 
 import numpy as np
 
-from mqlearn.learning.chains import Chain, Samples, copied, drop_lanes
+from mqlearn.sampling.chains import Chain, Samples, copied, drop_lanes
 
 
 class OnChain:

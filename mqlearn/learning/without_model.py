@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from mqlearn.errors import user_code
-from mqlearn.learning.metrics import Evaluation
+from mqlearn.sampling.evaluation import Evaluation
 
 
 class SimulationMeasure:

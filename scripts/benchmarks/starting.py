@@ -6,7 +6,7 @@ import numpy as np
 
 import mqlearn as mq
 from mqlearn.learning import learners
-from mqlearn.learning.chains import Samples, copied
+from mqlearn.sampling.chains import Samples, copied
 
 SEEDS = np.arange(20, dtype=np.uint32)
 

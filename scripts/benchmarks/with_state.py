@@ -8,7 +8,7 @@ from typing import Any
 import mqlearn as mq
 from mqlearn.algorithms.four_numbers import FourNumbers
 from mqlearn.learning import learners
-from mqlearn.learning.chains import Chain, Samples
+from mqlearn.sampling.chains import Chain, Samples
 
 from .all_pairs import synchronous_in_c
 from .measuring import Row, fastest

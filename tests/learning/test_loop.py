@@ -17,9 +17,9 @@ from mqlearn.algorithms.step_sizes import Constant
 from mqlearn.errors import SettingError
 from mqlearn.learning import loop
 from mqlearn.learning.loop import run_together
-from mqlearn.learning.metrics import Evaluation
 from mqlearn.learning.setup import checkpoint_iterations
 from mqlearn.problems.solvers import optimal
+from mqlearn.sampling.evaluation import Evaluation
 
 # --- what changes no number -------------------------------------------------------------------------------------------
 

@@ -14,13 +14,13 @@ import yaml
 import mqlearn as mq
 from mqlearn.analysis.predictions_features import mixing_of
 from mqlearn.experiments.settings import targets
-from mqlearn.learning.chains import Chain, Samples
-from mqlearn.learning.recorded import RecordedSamples
-from mqlearn.learning.sample_numbers import unpack
-from mqlearn.learning.sampling import stationary
-from mqlearn.learning.sampling_check import check_sampling
-from mqlearn.learning.sampling_protocol import QUESTIONS
 from mqlearn.paths import CONF, PACKAGE
+from mqlearn.sampling.chains import Chain, Samples
+from mqlearn.sampling.check import check_sampling
+from mqlearn.sampling.modes import stationary
+from mqlearn.sampling.protocol import QUESTIONS
+from mqlearn.sampling.recorded import RecordedSamples
+from mqlearn.sampling.sample_numbers import unpack
 
 MDP = mq.garnet_fixed(n_states=6, discount=0.8)
 LAKE = mq.frozen_lake("4x4", discount=0.8)

@@ -125,7 +125,7 @@ def _rate(iteration: np.ndarray, curves: np.ndarray, window: Sequence[float], le
 
 def contraction_of(cell: Any) -> float:
     """The delta of Assumption 2 for a cell. Raises SettingError where it is not known to hold."""
-    from mqlearn.learning.sampling import stationary
+    from mqlearn.sampling.modes import stationary
     from mqlearn.theory.bounds import contraction
 
     settings = cell.settings

@@ -114,8 +114,8 @@ def build(settings: Mapping[str, Any]) -> Cell:
 
     For the user's own settings: their modules are imported. Those of a record go through `rebuild`.
     """
-    from mqlearn.learning import recorded
     from mqlearn.problems.model_files import pinned
+    from mqlearn.sampling import recorded
 
     with contextlib.suppress(SettingError):  # raised among the others
         user_modules.load(settings.get("plugins", []))

@@ -170,12 +170,12 @@ def _expected(group: str) -> Any:
     """What the _target_ of a group must return."""
     from mqlearn.algorithms import Rule, Stateful
     from mqlearn.algorithms.operators import Operator
-    from mqlearn.learning.metrics import Evaluation
-    from mqlearn.learning.sampling import Sampling
     from mqlearn.problems.encodings import BoxMap
     from mqlearn.problems.environments.simulator import Simulator
     from mqlearn.problems.feature_rows import Features
     from mqlearn.problems.mdp import FiniteMDP
+    from mqlearn.sampling.evaluation import Evaluation
+    from mqlearn.sampling.modes import Sampling
 
     return {
         "env": FiniteMDP | Simulator,

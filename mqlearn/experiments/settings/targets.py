@@ -20,9 +20,9 @@ PACKAGES = {
     "algorithm": "algorithms",
     "operator": "algorithms",
     "step_size": "algorithms",
-    "sampling": "learning",
+    "sampling": "sampling",
     "features": "problems",
-    "evaluation": "learning",
+    "evaluation": "sampling",
     "linear": "learning",
     "metrics": "learning",
 }

@@ -2,12 +2,12 @@
 
 import numpy as np
 
-from mqlearn.learning.chains import Chain, Samples
 from mqlearn.learning.initial import Initial, initial_values
 from mqlearn.learning.learners.learner import FourNumbersLearner
 from mqlearn.learning.operators import BELLMAN, BoundOperator
 from mqlearn.learning.sources import FromSamples, OnChain
 from mqlearn.problems.mdp import table_of_pairs
+from mqlearn.sampling.chains import Chain, Samples
 
 
 class _Tables(FourNumbersLearner):

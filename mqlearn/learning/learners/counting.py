@@ -4,14 +4,14 @@ from typing import Any, Self
 
 import numpy as np
 
-from mqlearn.learning.chains import copied, drop_lanes
 from mqlearn.learning.initial import Initial, initial_values
 from mqlearn.learning.learners.learner import FourNumbersLearner
-from mqlearn.learning.sampling_tables import transition_model
 from mqlearn.learning.sources import FromSamples
 from mqlearn.learning.stateful.sweeps import sweep_model
 from mqlearn.problems.mdp import FiniteMDP, table_of_pairs
 from mqlearn.problems.solvers import ConvergenceError
+from mqlearn.sampling.chains import copied, drop_lanes
+from mqlearn.sampling.tables import transition_model
 
 _ACCURATE = 1e-6  # of the largest value: what Q* too must be known to
 

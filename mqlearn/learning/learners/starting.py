@@ -7,7 +7,6 @@ import numpy as np
 from mqlearn.algorithms.four_numbers import FourNumbers, FourNumbersLinear
 from mqlearn.algorithms.rule import Rule, replaced
 from mqlearn.algorithms.stateful import Stateful
-from mqlearn.learning.chains import Chain, Samples
 from mqlearn.learning.initial import Initial
 from mqlearn.learning.learners.asynchronous import AsynchronousTable, RoundsTable, SharedTable
 from mqlearn.learning.learners.counting import SampledPlans, SynchronousPlans
@@ -15,12 +14,13 @@ from mqlearn.learning.learners.learner import Learner
 from mqlearn.learning.learners.linear import Linear, LinearLearner, OwnChainLinearLearner
 from mqlearn.learning.learners.synchronous import SynchronousTable
 from mqlearn.learning.operators import BELLMAN, BoundOperator
-from mqlearn.learning.recorded import RecordedSamples
-from mqlearn.learning.sampling import Sampling
 from mqlearn.learning.stateful.learners import ChainStateful, SharedStateful
 from mqlearn.learning.stateful.sweeps import SynchronousStateful
 from mqlearn.problems.feature_rows import Features
 from mqlearn.problems.mdp import FiniteMDP
+from mqlearn.sampling.chains import Chain, Samples
+from mqlearn.sampling.modes import Sampling
+from mqlearn.sampling.recorded import RecordedSamples
 
 
 def start(

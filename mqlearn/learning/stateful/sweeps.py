@@ -8,11 +8,11 @@ import numpy as np
 from mqlearn.algorithms.stateful import Stateful
 from mqlearn.learning.initial import Initial
 from mqlearn.learning.operators import BELLMAN, BoundOperator
-from mqlearn.learning.sampling_tables import digits_of_words, outcome_tables
 from mqlearn.learning.stateful.learners import StatefulLearner
 from mqlearn.learning.stateful.module import compiled_step
 from mqlearn.learning.stateful.reference import Sweep
 from mqlearn.problems.mdp import FiniteMDP
+from mqlearn.sampling.tables import digits_of_words, outcome_tables
 
 _COUNTERS = 256  # of random words that are made at a time
 

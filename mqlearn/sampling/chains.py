@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mqlearn.learning.sampling_tables import chain_tables, transition_model
 from mqlearn.problems.mdp import FiniteMDP
+from mqlearn.sampling.tables import chain_tables, transition_model
 
 if TYPE_CHECKING:
     from mqlearn import kernels

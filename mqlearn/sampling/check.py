@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 
 from mqlearn.errors import SettingError, user_code
-from mqlearn.learning.chains import Chain, Samples
-from mqlearn.learning.sample_numbers import unpack
-from mqlearn.learning.sampling_protocol import CLOCKS, QUESTIONS, Sampling, of_walk, stationary
 from mqlearn.problems.mdp import FiniteMDP
+from mqlearn.sampling.chains import Chain, Samples
+from mqlearn.sampling.protocol import CLOCKS, QUESTIONS, Sampling, of_walk, stationary
+from mqlearn.sampling.sample_numbers import unpack
 
 _LANES, _DRAWS = 16, 4096  # of the trial
 _EXPECTED = 10.0  # draws of a class at least, for a chi-square to be one

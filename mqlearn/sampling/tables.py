@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mqlearn.errors import SettingError
-from mqlearn.learning.sampling import stationary
 from mqlearn.problems.mdp import FiniteMDP
+from mqlearn.sampling.protocol import stationary
 
 if TYPE_CHECKING:
     from mqlearn import kernels

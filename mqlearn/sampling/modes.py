@@ -1,4 +1,4 @@
-"""Where the samples come from: sampling modes as immutable settings. The tables to draw from: `draw_tables`."""
+"""Sampling modes as immutable settings. What they draw from: `tables`."""
 
 import math
 from collections.abc import Callable
@@ -9,8 +9,8 @@ import numpy as np
 
 from mqlearn.checks import are_distributions, check_int, choice, finite_number
 from mqlearn.errors import SettingError, user_code
-from mqlearn.learning.sampling_protocol import BY_VISITS, CLOCKS, LOGARITHMIC, Sampling, Walk, of_walk, stationary
 from mqlearn.problems.mdp import FiniteMDP
+from mqlearn.sampling.protocol import BY_VISITS, CLOCKS, LOGARITHMIC, Sampling, Walk, of_walk, stationary
 
 __all__ = ["IID", "Markovian", "Pairs", "Replay", "Sampling", "Synchronous", "stationary"]
 

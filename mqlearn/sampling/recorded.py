@@ -16,11 +16,11 @@ import numpy as np
 
 from mqlearn.checks import check_int, choice
 from mqlearn.errors import SettingError
-from mqlearn.learning.sample_numbers import pack, unpack
-from mqlearn.learning.sampling_protocol import CLOCKS, Sampling, Walk
-from mqlearn.learning.transitions import read
 from mqlearn.paths import followed
 from mqlearn.problems.mdp import FiniteMDP
+from mqlearn.sampling.protocol import CLOCKS, Sampling, Walk
+from mqlearn.sampling.sample_numbers import pack, unpack
+from mqlearn.sampling.transitions import read
 
 if TYPE_CHECKING:
     from mqlearn import kernels
