@@ -76,8 +76,8 @@ if TYPE_CHECKING:
     from mqlearn.cli.library import bench
     from mqlearn.cli.sweep_in_memory import sweep
     from mqlearn.errors import SettingError
+    from mqlearn.learners import Linear
     from mqlearn.learning.asked_metrics import first_action_greedy, largest_at_start, reward_a_step
-    from mqlearn.learning.learners import Linear
     from mqlearn.learning.loop import Result, run, run_together
     from mqlearn.learning.metrics import v_error_l2
     from mqlearn.problems.arrays import from_arrays

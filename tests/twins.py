@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from mqlearn import kernels
+from mqlearn.learners import Linear, start
 from mqlearn.learning import loop
-from mqlearn.learning.learners import Linear, start
 from mqlearn.problems.mdp import FiniteMDP
 from mqlearn.sampling.chains import Chain, Samples
 from mqlearn.sampling.modes import IID, Replay, stationary

@@ -20,7 +20,7 @@ from mqlearn.analysis.predictions_features import (
 )
 from mqlearn.errors import SettingError
 from mqlearn.experiments.settings.cell import Cell
-from mqlearn.learning.initial import of_all_seeds
+from mqlearn.learners.initial import of_all_seeds
 from mqlearn.problems.solvers import optimal
 from mqlearn.storage.runs import Run
 from mqlearn.theory import assumptions, bounds

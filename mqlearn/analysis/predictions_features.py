@@ -12,7 +12,7 @@ from mqlearn.algorithms import MomentumQLinear, QLearning, Rule, Stateful
 from mqlearn.algorithms.step_sizes import Constant, InverseSqrt
 from mqlearn.errors import SettingError
 from mqlearn.experiments.settings.cell import Cell
-from mqlearn.learning.initial import of_all_seeds
+from mqlearn.learners.initial import of_all_seeds
 from mqlearn.theory import assumptions, bounds
 from mqlearn.theory.assumptions import Check
 from mqlearn.theory.bounds import Slope

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from mqlearn.algorithms.rule import Rule
-from mqlearn.learning.initial import Initial
-from mqlearn.learning.learners import Linear, start
+from mqlearn.learners import Linear, start
+from mqlearn.learners.initial import Initial
 from mqlearn.problems.feature_rows import Features
 from mqlearn.problems.mdp import FiniteMDP, bellman, state_values
 from mqlearn.sampling.chains import Chain, Samples

@@ -12,7 +12,7 @@ import numpy as np
 from mqlearn.algorithms.rule import Rule
 from mqlearn.algorithms.stateful import Stateful
 from mqlearn.finding import Finding
-from mqlearn.learning.learners import TOGETHER, Learner, advanced, can_move_together, move_together
+from mqlearn.learners import TOGETHER, Learner, advanced, can_move_together, move_together
 from mqlearn.learning.record import Ended, Recorder
 from mqlearn.sampling.chains import Samples
 from mqlearn.sampling.recorded import RecordedSamples

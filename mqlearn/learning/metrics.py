@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mqlearn.errors import SettingError, user_code
+from mqlearn.learners.operators import BELLMAN, BoundOperator
 from mqlearn.learning.metric_kinds import BUILT_IN
-from mqlearn.learning.operators import BELLMAN, BoundOperator
 from mqlearn.learning.policy_values import SMALL, PolicyValues
 from mqlearn.learning.policy_values import greedy_policies as greedy_policies
 from mqlearn.problems.mdp import FiniteMDP

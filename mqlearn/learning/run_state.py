@@ -8,15 +8,15 @@ import numpy as np
 
 from mqlearn.algorithms.options import left_out
 from mqlearn.algorithms.stateful import Stateful
+from mqlearn.learners import can_share, shared_samples, start, with_state
 from mqlearn.learning.diagnostics import Diagnosis, fixed_point
-from mqlearn.learning.learners import can_share, shared_samples, start, with_state
 from mqlearn.learning.lockstep import RuleRun, SeedBatch
 from mqlearn.learning.metrics import Measure
 from mqlearn.learning.record import Recorder
 from mqlearn.learning.run_warnings import before_run
 from mqlearn.learning.setup import AnyRule, Setup
+from mqlearn.learning.simulated_stateful import SimulatedStateful
 from mqlearn.learning.simulation import SimulatedLearner
-from mqlearn.learning.stateful.simulated import SimulatedStateful
 from mqlearn.learning.without_model import SimulationMeasure
 from mqlearn.paths import cores
 from mqlearn.problems.environments.simulator import Simulator

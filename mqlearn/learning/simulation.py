@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mqlearn.errors import user_code
-from mqlearn.learning.initial import Initial, initial_values
-from mqlearn.learning.learners import Linear
-from mqlearn.learning.operators import BELLMAN, BoundOperator
+from mqlearn.learners import Linear
+from mqlearn.learners.initial import Initial, initial_values
+from mqlearn.learners.operators import BELLMAN, BoundOperator
 from mqlearn.problems.encodings import BoxMap
 from mqlearn.problems.environments.simulator import Simulator
 from mqlearn.sampling.chains import copied, drop_lanes, stream_at, uniform_words

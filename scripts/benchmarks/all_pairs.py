@@ -6,7 +6,7 @@ import numpy as np
 
 import mqlearn as mq
 from mqlearn import kernels
-from mqlearn.learning.learners.synchronous import synchronous_model
+from mqlearn.learners.synchronous import synchronous_model
 
 from .measuring import Row, fastest
 from .starting import SEEDS, start

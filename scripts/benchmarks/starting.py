@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 import mqlearn as mq
-from mqlearn.learning import learners
+from mqlearn import learners
 from mqlearn.sampling.chains import Samples, copied
 
 SEEDS = np.arange(20, dtype=np.uint32)

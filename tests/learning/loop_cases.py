@@ -6,7 +6,7 @@ from twins import run
 
 from mqlearn.algorithms import MomentumQ, MomentumQLinear, QLearning, SpeedyQ
 from mqlearn.algorithms.step_sizes import Constant
-from mqlearn.learning.learners import Linear
+from mqlearn.learners import Linear
 from mqlearn.problems.environments import frozen_lake, frozen_lake_blocks
 from mqlearn.problems.features import aggregation, one_hot
 from mqlearn.sampling.evaluation import Evaluation

@@ -14,7 +14,7 @@ from twins import run
 
 from mqlearn.algorithms import MomentumQ, NeSA, QLearning, Rule, SpeedyQ
 from mqlearn.algorithms.step_sizes import Constant, Harmonic, InverseSqrt
-from mqlearn.learning.learners import Linear
+from mqlearn.learners import Linear
 from mqlearn.learning.loop import NUMERICS_VERSION
 from mqlearn.problems.environments import frozen_lake, frozen_lake_blocks
 from mqlearn.problems.features import aggregation, one_hot

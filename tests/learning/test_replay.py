@@ -7,7 +7,7 @@ from scipy.stats import chisquare
 from twins import run
 
 from mqlearn.algorithms import QLearning
-from mqlearn.learning.learners import AsynchronousTable
+from mqlearn.learners import AsynchronousTable
 from mqlearn.sampling.chains import Chain
 from mqlearn.sampling.modes import Markovian, Replay
 

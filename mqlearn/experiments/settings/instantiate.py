@@ -101,7 +101,7 @@ def _compiled_or_not(rule: Any, node: dict[str, Any], compiled: bool) -> Any:
     """A rule whose step runs compiled or as Python; written into its node where that changes a number."""
     from mqlearn.algorithms import Stateful
     from mqlearn.algorithms.rule import replaced
-    from mqlearn.learning.stateful.source import inexact
+    from mqlearn.stateful.source import inexact
 
     if not isinstance(rule, Stateful):
         expected = f"is a setting of rules with state of their own, and {type(rule).__name__} has four numbers"

@@ -23,7 +23,7 @@ PACKAGES = {
     "sampling": "sampling",
     "features": "problems",
     "evaluation": "sampling",
-    "linear": "learning",
+    "linear": "learners",
     "metrics": "learning",
 }
 _WITHOUT_YAML = {

@@ -15,13 +15,13 @@ from mqlearn.algorithms.operators import BELLMAN, Operator
 from mqlearn.algorithms.rule import LARGEST, Rule, check_rule
 from mqlearn.algorithms.stateful import MODES, NEEDS, Stateful
 from mqlearn.errors import SettingError, nearest
-from mqlearn.learning.stateful.module import compiled_step
-from mqlearn.learning.stateful.pairs import ModelPairs
-from mqlearn.learning.stateful.reference import NoSecond, Sweep, Transition
-from mqlearn.learning.stateful.values import Layout
-from mqlearn.learning.stateful.verbs import no_verb
 from mqlearn.linear_solves import solve
 from mqlearn.paths import PACKAGE
+from mqlearn.stateful.module import compiled_step
+from mqlearn.stateful.pairs import ModelPairs
+from mqlearn.stateful.reference import NoSecond, Sweep, Transition
+from mqlearn.stateful.values import Layout
+from mqlearn.stateful.verbs import no_verb
 
 _SEVERAL = "an `if` needs one number, and here are several: np.where(test, a, b) is for arrays"
 _OF_PAIRS = (

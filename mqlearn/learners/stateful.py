@@ -7,16 +7,16 @@ from typing import Any, Self
 import numpy as np
 
 from mqlearn.algorithms.stateful import Stateful
-from mqlearn.learning.initial import Initial, initial_values
-from mqlearn.learning.operators import BELLMAN, BoundOperator
-from mqlearn.learning.sources import FromSamples, OnChain
-from mqlearn.learning.stateful.module import Compiled, compiled_step
-from mqlearn.learning.stateful.pairs import ModelPairs
-from mqlearn.learning.stateful.reference import Transition, measured, project
-from mqlearn.learning.stateful.values import Layout
+from mqlearn.learners.initial import Initial, initial_values
+from mqlearn.learners.operators import BELLMAN, BoundOperator
+from mqlearn.learners.sources import FromSamples, OnChain
 from mqlearn.problems.mdp import FiniteMDP, table_of_pairs
 from mqlearn.sampling.chains import Chain, Samples
 from mqlearn.sampling.sample_numbers import unpack
+from mqlearn.stateful.module import Compiled, compiled_step
+from mqlearn.stateful.pairs import ModelPairs
+from mqlearn.stateful.reference import Transition, measured, project
+from mqlearn.stateful.values import Layout
 
 _NO_FEATURES = np.zeros(1, np.uint32), np.zeros(1), np.uint64(1)
 

@@ -2,7 +2,7 @@
 
 import ast
 
-from mqlearn.learning.stateful.text import Text
+from mqlearn.stateful.text import Text
 
 
 def _touched(text: Text) -> tuple[list[tuple], list[str]]:

@@ -9,10 +9,10 @@ import numpy as np
 
 from mqlearn.algorithms.stateful import Stateful
 from mqlearn.errors import user_code
+from mqlearn.learners.stateful import own_uniforms
 from mqlearn.learning.simulation import NO_PLAN, SimulatedLearner
-from mqlearn.learning.stateful.learners import own_uniforms
-from mqlearn.learning.stateful.pairs import ModelPairs
-from mqlearn.learning.stateful.reference import NoSecond, Transition, measured, project, state_of
+from mqlearn.stateful.pairs import ModelPairs
+from mqlearn.stateful.reference import NoSecond, Transition, measured, project, state_of
 
 _NEXT, _TERMINAL = 1, 2  # states of the model of one transition: see `_samples`
 

@@ -4,10 +4,10 @@ from typing import Any, Self
 
 import numpy as np
 
-from mqlearn.learning.initial import Initial, initial_values
-from mqlearn.learning.learners.learner import FourNumbersLearner
-from mqlearn.learning.sources import FromSamples
-from mqlearn.learning.stateful.sweeps import sweep_model
+from mqlearn.learners.initial import Initial, initial_values
+from mqlearn.learners.learner import FourNumbersLearner
+from mqlearn.learners.sources import FromSamples
+from mqlearn.learners.stateful_sweeps import sweep_model
 from mqlearn.problems.mdp import FiniteMDP, table_of_pairs
 from mqlearn.problems.solvers import ConvergenceError
 from mqlearn.sampling.chains import copied, drop_lanes

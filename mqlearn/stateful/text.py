@@ -2,8 +2,8 @@
 
 import ast
 
-from mqlearn.learning.stateful.expressions import OPERATORS, Expressions
-from mqlearn.learning.stateful.values import ARRAY, NUMBER, PAIRS, TABLE, VECTOR, Value, is_all
+from mqlearn.stateful.expressions import OPERATORS, Expressions
+from mqlearn.stateful.values import ARRAY, NUMBER, PAIRS, TABLE, VECTOR, Value, is_all
 
 
 class Text(Expressions):

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from mqlearn.learning.stateful.values import PAIRS, Value
-from mqlearn.learning.stateful.verbs import Verbs
+from mqlearn.stateful.values import PAIRS, Value
+from mqlearn.stateful.verbs import Verbs
 
 
 class SweepVerbs(Verbs):

@@ -22,14 +22,14 @@ from mqlearn.algorithms.four_numbers import FourNumbers
 from mqlearn.algorithms.operators import BELLMAN, Operator
 from mqlearn.algorithms.stateful import Stateful
 from mqlearn.errors import SettingError
-from mqlearn.learning.stateful.loops import HEAD, LOOPS
-from mqlearn.learning.stateful.point_verbs import BEYOND, KEPT, PointVerbs
-from mqlearn.learning.stateful.reference import measured
-from mqlearn.learning.stateful.source import Step
-from mqlearn.learning.stateful.sweep_verbs import SweepVerbs
-from mqlearn.learning.stateful.text import Text
-from mqlearn.learning.stateful.values import TABLE, VECTOR, Layout, Value
-from mqlearn.learning.stateful.written import written_by_verbs
+from mqlearn.stateful.loops import HEAD, LOOPS
+from mqlearn.stateful.point_verbs import BEYOND, KEPT, PointVerbs
+from mqlearn.stateful.reference import measured
+from mqlearn.stateful.source import Step
+from mqlearn.stateful.sweep_verbs import SweepVerbs
+from mqlearn.stateful.text import Text
+from mqlearn.stateful.values import TABLE, VECTOR, Layout, Value
+from mqlearn.stateful.written import written_by_verbs
 
 
 def compiled_step(rule: Stateful, mode: str, layout: Layout, source: str, operator: Operator = BELLMAN) -> "Compiled":

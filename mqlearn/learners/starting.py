@@ -7,15 +7,15 @@ import numpy as np
 from mqlearn.algorithms.four_numbers import FourNumbers, FourNumbersLinear
 from mqlearn.algorithms.rule import Rule, replaced
 from mqlearn.algorithms.stateful import Stateful
-from mqlearn.learning.initial import Initial
-from mqlearn.learning.learners.asynchronous import AsynchronousTable, RoundsTable, SharedTable
-from mqlearn.learning.learners.counting import SampledPlans, SynchronousPlans
-from mqlearn.learning.learners.learner import Learner
-from mqlearn.learning.learners.linear import Linear, LinearLearner, OwnChainLinearLearner
-from mqlearn.learning.learners.synchronous import SynchronousTable
-from mqlearn.learning.operators import BELLMAN, BoundOperator
-from mqlearn.learning.stateful.learners import ChainStateful, SharedStateful
-from mqlearn.learning.stateful.sweeps import SynchronousStateful
+from mqlearn.learners.asynchronous import AsynchronousTable, RoundsTable, SharedTable
+from mqlearn.learners.counting import SampledPlans, SynchronousPlans
+from mqlearn.learners.initial import Initial
+from mqlearn.learners.learner import Learner
+from mqlearn.learners.linear import Linear, LinearLearner, OwnChainLinearLearner
+from mqlearn.learners.operators import BELLMAN, BoundOperator
+from mqlearn.learners.stateful import ChainStateful, SharedStateful
+from mqlearn.learners.stateful_sweeps import SynchronousStateful
+from mqlearn.learners.synchronous import SynchronousTable
 from mqlearn.problems.feature_rows import Features
 from mqlearn.problems.mdp import FiniteMDP
 from mqlearn.sampling.chains import Chain, Samples

@@ -4,9 +4,9 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from mqlearn.learning.initial import Initial, initial_values
-from mqlearn.learning.learners.learner import FourNumbersLearner
-from mqlearn.learning.operators import BELLMAN, BoundOperator
+from mqlearn.learners.initial import Initial, initial_values
+from mqlearn.learners.learner import FourNumbersLearner
+from mqlearn.learners.operators import BELLMAN, BoundOperator
 from mqlearn.problems.mdp import FiniteMDP, table_of_pairs
 from mqlearn.sampling.chains import copied, drop_lanes
 from mqlearn.sampling.tables import digits_of_words, outcome_tables

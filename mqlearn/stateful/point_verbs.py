@@ -3,9 +3,9 @@
 from typing import Any
 
 from mqlearn.algorithms.operators import BELLMAN, Operator
-from mqlearn.learning.stateful.values import NUMBER, Value
-from mqlearn.learning.stateful.verbs import Verbs
-from mqlearn.learning.stateful.written import single_followers
+from mqlearn.stateful.values import NUMBER, Value
+from mqlearn.stateful.verbs import Verbs
+from mqlearn.stateful.written import single_followers
 
 KEPT = 8  # entries that `follow` copies one by one;
 BEYOND = KEPT + 1  # when more have moved, and at the beginning of a chunk, it copies all

@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from mqlearn.learning.initial import Initial, initial_values
-from mqlearn.learning.learners.learner import FourNumbersLearner
-from mqlearn.learning.operators import BELLMAN, BoundOperator
-from mqlearn.learning.sources import FromSamples, OnChain
+from mqlearn.learners.initial import Initial, initial_values
+from mqlearn.learners.learner import FourNumbersLearner
+from mqlearn.learners.operators import BELLMAN, BoundOperator
+from mqlearn.learners.sources import FromSamples, OnChain
 from mqlearn.problems.mdp import table_of_pairs
 from mqlearn.sampling.chains import Chain, Samples
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from mqlearn.learning.stateful.helpers import Helpers, literal
-from mqlearn.learning.stateful.source import Step, of_module, solver
-from mqlearn.learning.stateful.values import ARRAY, NUMBER, PAIRS, TABLE, VECTOR, Layout, Value, is_all
+from mqlearn.stateful.helpers import Helpers, literal
+from mqlearn.stateful.source import Step, of_module, solver
+from mqlearn.stateful.values import ARRAY, NUMBER, PAIRS, TABLE, VECTOR, Layout, Value, is_all
 
 _ENTRYWISE = {
     "abs", "absolute", "ceil", "exp", "expm1", "floor", "fmax", "fmin", "isfinite", "isnan", "log", "log1p", "maximum",

@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from mqlearn import source_text
-from mqlearn.learning.stateful.source import missing, solver, surroundings
+from mqlearn.stateful.source import missing, solver, surroundings
 
 Refuse = Callable[[str], NoReturn]
 

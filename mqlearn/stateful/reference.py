@@ -13,7 +13,7 @@ import numpy as np
 from mqlearn.algorithms.operators import Operator, is_bellman, name_of
 from mqlearn.algorithms.stateful import Stateful
 from mqlearn.errors import SettingError
-from mqlearn.learning.stateful.pairs import ModelPairs
+from mqlearn.stateful.pairs import ModelPairs
 
 ADD_BEST = "writes by s.add_best where Bellman's target has its greedy action; s.add_gradient is of any operator"
 

@@ -6,13 +6,13 @@ from typing import Any, Self
 import numpy as np
 
 from mqlearn.algorithms.stateful import Stateful
-from mqlearn.learning.initial import Initial
-from mqlearn.learning.operators import BELLMAN, BoundOperator
-from mqlearn.learning.stateful.learners import StatefulLearner
-from mqlearn.learning.stateful.module import compiled_step
-from mqlearn.learning.stateful.reference import Sweep
+from mqlearn.learners.initial import Initial
+from mqlearn.learners.operators import BELLMAN, BoundOperator
+from mqlearn.learners.stateful import StatefulLearner
 from mqlearn.problems.mdp import FiniteMDP
 from mqlearn.sampling.tables import digits_of_words, outcome_tables
+from mqlearn.stateful.module import compiled_step
+from mqlearn.stateful.reference import Sweep
 
 _COUNTERS = 256  # of random words that are made at a time
 

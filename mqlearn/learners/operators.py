@@ -8,7 +8,7 @@ import numpy as np
 
 from mqlearn.algorithms.operators import SCALARS, Bellman, Operator, is_bellman, name_of
 from mqlearn.errors import SettingError
-from mqlearn.learning.operator_check import check_operator_formula
+from mqlearn.learners.operator_check import check_operator_formula
 from mqlearn.problems import solvers
 from mqlearn.problems.environments.simulator import Simulator
 from mqlearn.problems.mdp import FiniteMDP

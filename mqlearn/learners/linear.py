@@ -8,10 +8,10 @@ import numpy as np
 
 from mqlearn.checks import PlainNumbers, choice, finite_number
 from mqlearn.errors import SettingError
-from mqlearn.learning.initial import Initial, initial_values
-from mqlearn.learning.learners.learner import FourNumbersLearner
-from mqlearn.learning.operators import BELLMAN, BoundOperator
-from mqlearn.learning.sources import FromSamples, OnChain
+from mqlearn.learners.initial import Initial, initial_values
+from mqlearn.learners.learner import FourNumbersLearner
+from mqlearn.learners.operators import BELLMAN, BoundOperator
+from mqlearn.learners.sources import FromSamples, OnChain
 from mqlearn.sampling.chains import Chain, Samples
 
 TOGETHER = 4  # learners that move in one loop

@@ -6,9 +6,9 @@ from typing import Any
 
 from mqlearn.algorithms.operators import BELLMAN, Operator, is_bellman
 from mqlearn.errors import nearest
-from mqlearn.learning.stateful.reference import ADD_BEST, not_for
-from mqlearn.learning.stateful.text import Text
-from mqlearn.learning.stateful.values import ARRAY, NUMBER, TABLE, VECTOR, Value
+from mqlearn.stateful.reference import ADD_BEST, not_for
+from mqlearn.stateful.text import Text
+from mqlearn.stateful.values import ARRAY, NUMBER, TABLE, VECTOR, Value
 
 _SIGNATURES = {
     "value": ("q",), "best": ("q", "by"), "target": ("q", "by"), "add": ("q", "change"), "move": ("q", "to", "share"),

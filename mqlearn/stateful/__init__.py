@@ -1,4 +1,4 @@
-"""Learning by rules with state of their own (`mqlearn.algorithms.stateful`): plain, and compiled.
+"""Rules with state of their own (`mqlearn.algorithms.stateful`) as loops: plain, and compiled.
 
 check                             what a rule must be and where it can be run, found out before a run
 reference, pairs                  the verbs of a sample in Python, and what they need of a model
@@ -6,8 +6,8 @@ source, text, expressions, values, helpers  the text of a step, and how it becom
 verbs, sweep_verbs, point_verbs, written  what the verbs become in it
 loops, module                     the module that is generated for a rule, and compiled
 step_size                         whether a rule uses its step size
-learners, sweeps                  what is remembered of each seed, and how samples reach the step
-simulated                         the same on simulators of Gymnasium, by the plain form
+
+What is remembered of each seed, and how samples reach the step, is in `mqlearn.learners`.
 
 Why the step is rewritten line by line: verbs as Numba's overloads on named tuples, chosen by type, with the user's text
 as it stands in a generated module, were tried on numba 0.68. What ran (features, minibatches, Jacobians, second
