@@ -12,7 +12,7 @@ initial           Q_0 or theta_0 of each seed
 sources           where samples come from: chains of a learner's own, or samples that rules share
 operators         the operator of the targets on the problem of a run; that its formula is right, `operator_check`
 
-Simulators of Gymnasium have theirs in `mqlearn.learning.simulation`.
+Simulators of Gymnasium have theirs in `mqlearn.simulators`.
 """
 
 from mqlearn.learners.asynchronous import AsynchronousTable, RoundsTable, SharedTable

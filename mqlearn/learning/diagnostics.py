@@ -16,10 +16,10 @@ from mqlearn.learners.initial import Initial, of_all_seeds
 from mqlearn.learners.operators import BELLMAN, BoundOperator
 from mqlearn.learning.record import Ended, Recorder
 from mqlearn.learning.setup import AnyRule, Setup
-from mqlearn.learning.simulation import SimulatedLearner
 from mqlearn.problems.mdp import FiniteMDP
 from mqlearn.sampling.modes import Sampling, stationary
 from mqlearn.sampling.protocol import BY_VISITS, exploration_rate
+from mqlearn.simulators.linear import SimulatedLearner
 from mqlearn.stateful.step_size import uses_step_size
 
 _STARTS = 3  # of the search for theta*

@@ -15,13 +15,13 @@ from mqlearn.learning.metrics import Measure
 from mqlearn.learning.record import Recorder
 from mqlearn.learning.run_warnings import before_run
 from mqlearn.learning.setup import AnyRule, Setup
-from mqlearn.learning.simulated_stateful import SimulatedStateful
-from mqlearn.learning.simulation import SimulatedLearner
-from mqlearn.learning.without_model import SimulationMeasure
 from mqlearn.paths import cores
 from mqlearn.problems.environments.simulator import Simulator
 from mqlearn.problems.mdp import FiniteMDP
 from mqlearn.problems.solvers import optimal
+from mqlearn.simulators.linear import SimulatedLearner
+from mqlearn.simulators.measure import SimulationMeasure
+from mqlearn.simulators.stateful import SimulatedStateful
 
 _FEW_SEEDS = 16  # fewer synchronous seeds cost a worker as much time as these
 _VECTOR = 8  # synchronous seeds are dealt to workers in whole vectors

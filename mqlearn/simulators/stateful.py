@@ -10,7 +10,7 @@ import numpy as np
 from mqlearn.algorithms.stateful import Stateful
 from mqlearn.errors import user_code
 from mqlearn.learners.stateful import own_uniforms
-from mqlearn.learning.simulation import NO_PLAN, SimulatedLearner
+from mqlearn.simulators.linear import NO_PLAN, SimulatedLearner
 from mqlearn.stateful.pairs import ModelPairs
 from mqlearn.stateful.reference import NoSecond, Transition, measured, project, state_of
 
