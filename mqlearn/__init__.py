@@ -274,7 +274,7 @@ _PLACES = {
         "cli.sweep_in_memory": "sweep",
         "errors": "SettingError",
         "learning.loop": "Result run run_together",
-        "sampling": "Sampling",
+        "sampling.modes": "Sampling",
         "problems.arrays": "from_arrays",
         "problems.environments": "from_gymnasium simulator",
         "problems.feature_rows": "Features",

@@ -1,1 +1,1 @@
-"""Learning on simulators of Gymnasium, which have no model: by linear features, by rules with state; what is measured."""
+"""Learning on simulators of Gymnasium, which have no model; and what is measured there."""
