@@ -23,9 +23,9 @@ BASE = {
 }
 # Package -> those that it may import from.
 BELOW = {"algorithms": set(), "problems": set(), "storage": set()}
-BELOW["theory"] = {"algorithms", "problems"}
 BELOW["kernels"] = {"algorithms", "problems"}
 BELOW["sampling"] = {*BELOW["kernels"], "kernels"}
+BELOW["theory"] = {*BELOW["kernels"], "sampling"}
 BELOW["stateful"] = {*BELOW["kernels"], "kernels"}
 BELOW["learners"] = {*BELOW["sampling"], "sampling", "stateful"}
 BELOW["simulators"] = {*BELOW["learners"], "learners"}
