@@ -30,7 +30,7 @@ class BoundOperator:
     operator: Operator
     mdp: FiniteMDP | Simulator | None = None
 
-    @property
+    @cached_property
     def plain(self) -> bool:
         """Whether it is Bellman's."""
         return is_bellman(self.operator)

@@ -51,7 +51,7 @@ def build_run(setup: Setup, rules: Sequence[AnyRule], *, deal: bool = True) -> R
     facts, findings = setup.operator.facts(), []
     if isinstance(setup.mdp, FiniteMDP):
         measure, (known, findings) = _exact_measure(setup)
-        facts, optimal_q = facts | known, setup.operator.fixed_point(setup.mdp)
+        facts, optimal_q = facts | known, measure.fixed_point
     else:
         measure, optimal_q = SimulationMeasure(setup.evaluation, setup.iteration), None
     workers = _workers(setup)
