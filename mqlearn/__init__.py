@@ -76,12 +76,10 @@ if TYPE_CHECKING:
     from mqlearn.cli.library import bench
     from mqlearn.cli.sweep_in_memory import sweep
     from mqlearn.errors import SettingError
+    from mqlearn.learners import Linear
     from mqlearn.learning.asked_metrics import first_action_greedy, largest_at_start, reward_a_step
-    from mqlearn.learning.learners import Linear
     from mqlearn.learning.loop import Result, run, run_together
-    from mqlearn.learning.metrics import Evaluation, v_error_l2
-    from mqlearn.learning.recorded import Recorded
-    from mqlearn.learning.sampling import IID, Markovian, Pairs, Replay, Sampling, Synchronous
+    from mqlearn.learning.metrics import v_error_l2
     from mqlearn.problems.arrays import from_arrays
     from mqlearn.problems.classic import (
         azar_linear,
@@ -129,6 +127,9 @@ if TYPE_CHECKING:
     from mqlearn.problems.mdp import FiniteMDP
     from mqlearn.problems.model_files import from_file
     from mqlearn.problems.solvers import optimal
+    from mqlearn.sampling.evaluation import Evaluation
+    from mqlearn.sampling.modes import IID, Markovian, Pairs, Replay, Sampling, Synchronous
+    from mqlearn.sampling.recorded import Recorded
 
 __all__ = [
     "IID",
@@ -273,7 +274,7 @@ _PLACES = {
         "cli.sweep_in_memory": "sweep",
         "errors": "SettingError",
         "learning.loop": "Result run run_together",
-        "learning.sampling": "Sampling",
+        "sampling.modes": "Sampling",
         "problems.arrays": "from_arrays",
         "problems.environments": "from_gymnasium simulator",
         "problems.feature_rows": "Features",

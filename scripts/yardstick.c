@@ -195,7 +195,7 @@ static inline double largest(const double *q, uint64_t first, uint64_t end)
     return best;
 }
 
-/* Iterations 0 .. n_all - 1 of lanes 0 .. lanes - 1; the arrays are those of mqlearn.learning.kernels.asynchronous_table. */
+/* Iterations 0 .. n_all - 1 of lanes 0 .. lanes - 1; the arrays are those of mqlearn.kernels.asynchronous_table. */
 void asynchronous_table(double *q, double *last, long pairs, const Model *model, int64_t *states, int32_t *visits,
                         int64_t *counts, const double *weights, double discount, long n_all, long lanes, uint32_t seed,
                         uint32_t stream)
@@ -237,7 +237,7 @@ void asynchronous_table(double *q, double *last, long pairs, const Model *model,
     }
 }
 
-/* As mqlearn.learning.kernels.momentum_segments, where no beta is negligible. */
+/* As mqlearn.kernels.momentum_segments, where no beta is negligible. */
 static long momentum_segments(const double *weights, long n, double (*table)[6], long *ends)
 {
     long segments = 0;
@@ -274,7 +274,7 @@ static inline void touch(double *z, double *w, double *total, uint64_t j, double
 }
 
 /* Linear momentum in the lazy form, features with a single entry 1 a pair, in the column that `columns` names;
- * g_{-1} = g_0, the stored gradient. The other arrays are those of mqlearn.learning.kernels.linear_from_samples. */
+ * g_{-1} = g_0, the stored gradient. The other arrays are those of mqlearn.kernels.linear_from_samples. */
 void one_hot_momentum(double *theta, double *v, double *sums, double *last, long pairs, long d, const Model *model,
                       const uint32_t *columns, int64_t *states, int32_t *visits, const double *weights, double discount,
                       long n_all, long lanes, uint32_t seed, uint32_t stream)

@@ -21,12 +21,12 @@ import mqlearn as mq
 from mqlearn.algorithms import step_sizes
 from mqlearn.algorithms.rule import replaced
 from mqlearn.experiments.settings import instantiate, targets
+from mqlearn.learners.operator_check import check_formula
 from mqlearn.learning import metrics
 from mqlearn.learning.metric_kinds import KINDS
-from mqlearn.learning.operator_check import check_formula
-from mqlearn.learning.sampling_check import check_answers
 from mqlearn.paths import CONF, PACKAGE, config_groups
 from mqlearn.problems.operators import Facts, fixed_point
+from mqlearn.sampling.check import check_answers
 from mqlearn.storage.record_schema import GROUPS
 
 MDP = mq.garnet_fixed(n_states=5, discount=0.8)

@@ -102,7 +102,7 @@ SYNCHRONOUS["{name}"] = ASYNCHRONOUS["{name}"] = (mq.{kind}(), _{name})
 SAMPLING = '''
 from typing import ClassVar
 
-from mqlearn.learning.sampling_protocol import Sampling
+from mqlearn.sampling.protocol import Sampling
 
 
 class {kind}(Sampling):
@@ -120,7 +120,7 @@ CHAIN = '''
 from dataclasses import dataclass
 from typing import ClassVar
 
-from mqlearn.learning.sampling import Markovian
+from mqlearn.sampling.modes import Markovian
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -224,7 +224,7 @@ def complete(copied) -> str:
     copy.choice("algorithm", "anchored", "Anchored", "w: 0.2\n")
     copy.write(ORACLES, STATEFUL_ORACLE.format(name="anchored", kind="Anchored"))
     copy.write(f"{RULES}/README.md", "| `anchored` | an example | this test | - |\n")
-    copy.write("mqlearn/learning/each_pair.py", SAMPLING.format(name="each_pair", kind="EachPair", skew=0))
+    copy.write("mqlearn/sampling/each_pair.py", SAMPLING.format(name="each_pair", kind="EachPair", skew=0))
     copy.choice("sampling", "each_pair", "EachPair")
     copy.write("tests/twins.py", SAMPLING_TWIN.format(name="each_pair"))
     copy.write(f"{RULES}/operators/halfway.py", OPERATOR.format(kind="Halfway") + NO_OPTIMUM)
@@ -259,13 +259,13 @@ def lacking(copied) -> str:
     copy.write(f"{RULES}/unanchored.py", STATEFUL.format(name="Unanchored", table="slow"))  # no oracle
     copy.choice("algorithm", "unanchored", "Unanchored", "w: 0.2\n")
     skewed = SAMPLING.format(name="each_pair", kind="EachPair", skew=1)
-    copy.write("mqlearn/learning/each_pair.py", skewed)
+    copy.write("mqlearn/sampling/each_pair.py", skewed)
     copy.choice("sampling", "each_pair", "EachPair")
     copy.write("tests/twins.py", SAMPLING_TWIN.format(name="each_pair"))
-    copy.write("mqlearn/learning/forgetful.py", CHAIN)  # another distribution than its chain's
+    copy.write("mqlearn/sampling/forgetful.py", CHAIN)  # another distribution than its chain's
     copy.choice("sampling", "forgetful", "Forgetful")
     copy.write("tests/twins.py", '\n\nTWINS["forgetful"] = chain_draws\n')
-    copy.write("mqlearn/learning/some_pair.py", SAMPLING.format(name="some_pair", kind="SomePair", skew=0))  # no twin
+    copy.write("mqlearn/sampling/some_pair.py", SAMPLING.format(name="some_pair", kind="SomePair", skew=0))  # no twin
     copy.choice("sampling", "some_pair", "SomePair")
     copy.write(f"{RULES}/operators/halfway.py", OPERATOR.format(kind="Halfway"))  # no to_optimum
     copy.choice("operator", "halfway", "Halfway")

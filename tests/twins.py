@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from mqlearn.learning import kernels, loop
-from mqlearn.learning.chains import Chain, Samples
-from mqlearn.learning.learners import Linear, start
-from mqlearn.learning.sampling import IID, Replay, stationary
-from mqlearn.learning.sampling_tables import alias_table
+from mqlearn import kernels
+from mqlearn.learners import Linear, start
+from mqlearn.learning import loop
 from mqlearn.problems.mdp import FiniteMDP
+from mqlearn.sampling.chains import Chain, Samples
+from mqlearn.sampling.modes import IID, Replay, stationary
+from mqlearn.sampling.tables import alias_table
 
 WORD = 2**32
 run: Any = loop.run  # on a model a result has tables: no need to ask each time

@@ -6,7 +6,7 @@ import numpy as np
 
 from mqlearn.algorithms.rule import Rule
 from mqlearn.errors import SettingError
-from mqlearn.learning.initial import Initial
+from mqlearn.learners.initial import Initial
 from mqlearn.learning.mean_paths import mean_paths
 from mqlearn.problems.mdp import FiniteMDP
 from mqlearn.problems.solvers import optimal

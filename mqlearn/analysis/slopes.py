@@ -2,29 +2,12 @@
 
 from typing import Any
 
-from mqlearn.algorithms import Rule, Stateful
-from mqlearn.algorithms.operators import is_bellman
-from mqlearn.analysis.predictions_features import LinearFeatures
 from mqlearn.analysis.statistics.survival import Estimate, rate
 from mqlearn.errors import SettingError
-from mqlearn.experiments.settings.cell import Cell
 from mqlearn.storage.runs import Run
-from mqlearn.theory import bounds
-
-
-def slope_of(
-    cell: Cell, rule: Rule | Stateful, linear: LinearFeatures | None
-) -> tuple[str, bounds.Slope] | tuple[None, None]:
-    """The rate that a theorem gives without its constants, and the curve that it is of."""
-    sampling = cell.run_arguments["sampling"]
-    if not is_bellman(cell.run_arguments["operator"]) or sampling.capacity or sampling.recorded:
-        return None, None  # theorems are of a trajectory, or of independent samples
-    if linear is not None:
-        metric, slope = "theta_error_average", linear.slope(rule)
-    else:
-        together = sampling.all_pairs
-        metric, slope = "q_error", bounds.slope_of_tables(rule, together, together or sampling.clock == "local")
-    return (None, None) if slope is None else (metric, slope)
+from mqlearn.theory.case import Case
+from mqlearn.theory.linear_features import LinearFeatures
+from mqlearn.theory.slopes import slope_of
 
 
 def measured_slope(run: Run, metric: str) -> Estimate | None:
@@ -39,9 +22,9 @@ def measured_slope(run: Run, metric: str) -> Estimate | None:
     return found if found.n_finite else None
 
 
-def row(cell: Cell, rule: Rule | Stateful, run: Run | None, linear: LinearFeatures | None) -> dict[str, Any] | None:
-    """The slope of theory for a cell beside the measured one of a run, for JSON; None where no theorem gives one."""
-    metric, slope = slope_of(cell, rule, linear)
+def row(case: Case, run: Run | None, linear: LinearFeatures | None) -> dict[str, Any] | None:
+    """The slope of theory for a case beside the measured one of a run, for JSON; None where no theorem gives one."""
+    metric, slope = slope_of(case, linear)
     if metric is None or slope is None:
         return None
     seen = None if run is None else measured_slope(run, metric)

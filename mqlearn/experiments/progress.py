@@ -45,7 +45,7 @@ class Progress:
 
     def __enter__(self) -> "Progress":
         if not self.quiet:
-            from mqlearn.learning.kernels import telling
+            from mqlearn.kernels import telling
 
             self.told.enter_context(telling(self.compiling))
         return self

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 
 from mqlearn.algorithms.rule import Rule
-from mqlearn.learning.chains import Chain, Samples
-from mqlearn.learning.initial import Initial
-from mqlearn.learning.learners import Linear, start
-from mqlearn.learning.sample_numbers import unpack
-from mqlearn.learning.sampling import Sampling
+from mqlearn.learners import Linear, start
+from mqlearn.learners.initial import Initial
 from mqlearn.problems.feature_rows import Features
 from mqlearn.problems.mdp import FiniteMDP, bellman, state_values
+from mqlearn.sampling.chains import Chain, Samples
+from mqlearn.sampling.modes import Sampling
+from mqlearn.sampling.sample_numbers import unpack
 
 _BLOCK = 4096  # iterations whose samples are held at a time
 

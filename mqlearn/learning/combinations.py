@@ -16,16 +16,16 @@ from mqlearn.algorithms.operators import Operator, is_bellman, name_of
 from mqlearn.algorithms.rule import Rule
 from mqlearn.algorithms.stateful import Stateful
 from mqlearn.errors import SettingError
-from mqlearn.learning.metrics import Evaluation
-from mqlearn.learning.sampling import Sampling
-from mqlearn.learning.sampling_check import check_sampling
-from mqlearn.learning.sampling_protocol import BY_VISITS
-from mqlearn.learning.stateful.check import try_out
-from mqlearn.learning.stateful.reference import measured
 from mqlearn.problems.encodings import BoxMap
 from mqlearn.problems.environments.simulator import Simulator
 from mqlearn.problems.feature_rows import Features
 from mqlearn.problems.mdp import FiniteMDP
+from mqlearn.sampling.check import check_sampling
+from mqlearn.sampling.evaluation import Evaluation
+from mqlearn.sampling.modes import Sampling
+from mqlearn.sampling.protocol import BY_VISITS
+from mqlearn.stateful.check import try_out
+from mqlearn.stateful.reference import measured
 
 _SIZES = (5, 8)  # of the tables by which the growth of a state is seen
 _PLANNED = 5000  # pairs, of certainty equivalence: an exact plan a seed and checkpoint

@@ -11,16 +11,16 @@ from mqlearn.algorithms.rule import Rule
 from mqlearn.algorithms.stateful import Stateful
 from mqlearn.algorithms.step_sizes import total
 from mqlearn.finding import Finding
-from mqlearn.learning.initial import Initial, of_all_seeds
-from mqlearn.learning.learners.counting import SampledPlans, SynchronousPlans
-from mqlearn.learning.operators import BELLMAN, BoundOperator
+from mqlearn.learners.counting import SampledPlans, SynchronousPlans
+from mqlearn.learners.initial import Initial, of_all_seeds
+from mqlearn.learners.operators import BELLMAN, BoundOperator
 from mqlearn.learning.record import Ended, Recorder
-from mqlearn.learning.sampling import Sampling, stationary
-from mqlearn.learning.sampling_protocol import BY_VISITS, exploration_rate
 from mqlearn.learning.setup import AnyRule, Setup
-from mqlearn.learning.simulation import SimulatedLearner
-from mqlearn.learning.stateful.step_size import uses_step_size
 from mqlearn.problems.mdp import FiniteMDP
+from mqlearn.sampling.modes import Sampling, stationary
+from mqlearn.sampling.protocol import BY_VISITS, exploration_rate
+from mqlearn.simulators.linear import SimulatedLearner
+from mqlearn.stateful.step_size import uses_step_size
 
 _STARTS = 3  # of the search for theta*
 _GROWN = 10.0  # times its start: an error that ends there has not come down

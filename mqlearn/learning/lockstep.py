@@ -12,10 +12,10 @@ import numpy as np
 from mqlearn.algorithms.rule import Rule
 from mqlearn.algorithms.stateful import Stateful
 from mqlearn.finding import Finding
-from mqlearn.learning.chains import Samples
-from mqlearn.learning.learners import TOGETHER, Learner, advanced, can_move_together, move_together
+from mqlearn.learners import TOGETHER, Learner, advanced, can_move_together, move_together
 from mqlearn.learning.record import Ended, Recorder
-from mqlearn.learning.recorded import RecordedSamples
+from mqlearn.sampling.chains import Samples
+from mqlearn.sampling.recorded import RecordedSamples
 
 DIVERGED = 1e100  # a parameter beyond this, or not finite, is divergence
 

@@ -3,11 +3,11 @@
 import numpy as np
 
 from mqlearn.algorithms.rule import Rule
-from mqlearn.learning.initial import Initial
-from mqlearn.learning.learners import Linear, start
-from mqlearn.learning.learners.starting import with_state
-from mqlearn.learning.sampling import Synchronous
+from mqlearn.learners import Linear, start
+from mqlearn.learners.initial import Initial
+from mqlearn.learners.starting import with_state
 from mqlearn.problems.mdp import FiniteMDP
+from mqlearn.sampling.modes import Synchronous
 
 _BLOCK = 4096  # iterations whose weights are held at a time
 

@@ -1,25 +1,24 @@
 """What is measured at a checkpoint: errors against the exact optimum, exact policy values, greedy episodes."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mqlearn.checks import PlainNumbers, check_int, choice
 from mqlearn.errors import SettingError, user_code
-from mqlearn.learning.chains import stream_at
+from mqlearn.learners.operators import BELLMAN, BoundOperator
 from mqlearn.learning.metric_kinds import BUILT_IN
-from mqlearn.learning.operators import BELLMAN, BoundOperator
 from mqlearn.learning.policy_values import SMALL, PolicyValues
 from mqlearn.learning.policy_values import greedy_policies as greedy_policies
-from mqlearn.learning.sampling_tables import alias_table, transition_model
 from mqlearn.problems.mdp import FiniteMDP
 from mqlearn.problems.solvers import Optimum, optimal
+from mqlearn.sampling.chains import stream_at
+from mqlearn.sampling.evaluation import Evaluation
+from mqlearn.sampling.tables import alias_table, transition_model
 
 if TYPE_CHECKING:
-    from mqlearn.learning import kernels
+    from mqlearn import kernels
 
 Metric = Callable[[np.ndarray, FiniteMDP], np.ndarray]
 
@@ -29,56 +28,6 @@ _RETURNS = (
     40  # checkpoints at which the exact return of a policy of few states is affordable, where its value is at all
 )
 _LARGE = 4096  # states: beyond, that return takes a tenth of a second, and is measured at the end alone
-
-
-@dataclass(frozen=True)
-class Evaluation(PlainNumbers):
-    """Greedy episodes at every checkpoint, with random numbers of their own: learning never notices them.
-
-    episodes: None is 150 for one sample an iteration, 0 for synchronous tables.   start: "uniform" over non-terminal
-    states, "start" from the MDP's distribution, or "both".   time_limit: moves of an episode, None is 16 times the
-    longer side of a grid map and at least 100; it holds for the exact `expected_return` of every run too.   draws:
-    "fresh" numbers at every checkpoint, or "fixed", the same ones, so that a lucky start stays lucky; in both cases
-    common to all rules.   Equal best actions are chosen uniformly, anew at every visit.
-
-    Raises SettingError for values that are not admissible.
-
-    >>> ten = mq.Evaluation(episodes=10, start="start", draws="fresh")
-    >>> result = mq.run(mq.frozen_lake("4x4"), mq.QLearning(), iterations=20, n_seeds=2, evaluation=ten)
-    >>> [name for name in result.curves if name.startswith("return")]
-    ['return_start']
-    """
-
-    episodes: int | None = None
-    start: str = "both"
-    time_limit: int | None = None
-    draws: str = "fixed"
-
-    def __post_init__(self) -> None:
-        check_int("evaluation.episodes", self.episodes, 0, null="the default")
-        choice("evaluation.start", self.start, ("uniform", "start", "both"))
-        check_int("evaluation.time_limit", self.time_limit, 1, of="moves", null="the default")
-        choice("evaluation.draws", self.draws, ("fresh", "fixed"))
-
-    def place(self, iteration: int) -> int | None:
-        """Which numbers the episodes of a checkpoint have: None, the ones that all have, or those of its iteration."""
-        return int(iteration) if self.draws == "fresh" else None
-
-    def limit(self, mdp: FiniteMDP) -> int:
-        """Moves after which an episode of this MDP is broken off."""
-        if self.time_limit is not None:
-            return self.time_limit
-        side = max(len(mdp.layout), len(mdp.layout[0])) if mdp.layout else int(np.ceil(np.sqrt(mdp.n_states)))
-        return max(100, 16 * side)
-
-    def warnings(self, mdp: FiniteMDP) -> list[str]:
-        """A limit below the shortest path makes the return 0 by force."""
-        from mqlearn.problems.solvers import shortest_path
-
-        path, limit = shortest_path(mdp), self.limit(mdp)
-        if (self.episodes or self.time_limit is not None) and path is not None and limit < path:
-            return [f"evaluation.time_limit={limit} is below the shortest path from the start, {path} moves"]
-        return []
 
 
 def recorded(
@@ -245,7 +194,7 @@ class Measure:
 
     def residuals(self, q: np.ndarray) -> np.ndarray:
         """(n,): sup norm of T q - q for tables q (n, S, A)."""
-        from mqlearn.learning import kernels
+        from mqlearn import kernels
 
         if not self.operator.plain:
             return self.operator.residuals(q)
@@ -269,7 +218,7 @@ class Measure:
 
         k: with the numbers of this checkpoint; None: with those that all checkpoints have.
         """
-        from mqlearn.learning import kernels
+        from mqlearn import kernels
 
         values = self.policies.of_pairs(q)
         measured = {}
@@ -284,7 +233,7 @@ class Measure:
     @cached_property
     def _episodes(self) -> "dict[str, tuple[kernels.Episodes, kernels.Drawn]]":
         """Greedy episodes by where they start, and room for what all checkpoints and rules draw alike."""
-        from mqlearn.learning import kernels
+        from mqlearn import kernels
 
         evaluation, open_states = self.evaluation, ~self.mdp.terminal
         assert evaluation is not None and evaluation.episodes is not None

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mqlearn.learning.sampling_tables import transition_model
 from mqlearn.problems.mdp import FiniteMDP
 from mqlearn.problems.solvers import policy_values_at_start
+from mqlearn.sampling.tables import transition_model
 
 if TYPE_CHECKING:
-    from mqlearn.learning import kernels
+    from mqlearn import kernels
 
 SMALL = 128  # states: up to here eight policies at a time, by elimination
 _MOVES = 4096  # beyond, that many moves take as long as one sparse LU
@@ -29,7 +29,7 @@ class PolicyValues:
 
     def at_start(self, q: np.ndarray) -> np.ndarray:
         """(n,): discounted values, means over the start distribution."""
-        from mqlearn.learning import kernels
+        from mqlearn import kernels
 
         if self.mdp.n_states <= SMALL:
             return kernels.policy_values(self.of_pairs(q), self.expectations)
@@ -50,7 +50,7 @@ class PolicyValues:
 
     def returns(self, q: np.ndarray, limit: int) -> np.ndarray:
         """(n,): undiscounted return from the start of episodes of at most `limit` moves."""
-        from mqlearn.learning import kernels
+        from mqlearn import kernels
 
         few = self.mdp.n_states <= SMALL
         return (kernels.expected_returns if few else kernels.returns_of_many)(
@@ -72,7 +72,7 @@ class PolicyValues:
 
     def _successes(self, q: np.ndarray, limit: int, discount: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
         """(n, S) probabilities of success from each state, and (n,) values at the start (`kernels.successes`)."""
-        from mqlearn.learning import kernels
+        from mqlearn import kernels
 
         mdp = self.mdp
         x, u = mdp.pairs.T
@@ -100,7 +100,7 @@ class PolicyValues:
     @cached_property
     def expectations(self) -> "kernels.Expectations":
         """The model with its probabilities, as kernels read it."""
-        from mqlearn.learning import kernels
+        from mqlearn import kernels
 
         mdp = self.mdp
         x, u = mdp.pairs.T

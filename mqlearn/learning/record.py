@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from mqlearn.finding import Finding, each_once
-from mqlearn.learning.learners import Learner
+from mqlearn.learners import Learner
 from mqlearn.problems.environments.simulator import Simulator
 from mqlearn.problems.mdp import FiniteMDP, table_of_pairs
 

@@ -10,17 +10,17 @@ from typing import Any
 import numpy as np
 
 from mqlearn.algorithms.rule import Rule
+from mqlearn.learners import with_state
 from mqlearn.learning.diagnostics import fixed_point
-from mqlearn.learning.learners import with_state
 from mqlearn.learning.metric_kinds import KINDS
 from mqlearn.learning.metrics import recorded
 from mqlearn.learning.record import ERROR_TABLES, LEARNED_TABLES
-from mqlearn.learning.sampling_protocol import LOGARITHMIC
 from mqlearn.learning.setup import AnyRule, Environment, Setup, validated
-from mqlearn.learning.stateful.source import inexact, inexact_value
 from mqlearn.problems import solvers
 from mqlearn.problems.mdp import FiniteMDP
 from mqlearn.rounding import OWN_CODE, POWERS, Rounding, has_powers, joined, of_discount
+from mqlearn.sampling.protocol import LOGARITHMIC
+from mqlearn.stateful.source import inexact, inexact_value
 
 _PROBED = np.concatenate([np.arange(20.0), [1e3, 1e6]])
 

@@ -8,20 +8,20 @@ import numpy as np
 
 from mqlearn.algorithms.options import left_out
 from mqlearn.algorithms.stateful import Stateful
+from mqlearn.learners import can_share, shared_samples, start, with_state
 from mqlearn.learning.diagnostics import Diagnosis, fixed_point
-from mqlearn.learning.learners import can_share, shared_samples, start, with_state
 from mqlearn.learning.lockstep import RuleRun, SeedBatch
 from mqlearn.learning.metrics import Measure
 from mqlearn.learning.record import Recorder
 from mqlearn.learning.run_warnings import before_run
 from mqlearn.learning.setup import AnyRule, Setup
-from mqlearn.learning.simulation import SimulatedLearner
-from mqlearn.learning.stateful.simulated import SimulatedStateful
-from mqlearn.learning.without_model import SimulationMeasure
 from mqlearn.paths import cores
 from mqlearn.problems.environments.simulator import Simulator
 from mqlearn.problems.mdp import FiniteMDP
 from mqlearn.problems.solvers import optimal
+from mqlearn.simulators.linear import SimulatedLearner
+from mqlearn.simulators.measure import SimulationMeasure
+from mqlearn.simulators.stateful import SimulatedStateful
 
 _FEW_SEEDS = 16  # fewer synchronous seeds cost a worker as much time as these
 _VECTOR = 8  # synchronous seeds are dealt to workers in whole vectors
@@ -51,7 +51,7 @@ def build_run(setup: Setup, rules: Sequence[AnyRule], *, deal: bool = True) -> R
     facts, findings = setup.operator.facts(), []
     if isinstance(setup.mdp, FiniteMDP):
         measure, (known, findings) = _exact_measure(setup)
-        facts, optimal_q = facts | known, setup.operator.fixed_point(setup.mdp)
+        facts, optimal_q = facts | known, measure.fixed_point
     else:
         measure, optimal_q = SimulationMeasure(setup.evaluation, setup.iteration), None
     workers = _workers(setup)
@@ -143,7 +143,7 @@ def _longest_block(setup: Setup) -> int:
     """
     if isinstance(setup.mdp, Simulator):
         return max(1, setup.iterations)  # the ends of blocks show in the last bits
-    from mqlearn.learning.kernels import CHUNK
+    from mqlearn.kernels import CHUNK
 
     if setup.features is None:
         most = _LONGEST if setup.synchronous else _CHUNKS * CHUNK  # samples may be shared

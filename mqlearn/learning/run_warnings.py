@@ -15,13 +15,13 @@ from mqlearn.algorithms.stateful import Stateful
 from mqlearn.checks import PlainNumbers
 from mqlearn.errors import user_code
 from mqlearn.finding import Finding, each_once, no_effect, worded
-from mqlearn.learning.initial import Initial
-from mqlearn.learning.metrics import Evaluation
-from mqlearn.learning.operators import BoundOperator
+from mqlearn.learners.initial import Initial
+from mqlearn.learners.operators import BoundOperator
 from mqlearn.learning.setup import AnyRule, Setup
-from mqlearn.learning.stateful.step_size import uses_step_size
 from mqlearn.problems.mdp import FiniteMDP
 from mqlearn.problems.solvers import shortest_path
+from mqlearn.sampling.evaluation import Evaluation
+from mqlearn.stateful.step_size import uses_step_size
 
 NEGLIGIBLE_VALUE = 1e-6  # of the largest reward: below this, errors and returns tell rules apart no more
 NEGLIGIBLE_SUCCESS = 1e-3

@@ -19,17 +19,18 @@ from mqlearn.algorithms.step_sizes import StepSize
 from mqlearn.checks import check_int, choice
 from mqlearn.errors import KeywordError, SettingError, nearest
 from mqlearn.finding import Finding
+from mqlearn.learners import Linear, on_clock, with_state
+from mqlearn.learners.initial import Initial, bounds
+from mqlearn.learners.operators import BoundOperator, on_problem
 from mqlearn.learning import combinations
 from mqlearn.learning.bar import Bar
-from mqlearn.learning.initial import Initial, bounds
-from mqlearn.learning.learners import Linear, on_clock, with_state
-from mqlearn.learning.metrics import Evaluation, Metric
-from mqlearn.learning.operators import BoundOperator, on_problem
-from mqlearn.learning.sampling import Sampling, Synchronous
-from mqlearn.learning.stateful.check import check
+from mqlearn.learning.metrics import Metric
 from mqlearn.learning.warm_start import Start, of_parameters, of_tables, told_of
 from mqlearn.problems.environments.simulator import Simulator
 from mqlearn.problems.mdp import FiniteMDP
+from mqlearn.sampling.evaluation import Evaluation
+from mqlearn.sampling.modes import Sampling, Synchronous
+from mqlearn.stateful.check import check
 
 Environment = FiniteMDP | Simulator
 AnyRule = Rule | Stateful

@@ -9,7 +9,7 @@ import numpy as np
 from mqlearn.checks import finite_number
 from mqlearn.errors import SettingError, user_code
 from mqlearn.finding import Finding
-from mqlearn.learning.initial import Initial, checked_initial
+from mqlearn.learners.initial import Initial, checked_initial
 from mqlearn.learning.record import Result
 from mqlearn.problems.mdp import FiniteMDP
 

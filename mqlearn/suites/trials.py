@@ -13,7 +13,7 @@ from mqlearn.algorithms import Stateful
 from mqlearn.errors import SettingError
 from mqlearn.experiments.settings import compose, instantiate
 from mqlearn.experiments.settings.cell import build
-from mqlearn.learning.stateful.step_size import uses_step_size
+from mqlearn.stateful.step_size import uses_step_size
 from mqlearn.suites import axes
 from mqlearn.suites.axes import Form
 from mqlearn.suites.definition import Problem

@@ -7,7 +7,7 @@ vacuous; it is drawn, and called so.
 
 import math
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -21,6 +21,32 @@ SLOPES = {  # what theorems give without constants: the exponent of k in the err
     "Wainwright 2019, rescaled linear": "k^-1/2, with (1-g)^-5/2 for the worst model",
     "Li et al. 2021, rescaled linear or constant": "k^-1/2, with (1-g)^-2 for the worst model",
 }
+
+
+@dataclass(frozen=True, eq=False)
+class Bound:
+    """A theorem's bound: values (C,) at some iterations, vacuous (C,) where they are not below the trivial one or NaN.
+
+    trivial: what is known without the bound.   assumes: what it takes for granted, in words.   metric: the curve that
+    it is of, theta as a mean square and not relative to theta*.
+    """
+
+    name: str
+    values: np.ndarray
+    trivial: float
+    assumes: str
+    metric: str = "q_error"
+
+    @property
+    def vacuous(self) -> np.ndarray:
+        return ~np.less(self.values, self.trivial)  # NaN bounds nothing
+
+    def row(self) -> dict[str, Any]:
+        """At the last of its iterations, for JSON."""
+        return {
+            "name": self.name, "value": float(self.values[-1]), "vacuous": bool(self.vacuous[-1]),
+            "trivial": self.trivial, "assumes": self.assumes,
+        }  # fmt: skip
 
 
 class Slope(NamedTuple):

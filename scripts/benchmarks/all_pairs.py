@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import numpy as np
 
 import mqlearn as mq
-from mqlearn.learning import kernels
-from mqlearn.learning.learners.synchronous import synchronous_model
+from mqlearn import kernels
+from mqlearn.learners.synchronous import synchronous_model
 
 from .measuring import Row, fastest
 from .starting import SEEDS, start

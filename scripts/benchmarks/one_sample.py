@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 import mqlearn as mq
-from mqlearn.learning.simulation import SimulatedLearner
+from mqlearn.simulators.linear import SimulatedLearner
 
 from .measuring import Row, fastest
 from .starting import SEEDS, restart, start

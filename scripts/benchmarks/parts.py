@@ -21,7 +21,7 @@ from typing import Any
 # Part -> module -> functions, those of classes after their class.
 PARTS: dict[str, dict[str, tuple[str, ...]]] = {
     "kernels": {"mqlearn.learning.lockstep": ("SeedBatch.advance",)},
-    "draws": {"mqlearn.learning.chains": ("Samples.draw", "Samples.chain_state")},
+    "draws": {"mqlearn.sampling.chains": ("Samples.draw", "Samples.chain_state")},
     "evaluation": {"mqlearn.learning.metrics": ("Measure.__call__",), "mqlearn.learning.record": ("Recorder.record",)},
     "exact values": {
         "mqlearn.learning.metrics": ("Measure.exact_values", "Measure.expected_returns", "Measure.success"),

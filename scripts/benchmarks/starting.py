@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 
 import mqlearn as mq
-from mqlearn.learning import learners
-from mqlearn.learning.chains import Samples, copied
+from mqlearn import learners
+from mqlearn.sampling.chains import Samples, copied
 
 SEEDS = np.arange(20, dtype=np.uint32)
 

@@ -6,9 +6,9 @@ from functools import partial
 from typing import Any
 
 import mqlearn as mq
+from mqlearn import learners
 from mqlearn.algorithms.four_numbers import FourNumbers
-from mqlearn.learning import learners
-from mqlearn.learning.chains import Chain, Samples
+from mqlearn.sampling.chains import Chain, Samples
 
 from .all_pairs import synchronous_in_c
 from .measuring import Row, fastest

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from mqlearn.learning.chains import Chain
+from mqlearn.sampling.chains import Chain
 
 SOURCE = Path(__file__).resolve().parents[1] / "yardstick.c"
 

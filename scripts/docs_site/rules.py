@@ -10,11 +10,13 @@ import mqlearn as mq
 from docs_site import boards, docstrings, markdown
 from docs_site.yamls import Described, described
 from mqlearn.algorithms import source
-from mqlearn.analysis import predictions, slopes
+from mqlearn.analysis import slopes
+from mqlearn.analysis.cases import case_of
 from mqlearn.errors import SettingError
 from mqlearn.experiments.settings import compose
 from mqlearn.experiments.settings.cell import Cell, build
 from mqlearn.paths import PACKAGE
+from mqlearn.theory import tables
 
 PROBLEM = ("env=frozen_lake_4x4", "discount=0.9")
 CHAIN = "env=river_swim discount=0.95 sampling=markovian"  # where rules learn that need samples in a row
@@ -101,11 +103,12 @@ def _settings(one: Described) -> str:
 
 
 def _theory(cell: Cell) -> str:
-    rule = predictions.rule_of(cell)
+    case = case_of(cell)
+    rule = case.rule
     where = f"On FrozenLake 4x4 at discount 0.9, with synchronous sampling and its own step size `{rule.step_size}`"
     parts = []
-    reason = predictions.uncovered(cell)
-    row = {} if reason else predictions.asymptotic_row(cell, rule)
+    reason = tables.uncovered(case)
+    row = {} if reason else tables.asymptotic_row(case)
     reason = reason or row["reason"]
     if reason:
         parts.append(f"- {where}: no asymptotic constant is known. {markdown.text(markdown.sentence(reason))}")
@@ -115,16 +118,16 @@ def _theory(cell: Cell) -> str:
             f"{row['rms_efficiency']:.3f} times the floor {row['floor_rms_sqrt_k']:.4f}/√k; the expected sup error "
             f"{row['sup_sqrt_k']:.4f}/√k, {row['sup_efficiency']:.3f} times the floor."
         )
-    check = predictions.schedule_of(cell, rule)
+    check = tables.schedule(case)
     parts.append(f"- {check.name}: {check.verdict}. {markdown.text(markdown.sentence(check.reason))}")
-    for bound in predictions.bounds_of(cell, rule, None, np.array([cell.settings["iterations"]]), None):
+    for bound in tables.table_bounds(case, np.array([case.iterations]), None):
         told = bound.row()
         vacuous = ", which says nothing" if told["vacuous"] else ""
         parts.append(
             f"- Bound of {told['name']}, after {cell.settings['iterations']:,} iterations: {told['value']:.4g}"
             f"{vacuous} ({told['trivial']:.4g} is known; {markdown.text(told['assumes'])})."
         )
-    slope = slopes.row(cell, rule, None, None)
+    slope = slopes.row(case, None, None)
     if slope is not None:
         parts.append(
             f"- Rate of a theorem without its constants: k^{slope['exponent']:g}, {markdown.text(slope['words'])}."

@@ -30,13 +30,13 @@ from mqlearn.algorithms.rule import replaced
 from mqlearn.algorithms.step_sizes import Constant, Harmonic, InverseSqrt, Matched, Polynomial, RescaledLinear
 from mqlearn.errors import SettingError
 from mqlearn.experiments.settings import earlier_versions
-from mqlearn.learning.sampling import Markovian, Synchronous
-from mqlearn.learning.stateful.check import check
 from mqlearn.paths import CONF
 from mqlearn.problems.environments import frozen_lake
 from mqlearn.problems.features import one_hot
 from mqlearn.problems.mdp import bellman
 from mqlearn.problems.solvers import optimal
+from mqlearn.sampling.modes import Markovian, Synchronous
+from mqlearn.stateful.check import check
 
 FILES = sorted((CONF / "algorithm").glob("*.yaml"))
 

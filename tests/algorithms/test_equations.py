@@ -13,8 +13,8 @@ from twins import run
 
 from mqlearn.algorithms import MomentumQ, MomentumQLinear, NeSA, QLearning, Rule, SpeedyQ
 from mqlearn.algorithms.step_sizes import Harmonic
-from mqlearn.learning.sampling import Synchronous
 from mqlearn.problems.environments import frozen_lake
+from mqlearn.sampling.modes import Synchronous
 
 # --- the template of the paper (3.1), in fractions --------------------------------------------------------------------
 

@@ -7,8 +7,8 @@ from oracle_tables import ASYNCHRONOUS, DISCOUNT, FOUR_NUMBERS, LINEAR, SYNCHRON
 from test_oracles import PAIRS, TERMINAL, N, chain_draws, table_draws
 
 import mqlearn as mq
-from mqlearn.learning.stateful.pairs import ModelPairs
-from mqlearn.learning.stateful.reference import Sweep, Transition, state_of
+from mqlearn.stateful.pairs import ModelPairs
+from mqlearn.stateful.reference import Sweep, Transition, state_of
 
 ITERATIONS = 150
 OFFSETS = np.array([0, 3, 4, 6, 8, 8])

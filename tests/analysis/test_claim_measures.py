@@ -18,8 +18,8 @@ from mqlearn.cli import claims
 from mqlearn.errors import SettingError
 from mqlearn.experiments.plan import composed
 from mqlearn.experiments.settings.cell import build
-from mqlearn.learning.sampling import stationary
 from mqlearn.problems.fixed_points import mean_gradient, theta_star
+from mqlearn.sampling.modes import stationary
 from mqlearn.storage.runs import Run
 from mqlearn.theory import asymptotic, bounds
 

@@ -23,12 +23,12 @@ from mqlearn.cli.figure import figure
 from mqlearn.errors import SettingError
 from mqlearn.experiments.plan import plan
 from mqlearn.experiments.run_missing import finished
+from mqlearn.learners.operators import BELLMAN
 from mqlearn.learning.metrics import Measure
-from mqlearn.learning.operators import BELLMAN
-from mqlearn.learning.sampling import stationary
 from mqlearn.problems.features import aggregation, one_hot
 from mqlearn.problems.fixed_points import theta_star
 from mqlearn.problems.solvers import optimal
+from mqlearn.sampling.modes import stationary
 
 RULES = {
     "Q-learning": "q_learning",

@@ -18,7 +18,7 @@ from mqlearn.analysis.papers import pages, paper, results
 from mqlearn.analysis.papers.paper import MARKS, Paper
 from mqlearn.cli.new.command import TEMPLATES
 from mqlearn.errors import SettingError
-from mqlearn.learning.sampling import stationary
+from mqlearn.sampling.modes import stationary
 from mqlearn.storage.runs import Run
 from mqlearn.theory.asymptotic import critical_gain
 

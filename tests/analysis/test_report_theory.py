@@ -7,12 +7,13 @@ import numpy as np
 import pytest
 from compared import of, performed
 
-from mqlearn.analysis import predictions
+from mqlearn.analysis.cases import case_of
 from mqlearn.analysis.comparison import labels, selection
 from mqlearn.analysis.report import subjects, theory
 from mqlearn.analysis.report.markup import number
 from mqlearn.experiments.settings import cell
 from mqlearn.problems.solvers import optimal
+from mqlearn.theory.linear_features import LinearFeatures
 
 SHORT = ["iterations=100", "n_checkpoints=12", "tracking=none"]
 TWO = ["n_seeds=8", "experiment.name=two"]
@@ -62,8 +63,8 @@ def test_bounds_of_theta_and_slopes_stand_beside_what_runs_measured(finished):
     run = of(finished, "rates", algorithm="q_learning", step_size="constant")
     assert number(float(np.sqrt((run.curves["theta_error"][:, -1] ** 2).mean()))) in told
     one = cell.rebuild(run.settings)
-    linear = predictions.LinearFeatures(one, predictions.rule_of(one))
-    (bound,) = linear.bounds(predictions.rule_of(one), run.curves["iteration"][-1:])
+    linear = LinearFeatures(case_of(one))
+    (bound,) = linear.bounds(run.curves["iteration"][-1:])
     star = np.linalg.norm(optimal(one.mdp).q[one.mdp.learned])  # of one-hot features theta* is Q*
     assert f"vanilla, same proof {number(float(np.sqrt(bound.values[-1]) / star))} (vacuous)" in told
     assert "No bound, no theorem of the paper covers SpeedyQ with linear features: " in told

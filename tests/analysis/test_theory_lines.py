@@ -7,16 +7,17 @@ import numpy as np
 import pytest
 
 import mqlearn as mq
+from mqlearn.analysis.cases import case_of, largest_error
 from mqlearn.analysis.figures import make, theory_lines
-from mqlearn.analysis.predictions import Bound, rule_of, table_bounds
 from mqlearn.cli.figure import plan
 from mqlearn.experiments import run_missing
 from mqlearn.experiments.settings.cell import rebuild
 from mqlearn.storage import runs
 from mqlearn.theory.asymptotic import covariance
-from mqlearn.theory.bounds import speedy_q, theorem_3
+from mqlearn.theory.bounds import Bound, speedy_q, theorem_3
 from mqlearn.theory.moments import moments
 from mqlearn.theory.sup import expected_sup
+from mqlearn.theory.tables import table_bounds
 
 YAML = """
 # @package _global_
@@ -142,7 +143,7 @@ def test_a_bound_is_of_the_seeds_that_stayed_finite(mqlearn, outputs):
     run.curves["q_error"] = error
     built = rebuild(run.settings)
     mdp, k = built.mdp, run.curves["iteration"]
-    (printed, _) = table_bounds(built, rule_of(built), run, k)
+    (printed, _) = table_bounds(case_of(built), k, largest_error(run))
     v_max = np.abs(mq.optimal(mdp).q).max() + np.nanmax(error)
     given = {"discount": 0.5, "v_max": v_max, "r_max": np.abs(mdp.mean_rewards).max(), "n_pairs": len(mdp.pairs)}
     wanted = theorem_3(k[-1:], m=built.run_arguments["rule"].order, delta=0.1, **given)

@@ -16,9 +16,9 @@ from mqlearn.analysis.figures import reference
 from mqlearn.errors import SettingError
 from mqlearn.experiments.sweep import journal
 from mqlearn.files import arrays
-from mqlearn.learning.recorded import Recorded
 from mqlearn.paths import PACKAGE
 from mqlearn.problems.model_files import from_file
+from mqlearn.sampling.recorded import Recorded
 from mqlearn.storage import checksums, read
 from mqlearn.suites import results
 

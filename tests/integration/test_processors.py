@@ -31,7 +31,7 @@ import hashlib
 import numpy as np
 from scipy import sparse
 from scipy.sparse.linalg import splu
-from mqlearn.learning.kernels.random import lane_words
+from mqlearn.kernels.random import lane_words
 a, b = np.random.default_rng(0).random((2, 60, 60))
 p = np.eye(60) - 0.9 * a / a.sum(1, keepdims=True)
 of_blas = a @ b[0], np.linalg.solve(a, b), np.linalg.eigh(a + a.T)[1], splu(sparse.csc_array(p)).solve(b[0])

@@ -5,9 +5,9 @@ import twins
 from random_mdps import random_mdp
 
 from mqlearn.algorithms import Rule
-from mqlearn.learning.sampling import IID, Markovian, Replay
 from mqlearn.problems.environments import frozen_lake
 from mqlearn.problems.mdp import FiniteMDP
+from mqlearn.sampling.modes import IID, Markovian, Replay
 
 
 def lottery(base: int, probabilities: np.ndarray | None = None, n_pairs: int = 23) -> FiniteMDP:

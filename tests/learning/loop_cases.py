@@ -6,11 +6,11 @@ from twins import run
 
 from mqlearn.algorithms import MomentumQ, MomentumQLinear, QLearning, SpeedyQ
 from mqlearn.algorithms.step_sizes import Constant
-from mqlearn.learning.learners import Linear
-from mqlearn.learning.metrics import Evaluation
-from mqlearn.learning.sampling import IID, Markovian, Replay
+from mqlearn.learners import Linear
 from mqlearn.problems.environments import frozen_lake, frozen_lake_blocks
 from mqlearn.problems.features import aggregation, one_hot
+from mqlearn.sampling.evaluation import Evaluation
+from mqlearn.sampling.modes import IID, Markovian, Replay
 
 LAKE = frozen_lake("4x4", discount=0.9)
 # With a cost of every move a table shows all that was sampled.

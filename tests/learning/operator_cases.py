@@ -9,8 +9,8 @@ import twins
 import mqlearn as mq
 from mqlearn.algorithms.rule import Rule
 from mqlearn.algorithms.stateful import Stateful
-from mqlearn.learning.learners import Linear, shared_samples, start
-from mqlearn.learning.operators import on_problem
+from mqlearn.learners import Linear, shared_samples, start
+from mqlearn.learners.operators import on_problem
 from mqlearn.problems.features import from_matrix
 
 N, LANES = 60, np.array([0, 5], np.uint32)

@@ -12,9 +12,9 @@ from twins import run
 from mqlearn.algorithms import QLearning
 from mqlearn.errors import SettingError
 from mqlearn.learning.metrics import greedy_policies
-from mqlearn.learning.sampling import Markovian
 from mqlearn.problems.environments import frozen_lake
 from mqlearn.problems.features import one_hot
+from mqlearn.sampling.modes import Markovian
 
 
 @pytest.mark.parametrize("features", [None, one_hot], ids=["table", "one-hot"])

@@ -4,8 +4,8 @@ import numpy as np
 
 import mqlearn as mq
 from mqlearn.learning.bias import measured_bias, replay_distance
-from mqlearn.learning.sampling import stationary
 from mqlearn.problems.fixed_points import theta_star
+from mqlearn.sampling.modes import stationary
 
 MDP = mq.river_swim(discount=0.5)
 FEATURES = mq.one_hot(MDP)

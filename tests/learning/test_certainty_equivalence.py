@@ -11,7 +11,7 @@ from random_mdps import random_mdp
 import mqlearn as mq
 from mqlearn.algorithms.rule import replaced
 from mqlearn.errors import SettingError
-from mqlearn.learning.sampling_protocol import Sampling
+from mqlearn.sampling.protocol import Sampling
 from mqlearn.theory import named_rules
 
 PLAN = mq.CertaintyEquivalence()

@@ -12,7 +12,7 @@ from mqlearn.experiments.plan import expand
 from mqlearn.experiments.settings import compose, identity
 from mqlearn.experiments.settings.cell import build, rebuild
 from mqlearn.experiments.settings.override_commands import overrides_of
-from mqlearn.learning.learners import on_clock
+from mqlearn.learners import on_clock
 from mqlearn.paths import CONF
 from mqlearn.storage import runs
 from mqlearn.suites import definition

@@ -8,8 +8,8 @@ import mqlearn as mq
 from mqlearn.errors import SettingError
 from mqlearn.experiments.settings.cell import build
 from mqlearn.experiments.settings.compose import compose
-from mqlearn.learning.chains import stream_at
-from mqlearn.learning.kernels import STREAMS
+from mqlearn.kernels import STREAMS
+from mqlearn.sampling.chains import stream_at
 
 LAKE = mq.frozen_lake("4x4")
 FROZEN = mq.QLearning().with_step_size(mq.Constant(1e-200))  # all actions stay equal: one policy throughout

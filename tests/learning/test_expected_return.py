@@ -7,9 +7,10 @@ from random_mdps import random_mdp
 from twins import assert_same
 
 import mqlearn as mq
-from mqlearn.learning.metrics import Evaluation, Measure, greedy_policies
+from mqlearn.learning.metrics import Measure, greedy_policies
 from mqlearn.problems.mdp import FiniteMDP
 from mqlearn.problems.solvers import optimal
+from mqlearn.sampling.evaluation import Evaluation
 
 LAKE = mq.frozen_lake("4x4", rewards=(1, -0.5, -0.01))
 

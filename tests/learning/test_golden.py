@@ -14,12 +14,12 @@ from twins import run
 
 from mqlearn.algorithms import MomentumQ, NeSA, QLearning, Rule, SpeedyQ
 from mqlearn.algorithms.step_sizes import Constant, Harmonic, InverseSqrt
-from mqlearn.learning.learners import Linear
+from mqlearn.learners import Linear
 from mqlearn.learning.loop import NUMERICS_VERSION
-from mqlearn.learning.metrics import Evaluation
-from mqlearn.learning.sampling import IID, Markovian, Replay
 from mqlearn.problems.environments import frozen_lake, frozen_lake_blocks
 from mqlearn.problems.features import aggregation, one_hot
+from mqlearn.sampling.evaluation import Evaluation
+from mqlearn.sampling.modes import IID, Markovian, Replay
 
 LAKE = frozen_lake("4x4", rewards=(1, -0.5, -0.01))
 BLOCKS = frozen_lake_blocks(2, "4x4", rewards=(1, -0.5, -0.01))

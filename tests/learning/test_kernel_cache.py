@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from mqlearn import jit
-from mqlearn.learning import kernels
+from mqlearn import jit, kernels
 
 KERNELS = Path(kernels.__file__).parent
 
@@ -77,7 +76,7 @@ def test_an_edit_of_any_file_changes_the_stamp_of_all(tmp_path, monkeypatch):
 def test_all_kernels_have_one_stamp():
     stamps = {}
     for path in KERNELS.glob("*.py"):
-        for value in vars(import_module(f"mqlearn.learning.kernels.{path.stem}")).values():
+        for value in vars(import_module(f"mqlearn.kernels.{path.stem}")).values():
             cache = getattr(value, "_cache", None)
             if isinstance(cache, jit._Cache):
                 stamps[value.__name__] = cache._cache_file._source_stamp

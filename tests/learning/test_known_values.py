@@ -9,10 +9,10 @@ from twins import assert_same, run
 
 from mqlearn.algorithms import MomentumQ, NeSA, QLearning, Rule, SpeedyQ
 from mqlearn.algorithms.step_sizes import Polynomial, RescaledLinear
-from mqlearn.learning.sampling import Markovian, Replay, Synchronous
 from mqlearn.problems.environments import frozen_lake
 from mqlearn.problems.mdp import FiniteMDP, greedy
 from mqlearn.problems.solvers import optimal
+from mqlearn.sampling.modes import Markovian, Replay, Synchronous
 
 # --- known values -----------------------------------------------------------------------------------------------------
 

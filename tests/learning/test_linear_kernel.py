@@ -7,11 +7,11 @@ from kernel_cases import CHAINS, LAKE, N, Numbers, assert_same_chain, relative
 
 from mqlearn.algorithms import MomentumQ, MomentumQLinear, NeSA, QLearning, Rule, SpeedyQ
 from mqlearn.algorithms.step_sizes import Constant, Harmonic, Matched, Polynomial
-from mqlearn.learning.learners import Linear
-from mqlearn.learning.sampling import Markovian, Replay
+from mqlearn.learners import Linear
 from mqlearn.problems.environments import frozen_lake
 from mqlearn.problems.features import from_matrix, one_hot
 from mqlearn.problems.mdp import FiniteMDP
+from mqlearn.sampling.modes import Markovian, Replay
 
 
 class Leapfrog(Rule):

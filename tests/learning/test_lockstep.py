@@ -12,11 +12,11 @@ from mqlearn.algorithms import MomentumQLinear, QLearning, Rule
 from mqlearn.algorithms.step_sizes import Constant, Harmonic, InverseSqrt
 from mqlearn.learning.lockstep import DIVERGED
 from mqlearn.learning.loop import run_together
-from mqlearn.learning.metrics import Evaluation
-from mqlearn.learning.sampling import Markovian, Replay, Synchronous
 from mqlearn.problems.environments import frozen_lake, frozen_lake_blocks
 from mqlearn.problems.features import aggregation, from_matrix, one_hot
 from mqlearn.problems.mdp import FiniteMDP
+from mqlearn.sampling.evaluation import Evaluation
+from mqlearn.sampling.modes import Markovian, Replay, Synchronous
 
 LAKE = frozen_lake("4x4", discount=0.9)
 

@@ -11,14 +11,15 @@ from hypothesis import strategies as st
 from loop_cases import COSTLY, KINDS, LAKE, learn
 from twins import assert_same, run
 
+from mqlearn import kernels
 from mqlearn.algorithms import MomentumQ, MomentumQLinear, NeSA, QLearning, SpeedyQ
 from mqlearn.algorithms.step_sizes import Constant
 from mqlearn.errors import SettingError
-from mqlearn.learning import kernels, loop
+from mqlearn.learning import loop
 from mqlearn.learning.loop import run_together
-from mqlearn.learning.metrics import Evaluation
 from mqlearn.learning.setup import checkpoint_iterations
 from mqlearn.problems.solvers import optimal
+from mqlearn.sampling.evaluation import Evaluation
 
 # --- what changes no number -------------------------------------------------------------------------------------------
 

@@ -14,13 +14,14 @@ import mqlearn as mq
 from mqlearn.algorithms import MomentumQLinear, QLearning
 from mqlearn.algorithms.step_sizes import Constant
 from mqlearn.errors import SettingError
-from mqlearn.learning.metrics import Evaluation, Measure, greedy_policies, recorded
-from mqlearn.learning.sampling import Markovian, stationary
+from mqlearn.learning.metrics import Measure, greedy_policies, recorded
 from mqlearn.problems.environments import frozen_lake, frozen_lake_blocks
 from mqlearn.problems.features import aggregation, one_hot
 from mqlearn.problems.fixed_points import theta_star
 from mqlearn.problems.mdp import FiniteMDP, bellman
 from mqlearn.problems.solvers import optimal, policy_value
+from mqlearn.sampling.evaluation import Evaluation
+from mqlearn.sampling.modes import Markovian, stationary
 from mqlearn.storage.array_comparison import of_run
 from mqlearn.storage.runs import Run
 

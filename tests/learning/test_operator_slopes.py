@@ -9,8 +9,8 @@ import twins
 
 import mqlearn as mq
 from mqlearn.algorithms.rule import replaced
-from mqlearn.learning.learners import Linear, start, with_state
-from mqlearn.learning.operators import on_problem
+from mqlearn.learners import Linear, start, with_state
+from mqlearn.learners.operators import on_problem
 from mqlearn.problems.features import from_matrix
 
 LANES = np.array([0, 5], np.uint32)

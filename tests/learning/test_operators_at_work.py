@@ -9,8 +9,8 @@ import twins
 from operator_cases import LANES, OPERATORS, PLACES, N, Numbers, close, learner, some_features, start_of
 
 import mqlearn as mq
-from mqlearn.learning.learners import Linear, start
-from mqlearn.learning.operators import on_problem
+from mqlearn.learners import Linear, start
+from mqlearn.learners.operators import on_problem
 
 
 @pytest.mark.parametrize("name", OPERATORS)

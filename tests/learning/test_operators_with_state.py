@@ -12,8 +12,8 @@ from operator_cases import LANES, OPERATORS, PLACES, N, Plain, close, learner, s
 import mqlearn as mq
 from mqlearn.algorithms.rule import replaced
 from mqlearn.algorithms.stateful import Stateful
-from mqlearn.learning.learners import Linear, start, with_state
-from mqlearn.learning.operators import on_problem
+from mqlearn.learners import Linear, start, with_state
+from mqlearn.learners.operators import on_problem
 
 
 @dataclass(frozen=True)

@@ -8,11 +8,12 @@ from random_mdps import random_mdp
 from twins import success_within
 
 import mqlearn as mq
-from mqlearn.learning import kernels
-from mqlearn.learning.metrics import Evaluation, Measure
+from mqlearn import kernels
+from mqlearn.learning.metrics import Measure
 from mqlearn.learning.policy_values import PolicyValues, greedy_policies
 from mqlearn.problems.mdp import FiniteMDP
 from mqlearn.problems.solvers import optimal, policy_values_at_start
+from mqlearn.sampling.evaluation import Evaluation
 
 LAKE = mq.frozen_lake_blocks(4, "4x4", discount=0.95)  # 256 states: too many for elimination
 

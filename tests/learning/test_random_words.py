@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from kernel_cases import lottery
 from random_mdps import random_mdp
 
-from mqlearn.learning import kernels
-from mqlearn.learning.sampling import IID, Markovian, Replay
-from mqlearn.learning.sampling_tables import outcome_tables
+from mqlearn import kernels
+from mqlearn.sampling.modes import IID, Markovian, Replay
+from mqlearn.sampling.tables import outcome_tables
 
 slow_machine = settings(deadline=None, max_examples=40)
 

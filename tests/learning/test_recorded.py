@@ -8,7 +8,7 @@ import pytest
 
 import mqlearn as mq
 from mqlearn.experiments.settings import cell, compose
-from mqlearn.learning.sample_numbers import pack, unpack
+from mqlearn.sampling.sample_numbers import pack, unpack
 
 FILE = Path(__file__).parent.parent / "data" / "transitions" / "two_states.npz"
 P, R = np.array([[[0.5, 0.5], [0.0, 1.0]], [[0.8, 0.2], [0.1, 0.9]]]), np.array([[5.0, 10.0], [-1.0, 2.0]])

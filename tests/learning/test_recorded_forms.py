@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 
 import mqlearn as mq
-from mqlearn.learning.recorded import RecordedSamples
-from mqlearn.learning.sample_numbers import unpack
+from mqlearn.sampling.recorded import RecordedSamples
+from mqlearn.sampling.sample_numbers import unpack
 from tests.twins import words
 
 LAKE = mq.frozen_lake("4x4", discount=0.9, rewards=(1, -0.5, 0.125))

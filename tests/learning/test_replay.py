@@ -7,9 +7,9 @@ from scipy.stats import chisquare
 from twins import run
 
 from mqlearn.algorithms import QLearning
-from mqlearn.learning.chains import Chain
-from mqlearn.learning.learners import AsynchronousTable
-from mqlearn.learning.sampling import Markovian, Replay
+from mqlearn.learners import AsynchronousTable
+from mqlearn.sampling.chains import Chain
+from mqlearn.sampling.modes import Markovian, Replay
 
 
 def test_replay_draws_hold_what_was_pushed_and_is_still_there():

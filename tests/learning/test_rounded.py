@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import mqlearn as mq
-from mqlearn import rounding
-from mqlearn.learning import diagnostics, kernels, rounded
+from mqlearn import kernels, rounding
+from mqlearn.learning import diagnostics, rounded
 from mqlearn.learning.metric_kinds import KINDS
 from mqlearn.learning.setup import validated
 from mqlearn.problems import solvers

@@ -5,7 +5,7 @@ import pytest
 
 import mqlearn as mq
 from mqlearn.errors import SettingError
-from mqlearn.learning.stateful.step_size import uses_step_size
+from mqlearn.stateful.step_size import uses_step_size
 
 
 class Base(mq.Stateful):

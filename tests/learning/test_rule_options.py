@@ -11,7 +11,7 @@ import mqlearn as mq
 from mqlearn.algorithms.four_numbers import FourNumbersLinear
 from mqlearn.algorithms.rule import replaced
 from mqlearn.experiments.settings import cell, compose
-from mqlearn.learning.stateful.source import inexact
+from mqlearn.stateful.source import inexact
 from mqlearn.theory.named_rules import predicted
 
 PLAIN, DOUBLE, MEMORY, _, RESIDUAL, *_ = UNCOMPILED

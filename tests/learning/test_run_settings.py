@@ -16,9 +16,9 @@ from mqlearn.algorithms.step_sizes import Constant, RescaledLinear
 from mqlearn.errors import SettingError
 from mqlearn.learning import loop
 from mqlearn.learning.loop import run_together
-from mqlearn.learning.metrics import Evaluation
-from mqlearn.learning.sampling import Markovian, Replay
 from mqlearn.problems.features import aggregation
+from mqlearn.sampling.evaluation import Evaluation
+from mqlearn.sampling.modes import Markovian, Replay
 
 
 @pytest.mark.parametrize(

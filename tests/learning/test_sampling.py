@@ -12,14 +12,14 @@ from twins import run
 
 from mqlearn.algorithms import QLearning
 from mqlearn.algorithms.step_sizes import Constant, Polynomial
-from mqlearn.learning.chains import Chain
-from mqlearn.learning.metrics import Evaluation
-from mqlearn.learning.sampling import IID, Markovian, Replay, stationary
-from mqlearn.learning.sampling_tables import alias_table
 from mqlearn.problems.environments import cliff_walking
 from mqlearn.problems.fixed_points import stationary_distribution
 from mqlearn.problems.mdp import FiniteMDP
 from mqlearn.problems.solvers import optimal
+from mqlearn.sampling.chains import Chain
+from mqlearn.sampling.evaluation import Evaluation
+from mqlearn.sampling.modes import IID, Markovian, Replay, stationary
+from mqlearn.sampling.tables import alias_table
 
 NO_EPISODES = Evaluation(episodes=0)
 

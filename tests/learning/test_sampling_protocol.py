@@ -3,7 +3,6 @@
 import ast
 import re
 from dataclasses import dataclass
-from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,15 +11,15 @@ import twins
 import yaml
 
 import mqlearn as mq
-from mqlearn.analysis.predictions_features import mixing_of
 from mqlearn.experiments.settings import targets
-from mqlearn.learning.chains import Chain, Samples
-from mqlearn.learning.recorded import RecordedSamples
-from mqlearn.learning.sample_numbers import unpack
-from mqlearn.learning.sampling import stationary
-from mqlearn.learning.sampling_check import check_sampling
-from mqlearn.learning.sampling_protocol import QUESTIONS
 from mqlearn.paths import CONF, PACKAGE
+from mqlearn.sampling.chains import Chain, Samples
+from mqlearn.sampling.check import check_sampling
+from mqlearn.sampling.modes import stationary
+from mqlearn.sampling.protocol import QUESTIONS
+from mqlearn.sampling.recorded import RecordedSamples
+from mqlearn.sampling.sample_numbers import unpack
+from mqlearn.theory.case import mixing_of
 
 MDP = mq.garnet_fixed(n_states=6, discount=0.8)
 LAKE = mq.frozen_lake("4x4", discount=0.8)
@@ -171,8 +170,7 @@ def test_its_pairs_have_the_probabilities_that_it_says():
 
 
 def test_theory_knows_that_independent_draws_forget_at_once():
-    cell: Any = SimpleNamespace(run_arguments={"sampling": EachPair()}, mdp=LAKE)
-    found: Any = mixing_of(cell)
+    found: Any = mixing_of(LAKE, EachPair())
     assert found.rho < 1e-9 and found.tau(0.1) == 1
 
 
@@ -180,9 +178,8 @@ def test_theory_refuses_by_name_what_does_not_say_how_it_mixes():
     class Silent(mq.Sampling):
         independent = False
 
-    cell: Any = SimpleNamespace(run_arguments={"sampling": Silent()}, mdp=LAKE)
     with pytest.raises(mq.SettingError, match="sampling='Silent': does not say `trajectory`, the `Walk` of its chain"):
-        mixing_of(cell)
+        mixing_of(LAKE, Silent())
 
 
 def without(part: str) -> Any:

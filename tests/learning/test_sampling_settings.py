@@ -10,8 +10,8 @@ from twins import run
 
 from mqlearn.algorithms import QLearning
 from mqlearn.errors import SettingError
-from mqlearn.learning.sampling import IID, Markovian, Replay, Synchronous
 from mqlearn.problems.features import one_hot
+from mqlearn.sampling.modes import IID, Markovian, Replay, Synchronous
 
 
 @pytest.mark.parametrize(

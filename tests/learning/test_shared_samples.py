@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from kernel_cases import LAKE
 
-from mqlearn.learning.chains import Chain, Samples
-from mqlearn.learning.sampling import Markovian, Replay
+from mqlearn.sampling.chains import Chain, Samples
+from mqlearn.sampling.modes import Markovian, Replay
 
 
 @pytest.mark.parametrize("sampling", [Markovian(restart_probability=0.1), Replay(capacity=30, warm_up=7)], ids=repr)

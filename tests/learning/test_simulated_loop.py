@@ -9,8 +9,8 @@ from scipy import stats
 from simulated_cases import ONE, box, box_map, coded, momentum
 
 import mqlearn as mq
-from mqlearn.learning.simulation import SimulatedLearner
 from mqlearn.problems.encodings import BoxMap, fourier, rbf, tile_coding
+from mqlearn.simulators.linear import SimulatedLearner
 
 
 class Recorded:

@@ -7,7 +7,7 @@ import pytest
 from simulated_cases import ONE, box, coded, momentum, run, theta
 
 import mqlearn as mq
-from mqlearn.learning.simulation import SimulatedLearner
+from mqlearn.simulators.linear import SimulatedLearner
 
 
 @pytest.mark.parametrize("behaviour", ["uniform", "epsilon_greedy"])

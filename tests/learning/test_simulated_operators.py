@@ -10,7 +10,7 @@ from simulated_cases import Line, box, coded, momentum
 from stateful_rules import Double, Plain
 
 import mqlearn as mq
-from mqlearn.learning import kernels
+from mqlearn import kernels
 from mqlearn.problems.environments import simulator
 from mqlearn.problems.features import one_hot
 

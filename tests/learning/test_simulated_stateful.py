@@ -9,8 +9,8 @@ from simulated_cases import Broken, Line, box, coded
 from stateful_rules import UNCOMPILED, Double, Plain
 
 import mqlearn as mq
+from mqlearn import kernels
 from mqlearn.algorithms.four_numbers import FourNumbersLinear
-from mqlearn.learning import kernels
 from mqlearn.problems.encodings import fourier
 from mqlearn.problems.environments import simulator
 from mqlearn.problems.features import one_hot

@@ -8,8 +8,8 @@ import pytest
 from stateful_rules import UNCOMPILED, Plain
 
 import mqlearn as mq
-from mqlearn.learning.stateful.check import check
-from mqlearn.learning.stateful.verbs import no_verb
+from mqlearn.stateful.check import check
+from mqlearn.stateful.verbs import no_verb
 
 LAKE = mq.frozen_lake("4x4", discount=0.9, rewards=(1, -0.5, -0.01))
 BLOCKS = mq.aggregation(LAKE, tile=2)

@@ -14,8 +14,8 @@ from test_stateful import LAKE, MODES, run
 
 import mqlearn as mq
 from mqlearn.algorithms.rule import replaced
-from mqlearn.learning.learners import Linear, start
-from mqlearn.learning.stateful.check import check
+from mqlearn.learners import Linear, start
+from mqlearn.stateful.check import check
 
 # One rule a mode: each is compiled, which takes seconds.
 FEW = [

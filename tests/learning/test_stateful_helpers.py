@@ -10,7 +10,7 @@ import pytest
 
 import mqlearn as mq
 from mqlearn.errors import SettingError
-from mqlearn.learning.learners import Linear, start
+from mqlearn.learners import Linear, start
 
 CHUNK, SHARE = 0.5, np.float64(0.5)  # the first is a name of the loop's own too
 FAR = math.inf

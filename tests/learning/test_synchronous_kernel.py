@@ -11,9 +11,9 @@ from scipy.stats import chisquare
 
 from mqlearn import jit
 from mqlearn.algorithms import MomentumQ, Rule
-from mqlearn.learning.sampling import Synchronous
 from mqlearn.problems.environments import frozen_lake
 from mqlearn.problems.mdp import FiniteMDP
+from mqlearn.sampling.modes import Synchronous
 
 
 def random_model(base: int, equal: bool, seed: int = 1) -> FiniteMDP:

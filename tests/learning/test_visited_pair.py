@@ -7,7 +7,7 @@ from kernel_cases import CHAINS, LAKE, N, Numbers, assert_same_chain, relative
 
 from mqlearn.algorithms import MomentumQ, MomentumQLinear, NeSA, QLearning, SpeedyQ
 from mqlearn.algorithms.step_sizes import Constant
-from mqlearn.learning.sampling import Markovian, Replay
+from mqlearn.sampling.modes import Markovian, Replay
 
 
 @pytest.mark.parametrize("name", CHAINS)

@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from mqlearn.analysis.cases import case_of
 from mqlearn.analysis.claims.checks import OPEN, ClaimCheck, Look, Seen, level_of_each, looked_at
 from mqlearn.analysis.claims.claim import filled
 from mqlearn.analysis.claims.criteria import decide
 from mqlearn.analysis.claims.pairs import Wanted, medians, wanted_pairs
-from mqlearn.analysis.predictions import asymptotic_row, rule_of, uncovered
+from mqlearn.theory.tables import asymptotic_row, uncovered
 
 METRICS = {"rms": "q_error_l2", "norm": "q_error_l2", "sup": "q_error"}
 
@@ -27,8 +28,9 @@ def predictions(spec: Mapping[str, Any], places: Sequence[Mapping[str, str]], lo
     checks = []
     level = level_of_each(spec, places)
     for said, seen in looked_at(spec, places, look):
-        norm, silent = str(spec["norm"]), uncovered(seen.cell)
-        row = {"reason": silent} if silent else asymptotic_row(seen.cell, rule_of(seen.cell))
+        norm, case = str(spec["norm"]), case_of(seen.cell)
+        silent = uncovered(case)
+        row = {"reason": silent} if silent else asymptotic_row(case)
         error = _finite_errors(seen, METRICS[norm])
         told = {"metric": METRICS[norm], "norm": norm, "n_finite": len(error), "digests": [seen.run.digest]}
         ties = f"{row['tied_states']} states with several optimal actions" if row.get("approximate") else ""
@@ -73,9 +75,10 @@ def wanted_orders(spec: Mapping[str, Any], places: Sequence[Mapping[str, str]], 
 
 def _exact(seen: Seen, norm: str) -> float | None:
     """The predicted error times sqrt(k); None where there is none, or one for shared ties only."""
-    if uncovered(seen.cell):
+    case = case_of(seen.cell)
+    if uncovered(case):
         return None
-    row = asymptotic_row(seen.cell, rule_of(seen.cell))
+    row = asymptotic_row(case)
     return None if row["reason"] or row["approximate"] else float(row[f"{norm}_sqrt_k"])
 
 

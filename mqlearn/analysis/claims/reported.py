@@ -91,7 +91,7 @@ def _first_q(cell: Any) -> float:
 
 def _critical_gain(cell: Any) -> float:
     """The c up to which sqrt(k) times the error of Q-learning with steps c/k is unbounded."""
-    from mqlearn.learning.sampling import stationary
+    from mqlearn.sampling.modes import stationary
     from mqlearn.theory.asymptotic import critical_gain
 
     sampling = cell.run_arguments["sampling"]

@@ -6,10 +6,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from mqlearn.analysis.cases import case_of
 from mqlearn.analysis.claims.checks import OPEN, ClaimCheck, Look, Seen, level_of_each, looked_at
 from mqlearn.analysis.claims.criteria import ABOVE_FLOOR, FALLEN, FEWEST, SETTLED, decide
 from mqlearn.analysis.comparison.seed_values import Question, metric_of
-from mqlearn.analysis.predictions_features import largest_reward
 from mqlearn.analysis.statistics import survival
 from mqlearn.analysis.statistics.intervals import Estimate, bootstrap_interval
 from mqlearn.errors import SettingError
@@ -125,7 +125,7 @@ def _rate(iteration: np.ndarray, curves: np.ndarray, window: Sequence[float], le
 
 def contraction_of(cell: Any) -> float:
     """The delta of Assumption 2 for a cell. Raises SettingError where it is not known to hold."""
-    from mqlearn.learning.sampling import stationary
+    from mqlearn.sampling.modes import stationary
     from mqlearn.theory.bounds import contraction
 
     settings = cell.settings
@@ -148,7 +148,7 @@ def bounds(spec: Mapping[str, Any], places: Sequence[Mapping[str, str]], look: L
         v_max = float(np.abs(optimal(mdp).q[mdp.counted]).max() + np.nanmax(error))
         constants = {
             "m": seen.cell.run_arguments["rule"].order, "discount": mdp.discount, "v_max": v_max,
-            "r_max": largest_reward(seen.cell), "n_pairs": len(mdp.pairs), "delta": spec["delta"],
+            "r_max": case_of(seen.cell).largest_reward, "n_pairs": len(mdp.pairs), "delta": spec["delta"],
         }  # fmt: skip
         bound = theorem_3(iteration, **constants, corrected=bool(spec["corrected"]))
         start = float(np.nanmax(error[:, 0]))

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mqlearn.learning.diagnostics import fixed_point
-from mqlearn.learning.sampling import stationary
 from mqlearn.problems.feature_rows import Features
 from mqlearn.problems.fixed_points import mean_gradient
 from mqlearn.problems.mdp import FiniteMDP
 from mqlearn.problems.solvers import _chain, optimal
+from mqlearn.sampling.modes import stationary
 
 if TYPE_CHECKING:
     from mqlearn.experiments.settings.cell import Cell

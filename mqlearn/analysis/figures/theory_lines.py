@@ -12,11 +12,15 @@ import numpy as np
 
 from mqlearn.algorithms import Rule
 from mqlearn.algorithms.operators import is_bellman
-from mqlearn.analysis import predictions, slopes
+from mqlearn.analysis.cases import case_of, largest_error
 from mqlearn.analysis.figures.style import QUIET, Look
 from mqlearn.checks import choice
 from mqlearn.errors import SettingError
+from mqlearn.theory import tables
 from mqlearn.theory.bounds import Slope
+from mqlearn.theory.case import Case
+from mqlearn.theory.linear_features import LinearFeatures
+from mqlearn.theory.slopes import slope_of
 from mqlearn.theory.sup import expected_norms
 
 if TYPE_CHECKING:
@@ -77,9 +81,10 @@ def of(cell: "Cell", run: "Run", spec: Mapping[str, Any], label: str) -> list[Li
     asked, iteration = wanted(spec), run.curves["iteration"]
     if not asked:
         return []
-    rule, reason = predictions.rule_of(cell), predictions.uncovered(cell)
+    case = case_of(cell)
+    rule, reason = case.rule, tables.uncovered(case)
     if reason is not None or spec["metric"] in _THETA:
-        only = _of_chains(cell, rule, run, spec["metric"], label) if "bound" in asked else []
+        only = _of_chains(case, run, spec["metric"], label) if "bound" in asked else []
         rest = {"floor", "predicted"} & {*asked} and any(line.values.size for line in only)
         none = "no floor and no prediction" if rest else "no lines of theory"
         silent = bool(rest or not only)
@@ -87,8 +92,8 @@ def of(cell: "Cell", run: "Run", spec: Mapping[str, Any], label: str) -> list[Li
     norm = _NORMS[spec["metric"]]
     found: list[Line] = []
     if {"floor", "predicted"} & {*asked}:
-        asymptotic = predictions.asymptotic(cell, rule)
-        row = predictions.row_of(asymptotic)
+        asymptotic = tables.asymptotic(case)
+        row = tables.constants(asymptotic)
         if "floor" in asked:
             found.append(Line("floor", "floor", _falling(row[f"floor_{norm}_sqrt_k"], iteration), _FLOOR))
         if "predicted" in asked:
@@ -98,12 +103,12 @@ def of(cell: "Cell", run: "Run", spec: Mapping[str, Any], label: str) -> list[Li
             elif row["reason"] is not None:
                 found.append(_said(f"{label}: nothing is predicted; {row['reason'].rpartition(chr(39) + ': ')[2]}"))
             else:
-                exact = _exact(cell, rule, asymptotic.sigma, iteration) if norm == "norm" else np.empty(0)
-                found.append(_predicted(cell, row, norm, iteration, exact))
+                exact = _exact(case, asymptotic.sigma, iteration) if norm == "norm" else np.empty(0)
+                found.append(_predicted(case, row, norm, iteration, exact))
     if "bound" in asked and norm == "sup":
-        found += _bounds(cell, rule, run, iteration)
+        found += _bounds(case, run, iteration)
         if not any(line.kind == "bound" for line in found):
-            found += _slope(slopes.slope_of(cell, rule, None), run, spec["metric"])
+            found += _slope(slope_of(case, None), run, spec["metric"])
     return found
 
 
@@ -119,15 +124,15 @@ def _falling(constant: float, iteration: np.ndarray) -> np.ndarray:
     return np.where(iteration > 0, constant / np.sqrt(np.maximum(iteration, 1)), np.nan)
 
 
-def _exact(cell: "Cell", rule: Any, sigma: np.ndarray, iteration: np.ndarray) -> np.ndarray:
+def _exact(case: Case, sigma: np.ndarray, iteration: np.ndarray) -> np.ndarray:
     """Expected Euclidean norms at the first of the checkpoints (C,), as many as the moments are affordable at.
 
     The moments know the mean and the mean square of each pair, but not how pairs move together: this is taken from the
     asymptotic covariance (n, n), scaled to the variance of all pairs.
     """
-    if not isinstance(rule, Rule) or rule.averaged:
+    if not isinstance(case.rule, Rule) or case.rule.averaged:
         return np.empty(0)
-    found = predictions.exact_moments(cell, rule, iteration, _SECONDS)
+    found = tables.exact_moments(case, iteration, _SECONDS)
     if found is None:
         return np.empty(0)
     total = np.trace(sigma)
@@ -136,7 +141,7 @@ def _exact(cell: "Cell", rule: Any, sigma: np.ndarray, iteration: np.ndarray) ->
         return expected_norms(sigma, found.mean, variance / total if total else np.zeros(len(variance)))
 
 
-def _predicted(cell: "Cell", row: Mapping[str, Any], norm: str, iteration: np.ndarray, exact: np.ndarray) -> Line:
+def _predicted(case: Case, row: Mapping[str, Any], norm: str, iteration: np.ndarray, exact: np.ndarray) -> Line:
     """The asymptotic line, with exact values at its first checkpoints where there are some."""
     values, n = _falling(row[f"{norm}_sqrt_k"], iteration), len(exact)
     if n and abs(values[n - 1] / exact[-1] - 1) > _NEAR:
@@ -144,48 +149,48 @@ def _predicted(cell: "Cell", row: Mapping[str, Any], norm: str, iteration: np.nd
     values[:n] = exact
     about = _ABOUT[norm] + _EXACT * bool(n)
     if row["approximate"]:
-        tied = f"optimal actions tie in {row['tied_states']} of the states of {cell.mdp.name}, which share equally"
+        tied = f"optimal actions tie in {row['tied_states']} of the states of {case.mdp.name}, which share equally"
         return Line("approximate", "predicted, approximate", values, f"Dashed: {about}; approximate, as {tied}")
     return Line("predicted", "predicted", values, f"Dotted: {about}")
 
 
-def _bounds(cell: "Cell", rule: Any, run: "Run", iteration: np.ndarray) -> list[Line]:
+def _bounds(case: Case, run: "Run", iteration: np.ndarray) -> list[Line]:
     """As corrected: the bound as printed lies on it."""
     found = []
-    for one in predictions.table_bounds(cell, rule, run, iteration):
+    for one in tables.table_bounds(case, iteration, largest_error(run)):
         if "printed" not in one.name:
             values = np.where(iteration > 0, one.values, np.nan)
             found.append(Line("bound", one.name, values, "Dash-dotted: bounds of theorems"))
             if one.vacuous[-1]:
-                found.append(_said(_vacuous(f"{one.name}, on {cell.mdp.name}")))
+                found.append(_said(_vacuous(f"{one.name}, on {case.mdp.name}")))
     return found
 
 
-def _of_chains(cell: "Cell", rule: Any, run: "Run", metric: str, label: str) -> list[Line]:
+def _of_chains(case: Case, run: "Run", metric: str, label: str) -> list[Line]:
     """Where there are no constants of tables: bounds of theta, else a slope, else why there is none."""
-    if not is_bellman(cell.run_arguments["operator"]):
+    if not is_bellman(case.operator):
         return []
-    if cell.run_arguments["features"] is None:
-        return _slope(slopes.slope_of(cell, rule, None), run, metric)
+    if case.features is None:
+        return _slope(slope_of(case, None), run, metric)
     if metric not in _THETA:
         return [_said(f"{label}: no lines of theory; theorems bound theta here: figure.metric={_THETA[0]}")]
     try:
-        linear = predictions.LinearFeatures(cell, rule)
+        linear = LinearFeatures(case)
     except SettingError as error:
         return [_said(f"{label}: no bound; {error}")]
     iteration, found = run.curves["iteration"], []
-    for one in linear.own_bounds(rule, np.maximum(iteration, 1)):
+    for one in linear.own_bounds(np.maximum(iteration, 1)):
         if one.metric != metric:
             continue
         values = np.where(iteration > 0, np.sqrt(one.values) / linear.length, np.nan)
         found.append(Line("bound", one.name, values, f"Dash-dotted: bounds of theorems; {label}: {one.assumes}"))
         if one.vacuous[-1]:
-            found.append(_said(_vacuous(f"{one.name}, on {cell.mdp.name}")))
+            found.append(_said(_vacuous(f"{one.name}, on {case.mdp.name}")))
     if found:
         return found
-    reason = linear.no_bound(rule)
+    reason = linear.no_bound()
     if reason is not None:
-        found = _slope(slopes.slope_of(cell, rule, linear), run, metric)
+        found = _slope(slope_of(case, linear), run, metric)
     return [*found, _said(f"{label}: no bound; {reason or f'no theorem covers its schedule in {metric}'}")]
 
 

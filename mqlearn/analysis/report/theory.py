@@ -6,10 +6,12 @@ from typing import Any
 from markupsafe import Markup
 
 from mqlearn.analysis import predictions
+from mqlearn.analysis.cases import case_of, largest_error
 from mqlearn.analysis.report import theory_rates
 from mqlearn.analysis.report.markup import number, render
 from mqlearn.analysis.report.subjects import Subject, by_panel
 from mqlearn.errors import SettingError
+from mqlearn.theory import tables
 
 _MOST = 40  # runs of a panel
 _HEAD = (
@@ -41,7 +43,7 @@ def _has_constants(one: Subject) -> bool:
     return (
         one.mdp is not None
         and one.cell is not None
-        and predictions.uncovered(one.cell) is None
+        and tables.uncovered(case_of(one.cell)) is None
         and "q_error_l2" in one.run.curves
         and 0 < int(one.mdp.counted.sum()) <= theory_rates.LARGEST
         and int(one.run.curves["iteration"][-1]) > 0
@@ -51,15 +53,15 @@ def _has_constants(one: Subject) -> bool:
 def _predicted(one: Subject) -> tuple[dict[str, Any], dict[str, Any]]:
     """The asymptotic row of a run's rule, and what else is known of it: measured error, theorem, bounds."""
     assert one.cell is not None and one.mdp is not None
-    rule = predictions.rule_of(one.cell)
+    case = case_of(one.cell)
     try:
-        row = predictions.asymptotic_row(one.cell, rule)
+        row = tables.asymptotic_row(case)
     except SettingError as error:
         row = {"reason": str(error)}
-    measured = predictions.measured_at_the_end(one.run, int(one.mdp.counted.sum()), rule.averaged)
+    measured = predictions.measured_at_the_end(one.run, int(one.mdp.counted.sum()), case.rule.averaged)
     end = one.run.curves["iteration"][-1:]
-    bounds = predictions.table_bounds(one.cell, rule, one.run, end)
-    return row, {"measured": measured, "bounds": bounds, "schedule": predictions.schedule_of(one.cell, rule)}
+    bounds = tables.table_bounds(case, end, largest_error(one.run))
+    return row, {"measured": measured, "bounds": bounds, "schedule": tables.schedule(case)}
 
 
 def _row(one: Subject, row: Mapping[str, Any], facts: Mapping[str, Any]) -> list[Any]:

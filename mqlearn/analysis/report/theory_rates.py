@@ -7,13 +7,15 @@ from typing import Any
 import numpy as np
 
 from mqlearn.algorithms.operators import is_bellman
-from mqlearn.analysis import predictions, slopes
-from mqlearn.analysis.predictions import LinearFeatures
+from mqlearn.analysis import slopes
+from mqlearn.analysis.cases import case_of
 from mqlearn.analysis.report.markup import number
 from mqlearn.analysis.report.subjects import Subject
 from mqlearn.analysis.statistics.intervals import Estimate
 from mqlearn.errors import SettingError
-from mqlearn.theory.bounds import Slope
+from mqlearn.theory.bounds import Bound, Slope
+from mqlearn.theory.linear_features import LinearFeatures
+from mqlearn.theory.slopes import slope_of
 
 LARGEST = 300  # counted pairs: beyond, what theory computes from a model takes seconds a run
 HEAD = "run", "metric", "measured", "bound at the end", "measured slope", "slope of theory"
@@ -47,27 +49,27 @@ def of(panel: str, members: Sequence[Subject], most: int) -> dict[str, Any] | No
 def _known(one: Subject) -> tuple[list[list[str]], list[str]]:
     """The row of a run, if there is one, and what must be said of it or of its absence."""
     assert one.cell is not None
-    rule, linear = predictions.rule_of(one.cell), None
-    if one.cell.run_arguments["features"] is not None:
+    case, linear = case_of(one.cell), None
+    if case.features is not None:
         if one.cell.mdp.counted.sum() > LARGEST:
             return [], ["No bound, the model is too large for this page; mqlearn theory tells"]
         try:
-            linear = LinearFeatures(one.cell, rule)
+            linear = LinearFeatures(case)
         except SettingError as error:
             return [], [f"No bound, {error}"]
-    metric, slope = slopes.slope_of(one.cell, rule, linear)
+    metric, slope = slope_of(case, linear)
     bound, length, said = "–", None, []
     if linear is not None:
-        found = linear.own_bounds(rule, one.run.curves["iteration"][-1:])
+        found = linear.own_bounds(one.run.curves["iteration"][-1:])
         if found:  # of the same metric as the slope, if there is one
             metric, length, said = found[0].metric, linear.length, [f"Bounded with {found[0].assumes}"]
             bound = "; ".join(_bound(each, length) for each in found)
         else:
-            said = [f"No bound, {linear.no_bound(rule) or 'the step is longer than the theorem allows'}"]
+            said = [f"No bound, {linear.no_bound() or 'the step is longer than the theorem allows'}"]
     return ([] if metric is None else [_row(one, metric, bound, slope, length)]), said
 
 
-def _bound(one: predictions.Bound, length: float) -> str:
+def _bound(one: Bound, length: float) -> str:
     return f"{one.name} {number(math.sqrt(one.values[-1]) / length)}{' (vacuous)' * bool(one.vacuous[-1])}"
 
 

@@ -49,7 +49,7 @@ class Cell:
     @property
     def samples_key(self) -> str | None:
         """Equal for cells that learn from the same samples by other rules; None where each rule draws its own."""
-        from mqlearn.learning.learners import can_share
+        from mqlearn.learners import can_share
 
         if not can_share(*(self.run_arguments[name] for name in ("sampling", "features", "linear"))):
             return None
@@ -114,8 +114,8 @@ def build(settings: Mapping[str, Any]) -> Cell:
 
     For the user's own settings: their modules are imported. Those of a record go through `rebuild`.
     """
-    from mqlearn.learning import recorded
     from mqlearn.problems.model_files import pinned
+    from mqlearn.sampling import recorded
 
     with contextlib.suppress(SettingError):  # raised among the others
         user_modules.load(settings.get("plugins", []))
@@ -158,9 +158,9 @@ def _build(text: str, imports: int, *, recorded: bool) -> Cell:
     for plan in ("figure", "tuning"):  # of an experiment, not settings of its cells
         settings.pop(plan, None)
     own = {} if recorded else settings.pop(own_choices.KEY, {})
-    from mqlearn.learning.learners import on_clock
+    from mqlearn.learners import on_clock
     from mqlearn.learning.setup import resolve_reward
-    from mqlearn.learning.stateful.check import check as check_rule
+    from mqlearn.stateful.check import check as check_rule
 
     for group in GROUPS:  # a label that is not given
         node = settings.get(group)
@@ -292,7 +292,7 @@ def name_of(settings: Mapping[str, Any], plugins: Mapping[str, Any], rule: Any) 
         return " ".join([_label(written, written), *shown])
 
     from mqlearn.algorithms import Stateful
-    from mqlearn.learning.stateful.step_size import uses_step_size
+    from mqlearn.stateful.step_size import uses_step_size
 
     hidden = ("map", "slippery", "success_rate", "rewards", "kwargs", "content", "model")
     operator = (described("operator"),) if identity.counts("operator", settings["operator"], plugins) else ()

@@ -19,7 +19,7 @@ from mqlearn.experiments.settings import identity, instantiate, own_code, target
 from mqlearn.experiments.settings.cell import Cell, name_of
 from mqlearn.experiments.settings.own_step_size import label
 from mqlearn.experiments.settings.sections import NOT_TRACKED
-from mqlearn.learning.learners import Linear, on_clock
+from mqlearn.learners import Linear, on_clock
 from mqlearn.learning.setup import validated
 from mqlearn.problems.feature_rows import Features
 from mqlearn.problems.mdp import table_of_pairs

@@ -101,7 +101,7 @@ def _compiled_or_not(rule: Any, node: dict[str, Any], compiled: bool) -> Any:
     """A rule whose step runs compiled or as Python; written into its node where that changes a number."""
     from mqlearn.algorithms import Stateful
     from mqlearn.algorithms.rule import replaced
-    from mqlearn.learning.stateful.source import inexact
+    from mqlearn.stateful.source import inexact
 
     if not isinstance(rule, Stateful):
         expected = f"is a setting of rules with state of their own, and {type(rule).__name__} has four numbers"
@@ -170,12 +170,12 @@ def _expected(group: str) -> Any:
     """What the _target_ of a group must return."""
     from mqlearn.algorithms import Rule, Stateful
     from mqlearn.algorithms.operators import Operator
-    from mqlearn.learning.metrics import Evaluation
-    from mqlearn.learning.sampling import Sampling
     from mqlearn.problems.encodings import BoxMap
     from mqlearn.problems.environments.simulator import Simulator
     from mqlearn.problems.feature_rows import Features
     from mqlearn.problems.mdp import FiniteMDP
+    from mqlearn.sampling.evaluation import Evaluation
+    from mqlearn.sampling.modes import Sampling
 
     return {
         "env": FiniteMDP | Simulator,

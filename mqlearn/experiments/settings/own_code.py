@@ -20,8 +20,8 @@ import numpy as np
 from mqlearn import source_text
 from mqlearn.checks import plain_number
 from mqlearn.experiments.settings import identity
-from mqlearn.learning.stateful.source import surroundings
 from mqlearn.paths import is_users
+from mqlearn.stateful.source import surroundings
 
 _OURS = ("mqlearn", "builtins", "numpy")
 

@@ -22,7 +22,7 @@ def settled(settings: dict[str, Any]) -> dict[str, Any]:
 
     Raises SettingError if the rule cannot be made.
     """
-    from mqlearn.learning.learners import usual_clock
+    from mqlearn.learners import usual_clock
 
     own, sampling = asked(settings.get("step_size")), settings["sampling"]
     if not own and sampling.get("clock") != "auto":

@@ -18,7 +18,7 @@ def _discount(name: str, value: Any) -> float:
 
 
 def _initial(name: str, value: Any) -> Any:
-    from mqlearn.learning.initial import checked_initial
+    from mqlearn.learners.initial import checked_initial
 
     checked_initial(name, value)
     return value

@@ -20,10 +20,10 @@ PACKAGES = {
     "algorithm": "algorithms",
     "operator": "algorithms",
     "step_size": "algorithms",
-    "sampling": "learning",
+    "sampling": "sampling",
     "features": "problems",
-    "evaluation": "learning",
-    "linear": "learning",
+    "evaluation": "sampling",
+    "linear": "learners",
     "metrics": "learning",
 }
 _WITHOUT_YAML = {

@@ -1,0 +1,50 @@
+"""What is being learned, and how it moves: learners, one file a kind, and `start`, which chooses among them.
+
+learner           the methods that all of them have
+synchronous       tables, all pairs in every iteration
+asynchronous      tables, one transition an iteration
+linear            linear features
+stateful          rules with state of their own, by one transition an iteration
+stateful_sweeps   the same by all pairs
+counting          counts, and plans on them
+starting          the learner that a run needs
+initial           Q_0 or theta_0 of each seed
+sources           where samples come from: chains of a learner's own, or samples that rules share
+operators         the operator of the targets on the problem of a run; that its formula is right, `operator_check`
+
+Simulators of Gymnasium have theirs in `mqlearn.simulators`.
+"""
+
+from mqlearn.learners.asynchronous import AsynchronousTable, RoundsTable, SharedTable
+from mqlearn.learners.learner import Learner, advanced
+from mqlearn.learners.linear import (
+    TOGETHER,
+    Linear,
+    LinearLearner,
+    OwnChainLinearLearner,
+    can_move_together,
+    move_together,
+)
+from mqlearn.learners.starting import can_share, on_clock, shared_samples, start, usual_clock, with_state
+from mqlearn.learners.synchronous import SynchronousTable
+
+__all__ = [
+    "TOGETHER",
+    "AsynchronousTable",
+    "Learner",
+    "Linear",
+    "LinearLearner",
+    "OwnChainLinearLearner",
+    "RoundsTable",
+    "SharedTable",
+    "SynchronousTable",
+    "advanced",
+    "can_move_together",
+    "can_share",
+    "move_together",
+    "on_clock",
+    "shared_samples",
+    "start",
+    "usual_clock",
+    "with_state",
+]

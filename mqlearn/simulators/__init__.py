@@ -1,0 +1,1 @@
+"""Learning on simulators of Gymnasium, which have no model; and what is measured there."""
