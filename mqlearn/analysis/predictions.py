@@ -18,6 +18,7 @@ from mqlearn.analysis.predictions_features import (
     mixing_check,
     mixing_of,
 )
+from mqlearn.checks import discounted
 from mqlearn.errors import SettingError
 from mqlearn.experiments.settings.cell import Cell
 from mqlearn.learning.initial import of_all_seeds
@@ -39,9 +40,10 @@ _OTHER = "another operator than Bellman's, of which alone theory speaks"
 
 def predictions(cell: Cell, run: Run | None) -> dict[str, Any]:
     """All that `mqlearn theory` says, for JSON. Raises SettingError for a model that is too large, or an operator other
-    than Bellman's."""
+    than Bellman's, or a discount of 1."""
     if not is_bellman(cell.run_arguments["operator"]):
         raise SettingError("operator", cell.settings["operator"].get("name"), f"is {_OTHER}; use operator=bellman")
+    discounted(cell.mdp.discount, "discount", 1, "theorems here are of discounted values; 0.999 has some")
     mdp, no_constants = cell.mdp, uncovered(cell)
     rule = rule_of(cell)
     linear = None if cell.run_arguments["features"] is None else LinearFeatures(cell, rule)
@@ -87,6 +89,8 @@ def uncovered(cell: Cell) -> str | None:
         return "nothing is said of tables that are clipped (algorithm.clip)"
     if not is_bellman(given["operator"]):
         return f"operator={cell.settings['operator'].get('name')} is {_OTHER}"
+    if cell.mdp.discount == 1:
+        return "theorems here are of discounted values (discount=1)"
     if given["features"] is not None or not given["sampling"].all_pairs:
         return "the constants are of tables under synchronous sampling"
     return None

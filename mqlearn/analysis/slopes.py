@@ -17,8 +17,10 @@ def slope_of(
 ) -> tuple[str, bounds.Slope] | tuple[None, None]:
     """The rate that a theorem gives without its constants, and the curve that it is of."""
     sampling = cell.run_arguments["sampling"]
-    if not is_bellman(cell.run_arguments["operator"]) or sampling.capacity or sampling.recorded:
-        return None, None  # theorems are of a trajectory, or of independent samples
+    if not is_bellman(cell.run_arguments["operator"]) or cell.mdp.discount == 1:
+        return None, None
+    if sampling.capacity or sampling.recorded:  # theorems are of a trajectory, or of independent samples
+        return None, None
     if linear is not None:
         metric, slope = "theta_error_average", linear.slope(rule)
     else:

@@ -21,6 +21,7 @@ from mqlearn.learning.setup import AnyRule, Setup
 from mqlearn.learning.simulation import SimulatedLearner
 from mqlearn.learning.stateful.step_size import uses_step_size
 from mqlearn.problems.mdp import FiniteMDP
+from mqlearn.problems.solvers import optimal
 
 _STARTS = 3  # of the search for theta*
 _GROWN = 10.0  # times its start: an error that ends there has not come down
@@ -135,14 +136,15 @@ def horizon(rule: Rule, mdp: FiniteMDP, sampling: Sampling, iterations: int) -> 
             return total(rule.step_size, steps // pairs)
         return total(rule.step_size, steps) / pairs
 
-    reached, needed = summed(iterations), 1 / (1 - mdp.discount)
+    reached, needed = summed(iterations), optimal(mdp).horizon
     facts = {"effective_horizon": reached}
     vanilla = not rule.weights(0, 3)[:, [1, 3]].any()
     if not (vanilla and pairs == 1 and reached < needed / 5 and reached < 1.15 * summed(iterations // 2)):
         return facts, []
+    steps = f"1/(1 - discount) = {needed:.3g} steps" if mdp.discount < 1 else f"{needed:.3g} steps to an end"
     text = (
         f"the step sizes sum to {reached:.3g} and hardly grow any more, while values add up over "
-        f"1/(1 - discount) = {needed:.3g} steps: expect a plateau of the error, which is due to the step sizes"
+        f"{steps}: expect a plateau of the error, which is due to the step sizes"
     )
     return facts, [Finding("step_size_plateau", text, {"effective_horizon": reached, "needed": needed})]
 

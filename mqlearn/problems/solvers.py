@@ -163,7 +163,8 @@ def policy_value(mdp: FiniteMDP, policy: np.ndarray) -> np.ndarray:
 
 def policy_values_at_start(mdp: FiniteMDP, policies: np.ndarray) -> np.ndarray:
     """(n,): the values of the policies (n, S, A), probabilities, as means over the start distribution."""
-    return np.array([mdp.start @ policy_value(mdp, policy) for policy in policies])
+    starts = mdp.start > 0  # elsewhere an undiscounted value may be -inf
+    return np.array([mdp.start @ np.where(starts, policy_value(mdp, policy), 0.0) for policy in policies])
 
 
 def success_probability(mdp: FiniteMDP) -> np.ndarray:

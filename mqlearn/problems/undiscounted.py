@@ -53,7 +53,7 @@ def certified(mdp: FiniteMDP, q: np.ndarray, wrong: float) -> tuple[float, float
         short = lacks[states, worst] > 0
         if not short.any():
             largest = float(weights.max())
-            return wrong * largest, largest
+            return wrong * largest, largest / (1 + _LONGER)
         if (worst == policy)[short].all():  # rounding alone
             break
         policy = np.where(short, worst, policy)
