@@ -44,6 +44,8 @@ def after_run(setup: Setup, rule: AnyRule, learners: list[Any], recorder: Record
         facts |= of_plans(learners)
     if "q_error" in recorder.curves:
         findings = findings + grown(recorder.curves["q_error"])
+    if "policy_value" in recorder.curves:
+        findings = findings + endless(recorder.curves["policy_value"])
     return facts, findings
 
 
@@ -147,6 +149,18 @@ def horizon(rule: Rule, mdp: FiniteMDP, sampling: Sampling, iterations: int) -> 
         f"{steps}: expect a plateau of the error, which is due to the step sizes"
     )
     return facts, [Finding("step_size_plateau", text, {"effective_horizon": reached, "needed": needed})]
+
+
+def endless(policy_value: np.ndarray) -> list[Finding]:
+    """If greedy policies may go on for ever at the end, undiscounted. policy_value: (n_seeds, C)."""
+    seeds = int(np.isneginf(policy_value[:, -1]).sum())
+    if not seeds:
+        return []
+    text = (
+        f"the greedy policies of {seeds} of {len(policy_value)} seeds may never end, which undiscounted is worth -inf; "
+        "expected returns are of episodes that the time limit breaks off"
+    )
+    return [Finding("endless_policy", text, {"seeds": seeds, "n_seeds": len(policy_value)})]
 
 
 def grown(q_error: np.ndarray) -> list[Finding]:

@@ -65,12 +65,12 @@ def latex(entries: Sequence[Entry], question: Question, verdicts: Sequence[Row])
             value, low, high = (tex(float(row[0]), 3) for row in (found.value, found.low, found.high))
             text = rf"\mathbf{{{value}}}" if entry.label in best else value
             text += "" if math.isnan(found.low[0]) else f" \\; [{low}, {high}]"
-            cells[block, entry.label] = f"${text}$" + r"$^{\dagger}$" * bool(gone.any())
+            cells[block, entry.label] = f"${text}$" + r"$^{\dagger}$" * (not np.isfinite(values).all())
     lines = [f"% columns: {escaped('; '.join(blocks))}"]
     told = f"{_asked_of(question, blocks)}: means with {_interval_kinds(question)} over finite seeds"
     lines += [f"% {escaped(told)}"]
     lines += [
-        "% bold: better than most rivals of its column and worse than none, by the tests below; dagger: seeds diverged"
+        "% bold: better than most rivals of its column and worse than none, by the tests below; dagger: some seeds not finite"
     ]
     lines += [rf"\begin{{tabular}}{{l{'r' * len(blocks)}}}", r"\toprule"]
     names = [escaped(block.split(",")[0]) for block in blocks]
@@ -124,7 +124,7 @@ def _centres_of(entries: Sequence[Entry], question: Question, metric: str, at: i
             found = bootstrap_interval(columns, centre, method, 1 - question.level)
             for i, value, low, high in zip(numbers, found.value, found.low, found.high, strict=True):
                 rows[i].append(f"{number(value)} {_interval(low, high)}")
-    return [[*row, f"{len(own) - own.sum()} of {len(own)}"] for row, own in zip(rows, gone, strict=True)]
+    return [[*row, f"{np.isfinite(own).sum()} of {len(own)}"] for row, own in zip(rows, values, strict=True)]
 
 
 def _interval(low: float, high: float) -> str:
