@@ -124,7 +124,7 @@ def _improved(values: "_Values", model: tuple[Any, ...], discount: float, most: 
 def chain_values(mdp: FiniteMDP, p: Any, r: np.ndarray) -> np.ndarray:
     """v (S,) near the solution of v = r + discount p v, for a chain p (S, S), sparse, of a policy, with rewards r (S,).
 
-    Where sweeps are slow, as on a chain that hardly mixes with a discount near 1, GMRES (Saad and Schultz 1986) goes on
+    Where sweeps are slow, as on a chain that hardly mixes with a discount near 1, or that takes long to end, GMRES (Saad and Schultz 1986) goes on
     from what they have found.
     """
     from mqlearn.problems import compiled_sweeps
@@ -149,7 +149,8 @@ def chain_values(mdp: FiniteMDP, p: Any, r: np.ndarray) -> np.ndarray:
         if change.rest:
             break
         sizes.append(change.size)
-        if sweep == _SLOW and not values.own_digits and _is_slow(sizes, values.rounding):
+        rests = _RESTS if values.own_digits else values.rounding
+        if sweep == _SLOW and (mdp.discount == 1 or not values.own_digits) and _is_slow(sizes, rests):
             values.v[: len(paid)] = _krylov(system, r[order], mdp.discount, values.v[: len(paid)])
     return values.of_states(mdp, order)
 
