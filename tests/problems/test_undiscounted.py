@@ -165,18 +165,19 @@ def _run(rule, mdp=BIAS, **settings):
 
 
 def test_the_value_of_a_policy_that_may_never_end_is_minus_infinity():
-    """Against powers of its chain from below and above; the kernel of small models against sparse LU."""
+    """Against 10^6 moves, by squares of its chain; the kernel of small models against sparse LU."""
     mdp = mq.windy_grid(discount=1)
     tables = np.random.default_rng(0).integers(0, 3, (24, 70, 4)).astype(float)
     tables[0], tables[1] = optimal(mdp).q, 0.0
     for policy in greedy_policies(mdp, tables[:6]):
-        v = policy_value(mdp, policy)
-        sums = np.zeros(70)
-        for _ in range(20_000):
-            sums = np.where(mdp.terminal, 0, (policy * ((mdp.probabilities * sums[mdp.successors]).sum(2) - 1)).sum(1))
-        long = sums < -10_000
-        assert np.array_equal(long, np.isneginf(v)) or np.isfinite(v).all()
-        np.testing.assert_allclose(sums[~long], v[~long], rtol=1e-6)
+        v, sums, moves = policy_value(mdp, policy), -1.0 * ~mdp.terminal, np.zeros((70, 70))
+        for x, u in mdp.pairs:
+            moves[x, mdp.successors[x, u, 0]] += policy[x, u]
+        for _ in range(20):
+            sums, moves = sums + moves @ sums, moves @ moves
+        endless = sums < -100_000
+        assert np.array_equal(endless, np.isneginf(v))
+        np.testing.assert_allclose(sums[~endless], v[~endless], rtol=1e-9)
     at_start = policy_values_at_start(mdp, greedy_policies(mdp, tables))
     assert at_start[0] == pytest.approx(-15) and 0 < np.isinf(at_start).sum() < 24
     np.testing.assert_allclose(PolicyValues(mdp).at_start(tables), at_start, rtol=1e-12)
@@ -194,10 +195,11 @@ def test_rules_learn_and_say_where_a_greedy_policy_may_never_end():
     assert "endless_policy" in {found.code for found in early.findings}
 
 
+@pytest.mark.integration  # it compiles the operator
 def test_the_best_policy_that_explores_is_found_undiscounted():
     """The operator of expected Sarsa on the cliff, against iteration of its equation."""
     mdp, q = cliff_walking(discount=1), np.zeros((48, 4))
-    for _ in range(3000):
+    for _ in range(1000):
         v = np.where(mdp.terminal, 0.0, 0.9 * q.max(1) + 0.1 * q.mean(1))
         q = np.where(mdp.learned, mdp.mean_rewards + (mdp.probabilities * v[mdp.successors]).sum(2), 0.0)
     point = fixed_point(mdp, mq.Expected(0.1))
