@@ -132,8 +132,9 @@ BELLMAN = BoundOperator(Bellman())
 
 def on_problem(operator: Operator, mdp: Any, features: Any = None) -> BoundOperator:
     """The operator on the problem of a run. Raises SettingError where it has no fixed point that errors could be
-    measured against: relative with terminal states, most with features, most undiscounted; with features where it has s or Q(x, u), which
-    what learns by features leaves out; and without a model where it has s, or Q(x, u) without a table."""
+    measured against: relative with terminal states, most with features, most undiscounted; with features where it has s
+    or Q(x, u), which what learns by features leaves out; and without a model where it has s, or Q(x, u) without a
+    table."""
     if is_bellman(operator):
         return BELLMAN
     name = name_of(operator)

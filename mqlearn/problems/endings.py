@@ -31,13 +31,14 @@ def check_endings(
     stuck = open_states & ~_coming_to(~open_states, possible, successors)
     if stuck.any():
         x = int(stuck.argmax())
-        raise SettingError("discount", 1, f"needs episodes that end: no policy ends from state {x} of {name}{_WAY_OUT}")
+        reason = f"needs episodes that end: no policy ends from state {x} of {name}{_WAY_OUT}"
+        raise SettingError("discount", 1, reason)
     paid = end_components(successors, possible, learned) & (mean_rewards >= 0)
     if paid.any():
         x, u = map(int, np.argwhere(paid)[0])
         reason = (
-            f"needs episodes that end, or that cost something as long as they go on: a policy of {name} may stay around "
-            f"state {x} for ever, where action {u} pays {mean_rewards[x, u]:.4g} on average{_WAY_OUT}"
+            "needs episodes that end, or that cost something as long as they go on: a policy of "
+            f"{name} may stay around state {x} for ever, where action {u} pays {mean_rewards[x, u]:.4g} on average{_WAY_OUT}"
         )
         raise SettingError("discount", 1, reason)
 

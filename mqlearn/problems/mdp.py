@@ -234,7 +234,7 @@ def check_discount(discount: object) -> float:
     """The discount as a float; SettingError unless it is a number strictly between 0 and 1, or 1."""
     number = finite_number(discount)
     if number is None or not 0 < number <= 1:
-        expected = "must be a number strictly between 0 and 1, or 1 for a problem whose episodes end"
+        expected = "must be a number strictly between 0 and 1, or 1 where episodes end"
         raise SettingError("discount", discount, expected)
     return number
 

@@ -126,8 +126,8 @@ def fixed_point(mdp: FiniteMDP, operator: Any) -> OperatorPoint:
 
 def rounding(mdp: FiniteMDP, operator: Any) -> Rounding:
     """Of the fixed point of an operator that is ready for this model. With Q(x, u) in its target, what a step moves is
-    1 - own of the difference; where no contraction is proven, the discount stands for one, and if that is 1 the expected
-    moves to an end."""
+    1 - own of the difference; where no contraction is proven, the discount stands for one, and if that is 1 the
+    expected moves to an end."""
     point, contraction = fixed_point(mdp, operator), operator.contraction(Facts(mdp))
     if contraction is None and mdp.discount == 1:
         solve = _system(mdp, operator, point.q, _seen(mdp, operator))

@@ -82,7 +82,7 @@ def _solve_optimum(mdp: FiniteMDP) -> Optimum:
     if not bound <= 1e-6 * max(np.abs(q).max(), np.abs(mdp.rewards).max()):
         reason = f"is too near 1 for double precision: Q* would only be known to within {bound:.3g}"
         raise SettingError("discount", mdp.discount, reason)
-    _, horizon = undiscounted.certified(mdp, q, _residual(mdp, q)) if mdp.discount == 1 else (0.0, 1 / (1 - mdp.discount))
+    horizon = 1 / (1 - mdp.discount) if mdp.discount < 1 else undiscounted.certified(mdp, q, _residual(mdp, q))[1]
     v = state_values(mdp, q)
     for array in (q, v):
         array.flags.writeable = False
@@ -146,7 +146,7 @@ def optimal_actions(mdp: FiniteMDP, tolerance: float | None = None) -> int:
 def policy_value(mdp: FiniteMDP, policy: np.ndarray) -> np.ndarray:
     """v (S,) of a policy: the solution of (I - discount * P) v = r by sparse LU, its residual checked.
 
-    By sweeps where LU would fill up. Undiscounted, -inf at the states from which it may go on for ever, as it then costs
+    By sweeps where LU would fill up. Undiscounted, -inf at the states from which it may go on for ever, which costs
     without end. Raises ConvergenceError.
     """
     p, r = chain_of(mdp, policy)

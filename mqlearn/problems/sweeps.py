@@ -124,8 +124,8 @@ def _improved(values: "_Values", model: tuple[Any, ...], discount: float, most: 
 def chain_values(mdp: FiniteMDP, p: Any, r: np.ndarray) -> np.ndarray:
     """v (S,) near the solution of v = r + discount p v, for a chain p (S, S), sparse, of a policy, with rewards r (S,).
 
-    Where sweeps are slow, as on a chain that hardly mixes with a discount near 1, or that takes long to end, GMRES (Saad
-    and Schultz 1986) goes on from what they have found.
+    Where sweeps are slow, as on a chain that hardly mixes with a discount near 1, or that takes long to end, GMRES
+    (Saad and Schultz 1986) goes on from what they have found.
     """
     from mqlearn.problems import compiled_sweeps
 

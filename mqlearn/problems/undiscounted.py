@@ -9,8 +9,8 @@ Then |q - Q*|(x, u) <= e (1 + sum_y p(y | x, u) d(y)): q is as near Q* as that i
 the plain one, which is what users see, as e times the largest of them. Proof.
 
 Above. T(v + e d)(x, u) = Tq(x, u) + e P d <= q + e (1 + P d) <= v + e d. A policy's operator lies below T, and its
-powers from v + e d come down to its value if it ends; one that does not end is worth -inf (`endings`). So V* <= v + e d,
-and Q* = R + P V* <= Tq + e P d <= q + e (1 + P d).
+powers from v + e d come down to its value if it ends; one that does not end is worth -inf (`endings`). So V* is at most
+v + e d, and Q* = R + P V* <= Tq + e P d <= q + e (1 + P d).
 
 Below. Let u be greedy in q: there q = v, so that (1) says 1 + P d <= d along the greedy policy. So that policy ends,
 after at most d(x) moves on average. Its operator takes v - e d to Tq - e P d >= q - e - e (d - 1) = v - e d at least;

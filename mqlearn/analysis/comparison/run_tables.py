@@ -46,7 +46,8 @@ def runs(entries: Sequence[Entry], question: Question, width: int | None = None)
 def latex(entries: Sequence[Entry], question: Question, verdicts: Sequence[Row]) -> str:
     """A tabular (package booktabs) with a row for each rule and a column for each block: means with their intervals.
 
-    Bold: better than most rivals of the block and worse than none, by the verdicts. A dagger: seeds that diverged.
+    Bold: better than most rivals of the block and worse than none, by the verdicts. A dagger: seeds that are not
+    finite.
     Empty for times, whose medians the tables of pairs have, and without entries.
     """
     if question.is_ratio or not entries:
@@ -69,9 +70,8 @@ def latex(entries: Sequence[Entry], question: Question, verdicts: Sequence[Row])
     lines = [f"% columns: {escaped('; '.join(blocks))}"]
     told = f"{_asked_of(question, blocks)}: means with {_interval_kinds(question)} over finite seeds"
     lines += [f"% {escaped(told)}"]
-    lines += [
-        "% bold: better than most rivals of its column and worse than none, by the tests below; dagger: some seeds not finite"
-    ]
+    bold = "% bold: better than most rivals of its column and worse than none, by the tests below"
+    lines += [f"{bold}; dagger: not all seeds finite"]
     lines += [rf"\begin{{tabular}}{{l{'r' * len(blocks)}}}", r"\toprule"]
     names = [escaped(block.split(",")[0]) for block in blocks]
     lines += [f"rule & {' & '.join(names)} \\\\", r"\midrule"]
