@@ -131,11 +131,13 @@ def of_samples(mdp: Any, learners: list[Any], ended: list[Ended], iterations: in
 
 def horizon(rule: Rule, mdp: FiniteMDP, sampling: Sampling, iterations: int) -> Diagnosis:
     """The whole steps that a pair is worth of step sizes; whether plain Q-learning ends on their plateau."""
-    pairs = len(mdp.pairs) // sampling.pairs_each(mdp)
+    pairs, states = len(mdp.pairs) // sampling.pairs_each(mdp), int((~mdp.terminal).sum())
 
     def summed(steps: int) -> float:
         if sampling.clock == "local":
             return total(rule.step_size, steps // pairs)
+        if sampling.clock == "state":
+            return total(rule.step_size, steps // states) * states / pairs
         return total(rule.step_size, steps) / pairs
 
     reached, needed = summed(iterations), optimal(mdp).horizon

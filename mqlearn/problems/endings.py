@@ -38,9 +38,9 @@ def check_endings(
         x, u = map(int, np.argwhere(paid)[0])
         reason = (
             "needs episodes that end, or that cost something as long as they go on: a policy of "
-            f"{name} may stay around state {x} for ever, where action {u} pays {mean_rewards[x, u]:.4g} on average{_WAY_OUT}"
+            f"{name} may stay around state {x} for ever, where action {u} pays {mean_rewards[x, u]:.4g} on average"
         )
-        raise SettingError("discount", 1, reason)
+        raise SettingError("discount", 1, reason + _WAY_OUT)
 
 
 def end_components(successors: np.ndarray, possible: np.ndarray, learned: np.ndarray) -> np.ndarray:

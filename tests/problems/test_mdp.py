@@ -223,5 +223,5 @@ def test_another_discount_leaves_the_model_as_it_is():
     other = mdp.with_discount(0.5)
     assert (mdp.discount, other.discount) == (0.9, 0.5)
     assert np.array_equal(mdp.probabilities, other.probabilities)
-    with pytest.raises(SettingError, match="discount=1"):
-        mdp.with_discount(1)
+    with pytest.raises(SettingError, match=r"discount=1\.5"):
+        mdp.with_discount(1.5)

@@ -16,7 +16,7 @@ class Expected(Operator):
         r + g ((1 - epsilon) max_v Q(y, v) + epsilon mean_v Q(y, v)),   the mean over the admissible actions
 
     Fixed point: Q of the best epsilon-greedy policy, below Q*; with epsilon 1 that of the uniform policy. It contracts
-    by g, and by no number that is known undiscounted. `algorithm=expected_sarsa` takes the epsilon of the run's behaviour.
+    by g; undiscounted by no number that is known. `algorithm=expected_sarsa` takes the epsilon of the run's behaviour.
 
     epsilon: in [0, 1]. Raises SettingError.
     """
