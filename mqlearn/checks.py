@@ -122,6 +122,15 @@ def within(name: str, value: object, low: float, high: float = math.inf, *, ends
         raise SettingError(name, value, f"must be a number in {ends[0]}{low:g}, {high:g}{ends[1]}")
 
 
+def discounted(discount: float, name: str, value: object, instead: str) -> None:
+    """Refuse at a discount of 1 what exists below it alone, as what has 1/(1 - discount) in it.
+
+    instead: what can be chosen there. Raises SettingError.
+    """
+    if discount == 1:
+        raise SettingError(name, value, f"needs a discount below 1: {instead}")
+
+
 def finite(name: str, value: object) -> float:
     """The value as a float, if it is a finite number. Raises SettingError."""
     number = finite_number(value)

@@ -24,7 +24,7 @@ class SettingError(ValueError):
     >>> mq.frozen_lake(discount=0.0)
     Traceback (most recent call last):
         ...
-    mqlearn.errors.SettingError: discount=0.0: must be a number strictly between 0 and 1
+    mqlearn.errors.SettingError: discount=0.0: must be a number strictly between 0 and 1, or 1 where episodes end
     """
 
     def __init__(self, setting: str, value: object, admissible: str) -> None:

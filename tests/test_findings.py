@@ -114,6 +114,7 @@ EXAMPLES = {
         mq.QLearning(), TWO.with_discount(0.99), mq.Synchronous(), 3000
     )[1],
     "error_grew": lambda: diagnostics.grown(np.array([[1.0, 30.0]])),
+    "endless_policy": lambda: diagnostics.endless(np.array([[0.0, -np.inf], [0.0, 1.0]])),
     "recorded": lambda: list(of_record({"warnings": ["as an earlier version said it"]})),
 }  # fmt: skip
 

@@ -231,9 +231,11 @@ def table_twin(mdp: FiniteMDP, chain: ChainTwin, rule, q0: np.ndarray, mean_rewa
     q, q_prev = q0.copy(), q0.copy()
     count = np.zeros(len(q), int)
     weights = rule.weights(0, chain.n)
+    states = mdp.pairs[:, 0]
     for k in range(chain.n):
         pair, y, reward = outcome_of(mdp, chain.next(k, q), mean_reward)
-        a, b, s, t = weights[count[pair] if chain.sampling.clock == "local" else k]
+        clocks = {"local": count[pair], "state": count[states == states[pair]].sum(), "global": k}
+        a, b, s, t = weights[clocks.get(chain.sampling.clock, k)]
         target, target_prev = (reward + mdp.discount * value(mdp, table, y) for table in (q, q_prev))
         new = q.copy()
         new[pair] = a * q[pair] + b * q_prev[pair] + s * target + t * target_prev

@@ -7,7 +7,7 @@ import numpy as np
 
 from mqlearn.algorithms.stateful import Stateful
 from mqlearn.algorithms.step_sizes import Polynomial, StepSize
-from mqlearn.checks import choice, within
+from mqlearn.checks import choice, discounted, within
 
 
 @dataclass(frozen=True)
@@ -29,6 +29,7 @@ class AveragingQ(Stateful):
         choice("algorithm.measured", self.measured, ("a", "b"))
 
     def own_step_size(self, discount: float) -> StepSize:
+        discounted(discount, "step_size", "own", "choose step_size=polynomial, harmonic or constant")
         horizon = round(2 / (1 - discount), 9)  # 20 at 0.9, without the rounding error
         return Polynomial(1.0, horizon, horizon)
 

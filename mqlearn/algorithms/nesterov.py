@@ -28,6 +28,7 @@ class Nesterov(Stateful):
     """
 
     a: float | None = None
+    needs_discount = True  # b is 1 without one
 
     def __post_init__(self) -> None:
         if self.a is not None:

@@ -23,6 +23,7 @@ class Phased(Stateful):
     draws: int | None = None
     first: int = 10
     modes: ClassVar[tuple[str, ...]] = ("synchronous",)
+    needs_discount = True  # phases would not grow
 
     def __post_init__(self) -> None:
         check_int("algorithm.draws", self.draws, 1, null="phases that grow")

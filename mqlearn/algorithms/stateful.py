@@ -68,7 +68,8 @@ class Stateful(PlainNumbers):
     acts: whether an epsilon-greedy behaviour may follow `acting`.   discount: of the problem, as a run has set it, for
     `init` and `numbers`.   rounds_ties: whether the rounding of a step decides which of two tied actions is greedy; a
     run from a Q_0 that ties says so.   plans: of `CertaintyEquivalence` alone, which counts samples in place of a step,
-    and has no state of this kind.   batch, averaged, burn_in, clip: see `mqlearn.minibatch`, `averaged` and `clipped`.
+    and has no state of this kind.   needs_discount: whether it has no meaning at a discount of 1.   batch, averaged,
+    burn_in, clip: see `mqlearn.minibatch`, `averaged` and `clipped`.
 
     A run raises SettingError for a rule that does not keep to its contract.
 
@@ -92,6 +93,7 @@ class Stateful(PlainNumbers):
     acts: ClassVar[bool] = True
     plans: ClassVar[bool] = False
     rounds_ties: ClassVar[bool] = False
+    needs_discount: ClassVar[bool] = False
     batch: ClassVar[int] = 1
     averaged: ClassVar[bool] = False
     burn_in: ClassVar[float] = 0.0

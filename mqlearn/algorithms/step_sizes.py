@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mqlearn.checks import PlainNumbers, check_int, within
+from mqlearn.checks import PlainNumbers, check_int, discounted, within
 from mqlearn.errors import SettingError, user_code
 
 _SUMMED = 100_000  # terms
@@ -90,6 +90,8 @@ class RescaledLinear(PlainNumbers):
     discount: float
 
     def __post_init__(self) -> None:
+        instead = "choose step_size=polynomial, harmonic or constant, also for a rule of which this is its own"
+        discounted(self.discount, "step_size", "rescaled_linear", instead)
         within("step_size.discount", self.discount, 0.0, 1.0)
 
     def __call__(self, k: np.ndarray) -> np.ndarray:

@@ -61,5 +61,7 @@ class TwoStep(Stateful):
         most = discount * (1 + abs(self.weight) * discount)
         if most < 1:
             return []
+        if discount == 1:
+            return [f"no contraction at any iteration, undiscounted: 1 + |th| is at first {most:.4g}"]
         first = self.horizon * (abs(self.weight) * discount**2 / (1 - discount) - 1)
         return [f"no contraction before iteration {first:.0f}: discount (1 + |th| discount) is at first {most:.4g}"]

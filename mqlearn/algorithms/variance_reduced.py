@@ -8,7 +8,7 @@ import numpy as np
 
 from mqlearn.algorithms.stateful import Stateful
 from mqlearn.algorithms.step_sizes import RescaledLinear, StepSize
-from mqlearn.checks import check_int
+from mqlearn.checks import check_int, discounted
 
 
 @dataclass(frozen=True)
@@ -41,8 +41,10 @@ class VarianceReduced(Stateful):
 
     def length(self, discount: float) -> int:
         """K, the steps of an epoch after its batch."""
-        # Rounded first: 10/(1 - 0.9) is 100 and a rounding error.
-        return math.ceil(round(10 / (1 - discount), 9)) if self.steps is None else self.steps
+        if self.steps is not None:
+            return self.steps
+        discounted(discount, "algorithm.steps", None, "say how many there are, and choose a step_size")
+        return math.ceil(round(10 / (1 - discount), 9))  # rounded: 10/(1 - 0.9) is 100 and a rounding error
 
     def epochs(self, last: float, discount: float) -> tuple[np.ndarray, np.ndarray]:
         """N_m of the epochs m = 1, 2, ... up to that of iteration `last`, and the iteration at which each is over."""

@@ -12,6 +12,7 @@ from mqlearn.algorithms.step_sizes import Harmonic, RescaledLinear
 from mqlearn.analysis import slopes
 from mqlearn.analysis.cases import case_of, largest_error
 from mqlearn.analysis.measured_samples import bias_of, memory_of
+from mqlearn.checks import discounted
 from mqlearn.errors import SettingError
 from mqlearn.experiments.settings.cell import Cell
 from mqlearn.learners.initial import of_all_seeds
@@ -27,10 +28,11 @@ LEVEL = 0.95  # of an interval
 
 def predictions(cell: Cell, run: Run | None) -> dict[str, Any]:
     """All that `mqlearn theory` says, for JSON. Raises SettingError for a model that is too large, or an operator other
-    than Bellman's."""
+    than Bellman's, or a discount of 1."""
     if not is_bellman(cell.run_arguments["operator"]):
         name = cell.settings["operator"].get("name")
         raise SettingError("operator", name, f"is {tables.NOT_BELLMAN}; use operator=bellman")
+    discounted(cell.mdp.discount, "discount", 1, "theorems here are of discounted values; 0.999 has some")
     mdp, case = cell.mdp, case_of(cell)
     no_constants = tables.uncovered(case)
     linear = None if case.features is None else LinearFeatures(case)

@@ -12,6 +12,7 @@ together      four rules without momentum in one loop over the same samples
 simulated     the same from transitions of Gymnasium
 evaluation    returns of greedy policies
 exact         their values and expected returns, and Bellman errors
+undiscounted  their values without a discount
 powers        their expected returns and success probabilities for many states
 counting      counts of what was sampled, and exact plans on them
 lanes         eight seeds as one value, for the loops over seeds
@@ -53,6 +54,7 @@ from mqlearn.kernels.simulated import momentum_plan, simulated_linear
 from mqlearn.kernels.successors import SweepModel, further_successors, sweep_once
 from mqlearn.kernels.synchronous import AllPairs, synchronous
 from mqlearn.kernels.together import linear_together
+from mqlearn.kernels.undiscounted import undiscounted_values
 
 __all__ = [
     "CHUNK",
@@ -104,4 +106,5 @@ __all__ = [
     "sweep_once",
     "synchronous",
     "table_from_samples",
+    "undiscounted_values",
 ]

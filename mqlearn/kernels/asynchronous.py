@@ -14,7 +14,7 @@ class Tables(NamedTuple):
     """Tables of L seeds that move at the visited pair.
 
     q: (L, pairs).   last: (L, 2), the pair of the previous iteration and its value before: Q_{k-1} differs from Q_k
-    there alone.   counts: (L, pairs) int64 updates of each pair.
+    there alone.   counts: (L, pairs) int64 updates of each pair, or of its state, at the first pair of that.
     """
 
     q: np.ndarray
@@ -101,11 +101,13 @@ def _learn(table, last_pair, last_value, offsets, pair, y, reward, weights, row,
 
 
 @compiled
-def asynchronous_table(tables, model, chain, walks, weights, local, discount, k, n_all, operator=None):
+def asynchronous_table(tables, model, chain, walks, weights, local, discount, k, n_all, operator=None, firsts=None):
     """Iterations k .. k + n_all - 1 of a rule of the four-number family at the visited pair alone.
 
     tables: `Tables`; model, chain, walks: see `chain.samples`.   weights: (rows, 4), row 0 is iteration k; with `local`
     the clock of a pair is its own count of updates, and row 0 is count 0.   operator: `operators.Operator`, or None.
+    firsts: (pairs,) uint64, the first pair of the state of each, where the clock is that of the state; None, which
+    compiles without it: of the pair.
     """
     offsets = model.offsets
     packed = pack(model)
@@ -127,8 +129,11 @@ def asynchronous_table(tables, model, chain, walks, weights, local, discount, k,
                     greedy = greedy_pair(table, offsets, walk.state, k + done + i, lanes[lane], seed, streams.ties)
                 walk, sample = move(packed, chain, walk, buffer, visits, greedy, k + done + i, words, i)
                 pair, y, reward = read(sample, packed)
-                row = np.uint64(count[pair] if local else done + i)
-                count[pair] += 1
+                counted = pair
+                if firsts is not None:
+                    counted = firsts[pair]
+                row = np.uint64(count[counted] if local else done + i)
+                count[counted] += 1
                 if operator is None:
                     last_value = _learn(table, last_pair, last_value, offsets, pair, y, reward, weights, row, discount)
                 else:
@@ -141,7 +146,7 @@ def asynchronous_table(tables, model, chain, walks, weights, local, discount, k,
 
 
 @compiled
-def table_from_samples(tables, model, samples, weights, local, discount, operator=None):
+def table_from_samples(tables, model, samples, weights, local, discount, operator=None, firsts=None):
     """`asynchronous_table` from samples (L, n) that rules share: the same numbers."""
     offsets, successors, rewards, _, shift = model
     # All that `read` needs.
@@ -152,8 +157,11 @@ def table_from_samples(tables, model, samples, weights, local, discount, operato
         last_value = last[1]
         for i in range(own.shape[0]):
             pair, y, reward = read(own[i], reading)
-            row = np.uint64(count[pair] if local else i)
-            count[pair] += 1
+            counted = pair
+            if firsts is not None:
+                counted = firsts[pair]
+            row = np.uint64(count[counted] if local else i)
+            count[counted] += 1
             if operator is None:
                 last_value = _learn(table, last_pair, last_value, offsets, pair, y, reward, weights, row, discount)
             else:

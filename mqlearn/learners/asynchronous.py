@@ -28,13 +28,15 @@ class _VisitedPairTables(_Tables):
     """Tables of which the visited pair moves: the four numbers at that pair, Q_{k-1} the previous table. Abstract.
 
     last (L, 2): the pair at which Q_{k-1} differs from Q_k, and what it holds there.   counts (L, pairs): visits, for
-    the local clock.
+    the local clock; with that of the state they stand at its first pair, by `firsts`.
     """
 
     arrays: tuple[str, ...] = ("q", "last", "counts")
 
-    def _begin(self, initial: Initial, local: bool, operator: BoundOperator) -> None:
-        self.local, self.operator = local, operator
+    def _begin(self, initial: Initial, clock: str, operator: BoundOperator) -> None:
+        self.local, self.operator = clock in ("local", "state"), operator
+        mdp = self.chain.mdp
+        self.firsts = mdp.pair_offsets[mdp.pairs[:, 0]].astype(np.uint64) if clock == "state" else None
         self.q = initial_values(len(self.chain.mdp.pairs), initial, self.chain.lanes, int(self.chain.seed))
         self.last = np.stack([np.zeros(len(self.q)), self.q[:, 0]], axis=1)
         self.counts: np.ndarray = np.zeros(self.q.shape, np.int64)
@@ -46,9 +48,9 @@ class _VisitedPairTables(_Tables):
 class AsynchronousTable(_VisitedPairTables, OnChain):
     """Tables of which the visited pair moves, on chains of their own."""
 
-    def __init__(self, chain: Chain, initial: Initial, local: bool, operator: BoundOperator = BELLMAN) -> None:
+    def __init__(self, chain: Chain, initial: Initial, clock: str, operator: BoundOperator = BELLMAN) -> None:
         self.chain = chain
-        self._begin(initial, local, operator)
+        self._begin(initial, clock, operator)
 
     def advance(self, k: int, n: int, weights: np.ndarray) -> None:
         from mqlearn import kernels
@@ -56,16 +58,17 @@ class AsynchronousTable(_VisitedPairTables, OnChain):
         c = self.chain
         tables = kernels.Tables(self.q, self.last, self.counts)
         kernels.asynchronous_table(
-            tables, c.model, c.tables, c.walks, weights, self.local, c.mdp.discount, k, n, self.operator.compiled
+            tables, c.model, c.tables, c.walks, weights, self.local, c.mdp.discount, k, n, self.operator.compiled,
+            self.firsts,
         )  # fmt: skip
 
 
 class SharedTable(_VisitedPairTables, FromSamples):
     """`AsynchronousTable` from samples that rules share."""
 
-    def __init__(self, samples: Samples, initial: Initial, local: bool, operator: BoundOperator = BELLMAN) -> None:
+    def __init__(self, samples: Samples, initial: Initial, clock: str, operator: BoundOperator = BELLMAN) -> None:
         FromSamples.__init__(self, samples)
-        self._begin(initial, local, operator)
+        self._begin(initial, clock, operator)
 
     def advance(self, k: int, n: int, weights: np.ndarray) -> None:
         from mqlearn import kernels
@@ -73,8 +76,9 @@ class SharedTable(_VisitedPairTables, FromSamples):
         drawn = self.samples.block(k, n, self.places)
         tables = kernels.Tables(self.q, self.last, self.counts)
         kernels.table_from_samples(
-            tables, self.chain.model, drawn, weights, self.local, self.chain.mdp.discount, self.operator.compiled
-        )
+            tables, self.chain.model, drawn, weights, self.local, self.chain.mdp.discount, self.operator.compiled,
+            self.firsts,
+        )  # fmt: skip
         self.k: int = k + n
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mqlearn.algorithms.operators import SCALARS, Bellman, Operator, is_bellman, name_of
+from mqlearn.checks import discounted
 from mqlearn.errors import SettingError
 from mqlearn.learners.operator_check import check_operator_formula
 from mqlearn.problems import solvers
@@ -130,8 +131,9 @@ BELLMAN = BoundOperator(Bellman())
 
 def on_problem(operator: Operator, mdp: Any, features: Any = None) -> BoundOperator:
     """The operator on the problem of a run. Raises SettingError where it has no fixed point that errors could be
-    measured against: relative with terminal states, most with features; with features where it has s or Q(x, u), which
-    what learns by features leaves out; and without a model where it has s, or Q(x, u) without a table."""
+    measured against: relative with terminal states, most with features, most undiscounted; with features where it has s
+    or Q(x, u), which what learns by features leaves out; and without a model where it has s, or Q(x, u) without a
+    table."""
     if is_bellman(operator):
         return BELLMAN
     name = name_of(operator)
@@ -142,6 +144,8 @@ def on_problem(operator: Operator, mdp: Any, features: Any = None) -> BoundOpera
             "has no certified fixed point with features; use bellman, relaxed, truncated, mellowmax, soft, or tables"
         )
         raise SettingError("operator", name, expected)
+    if operator.needs_discount:
+        discounted(mdp.discount, "operator", name, "use bellman or expected")
     ready = operator.on(Facts(mdp))
     check_operator_formula(ready, Facts(mdp))
     if features is not None and (ready.scalar != "none" or ready.numbers(mdp.discount).own != 0):

@@ -62,14 +62,14 @@ def start(
         return ChainStateful(rule, chain, features, initial, linear.projection, operator)
     if samples is not None:
         if features is None:
-            return SharedTable(samples, initial, sampling.clock == "local", operator)
+            return SharedTable(samples, initial, sampling.clock, operator)
         return _averaged(LinearLearner(samples, features, linear, initial, operator), rule)
     chain = Chain(mdp, sampling, lanes, seed, mean_reward)
     if features is not None:
         return _averaged(OwnChainLinearLearner(chain, features, linear, initial, operator), rule)
     if sampling.update == "rounds":
         return RoundsTable(chain, initial, operator)
-    return AsynchronousTable(chain, initial, sampling.clock == "local", operator)
+    return AsynchronousTable(chain, initial, sampling.clock, operator)
 
 
 def on_clock(sampling: Any, rule: Any, features: Any) -> Any:

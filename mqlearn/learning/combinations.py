@@ -15,6 +15,7 @@ from mqlearn.algorithms.four_numbers import FourNumbers
 from mqlearn.algorithms.operators import Operator, is_bellman, name_of
 from mqlearn.algorithms.rule import Rule
 from mqlearn.algorithms.stateful import Stateful
+from mqlearn.checks import discounted
 from mqlearn.errors import SettingError
 from mqlearn.problems.encodings import BoxMap
 from mqlearn.problems.environments.simulator import Simulator
@@ -56,6 +57,9 @@ def check_parts(
             raise SettingError("sampling", sampling.name, "works with tables only; use markovian, replay or iid")
     else:
         sampling.check(mdp, iterations, n_seeds)
+        if features is not None:
+            instead = "undiscounted their fixed point need not be unique, or be at all; use features=tabular"
+            discounted(mdp.discount, "features", getattr(features, "name", features), instead)
         if not isinstance(features, Features | None) or (features and len(features.active) != len(mdp.pairs)):
             given, n = getattr(features, "name", features), len(mdp.pairs)
             raise SettingError("features", given, f"must be features of the {n} learned pairs of {mdp.name}, or None")
@@ -76,6 +80,8 @@ def check_rule(
     """
     if isinstance(mdp, Simulator):
         _check_without_model(rule)
+    if isinstance(rule, Stateful) and rule.needs_discount:
+        discounted(mdp.discount, "algorithm", _name(rule), "q_learning is one of those that do without")
     if sampling.recorded and features is not None and linear.projection is not None:
         raise SettingError("linear.projection", linear.projection, "is not supported with sampling=recorded")
     if features is not None and rule.clip is not None:

@@ -17,6 +17,7 @@ from mqlearn.learners.operators import BELLMAN, BoundOperator
 from mqlearn.learning.record import Ended, Recorder
 from mqlearn.learning.setup import AnyRule, Setup
 from mqlearn.problems.mdp import FiniteMDP
+from mqlearn.problems.solvers import optimal
 from mqlearn.sampling.modes import Sampling, stationary
 from mqlearn.sampling.protocol import BY_VISITS, exploration_rate
 from mqlearn.simulators.linear import SimulatedLearner
@@ -43,6 +44,8 @@ def after_run(setup: Setup, rule: AnyRule, learners: list[Any], recorder: Record
         facts |= of_plans(learners)
     if "q_error" in recorder.curves:
         findings = findings + grown(recorder.curves["q_error"])
+    if "policy_value" in recorder.curves:
+        findings = findings + endless(recorder.curves["policy_value"])
     return facts, findings
 
 
@@ -128,23 +131,38 @@ def of_samples(mdp: Any, learners: list[Any], ended: list[Ended], iterations: in
 
 def horizon(rule: Rule, mdp: FiniteMDP, sampling: Sampling, iterations: int) -> Diagnosis:
     """The whole steps that a pair is worth of step sizes; whether plain Q-learning ends on their plateau."""
-    pairs = len(mdp.pairs) // sampling.pairs_each(mdp)
+    pairs, states = len(mdp.pairs) // sampling.pairs_each(mdp), int((~mdp.terminal).sum())
 
     def summed(steps: int) -> float:
         if sampling.clock == "local":
             return total(rule.step_size, steps // pairs)
+        if sampling.clock == "state":
+            return total(rule.step_size, steps // states) * states / pairs
         return total(rule.step_size, steps) / pairs
 
-    reached, needed = summed(iterations), 1 / (1 - mdp.discount)
+    reached, needed = summed(iterations), optimal(mdp).horizon
     facts = {"effective_horizon": reached}
     vanilla = not rule.weights(0, 3)[:, [1, 3]].any()
     if not (vanilla and pairs == 1 and reached < needed / 5 and reached < 1.15 * summed(iterations // 2)):
         return facts, []
+    steps = f"1/(1 - discount) = {needed:.3g} steps" if mdp.discount < 1 else f"{needed:.3g} steps to an end"
     text = (
         f"the step sizes sum to {reached:.3g} and hardly grow any more, while values add up over "
-        f"1/(1 - discount) = {needed:.3g} steps: expect a plateau of the error, which is due to the step sizes"
+        f"{steps}: expect a plateau of the error, which is due to the step sizes"
     )
     return facts, [Finding("step_size_plateau", text, {"effective_horizon": reached, "needed": needed})]
+
+
+def endless(policy_value: np.ndarray) -> list[Finding]:
+    """If greedy policies may go on for ever at the end, undiscounted. policy_value: (n_seeds, C)."""
+    seeds = int(np.isneginf(policy_value[:, -1]).sum())
+    if not seeds:
+        return []
+    text = (
+        f"the greedy policies of {seeds} of {len(policy_value)} seeds may never end, which undiscounted is worth -inf; "
+        "expected returns are of episodes that the time limit breaks off"
+    )
+    return [Finding("endless_policy", text, {"seeds": seeds, "n_seeds": len(policy_value)})]
 
 
 def grown(q_error: np.ndarray) -> list[Finding]:

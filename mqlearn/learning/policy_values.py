@@ -28,11 +28,13 @@ class PolicyValues:
         return q.reshape(len(q), -1).take(self.mdp.places, axis=1)
 
     def at_start(self, q: np.ndarray) -> np.ndarray:
-        """(n,): discounted values, means over the start distribution."""
+        """(n,): discounted values, means over the start distribution. Undiscounted, -inf of policies that may never
+        end."""
         from mqlearn import kernels
 
         if self.mdp.n_states <= SMALL:
-            return kernels.policy_values(self.of_pairs(q), self.expectations)
+            values = kernels.policy_values if self.mdp.discount < 1 else kernels.undiscounted_values
+            return values(self.of_pairs(q), self.expectations)
         if self._follows:
             return self._solved(q, self._successes(q, 0, self.mdp.discount)[1])
         return policy_values_at_start(self.mdp, greedy_policies(self.mdp, q))
@@ -88,7 +90,7 @@ class PolicyValues:
         on entering a goal, which ends, and else 0."""
         mdp = self.mdp
         possible = (mdp.probabilities > 0) & mdp.learned[:, :, None]
-        moves = math.log(1e14) / -math.log(mdp.discount)
+        moves = math.log(1e14) / -math.log(mdp.discount) if mdp.discount < 1 else math.inf
         if moves > _MOVES or (mdp.goal & ~mdp.terminal).any():
             return False
         return bool(((mdp.rewards == mdp.goal[mdp.successors]) | ~possible).all())

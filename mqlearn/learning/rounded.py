@@ -55,7 +55,11 @@ def of_learning(setup: Setup, rule: AnyRule) -> Rounding | None:
     through += filter(None, [getattr(setup.features, "through", "")])
     if not isinstance(setup.mdp, FiniteMDP):
         through.append(OWN_CODE)
-    return Rounding((*dict.fromkeys(through),), of_discount(setup.mdp.discount)) if through else None
+    if not through:
+        return None
+    mdp = setup.mdp
+    condition = solvers.condition(mdp) if isinstance(mdp, FiniteMDP) else of_discount(mdp.discount)
+    return Rounding((*dict.fromkeys(through),), condition)
 
 
 def _weight(rule: Rule, unit: np.ndarray, k: np.ndarray) -> np.ndarray:

@@ -86,9 +86,13 @@ def of_rule(setup: Setup, rule: AnyRule) -> list[Finding]:
     if isinstance(rule, Stateful) or not operator.plain:  # `unstable_step` is of Bellman's operator
         return found
     sampling = setup.sampling_of(rule)
-    local = sampling.clock == "local" or sampling.update == "rounds"
-    pairs = len(setup.mdp.pairs) if local and isinstance(setup.mdp, FiniteMDP) else 1
-    return found + unstable_step(rule, discount, setup.iterations // pairs)
+    clocks = 1
+    if isinstance(setup.mdp, FiniteMDP):
+        if sampling.clock == "local" or sampling.update == "rounds":
+            clocks = len(setup.mdp.pairs)
+        elif sampling.clock == "state":
+            clocks = int((~setup.mdp.terminal).sum())
+    return found + unstable_step(rule, discount, setup.iterations // clocks)
 
 
 def cut_off(setup: Setup, rule: AnyRule) -> list[Finding]:

@@ -37,7 +37,7 @@ def from_arrays(
     terminal (S,) bool: states where an episode ends; their rows are 0 or stay, and they have no reward. None: no state.
     admissible (S, A) bool; None: the pairs whose row of P is not all zeros. A reward of -inf says that a pair is not
     admissible.   start: a state, or a distribution (S,); None: uniform over the states that are not terminal.
-    discount: in (0, 1).   name: for people. Probabilities of 0 are dropped.
+    discount: in (0, 1), or 1, see `FiniteMDP`.   name: for people. Probabilities of 0 are dropped.
 
     A row whose sum is off 1 by more than 1e-10, and at most 1e-6, is divided by it; that is in the model's `notes`, of
     which its runs warn. Raises SettingError for a larger error, for an order that is in doubt, and for what FiniteMDP

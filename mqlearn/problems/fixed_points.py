@@ -20,7 +20,8 @@ from mqlearn.problems import operators, sweeps
 from mqlearn.problems.feature_rows import Features
 from mqlearn.problems.linear_roots import ROOT, OperatorSystem, System
 from mqlearn.problems.mdp import FiniteMDP, bellman
-from mqlearn.problems.solvers import ConvergenceError, _chain, _factor, optimal
+from mqlearn.problems.policy_chains import chain_of, factor
+from mqlearn.problems.solvers import ConvergenceError, optimal
 from mqlearn.rounding import SOLVES, Rounding
 
 _LONGEST = 1e8  # visits of a state in an episode, of which LU keeps eight digits
@@ -96,7 +97,7 @@ def stationary_distribution(
     if restart is None or not (restart == 0 or 1e-9 <= restart <= 1):
         expected = "must be 0, or a number from 1e-9 to 1"
         raise SettingError("sampling.restart_probability", restart_probability, expected)
-    p, _ = _chain(mdp, behaviour)
+    p, _ = chain_of(mdp, behaviour)
     p.eliminate_zeros()
     visited = _reached(p, start > 0) & ~mdp.terminal
     inside = sparse.diags_array(1.0 * visited)
@@ -204,7 +205,7 @@ def _again_and_again(p: Any, visited: np.ndarray, endless: np.ndarray, restart_p
 def _visits(going_on: Any, start: np.ndarray) -> np.ndarray | None:
     """(S,): the expected visits in an episode, if sparse LU gives them with at least eight digits."""
     try:
-        visits = _factor(going_on, 1.0).solve(start, "T")
+        visits = factor(going_on, 1.0).solve(start, "T")
     except RuntimeError:  # singular in floating point
         return None
     largest = np.abs(visits).max()

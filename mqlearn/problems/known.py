@@ -79,6 +79,11 @@ VALUES: dict[tuple[str, float], dict[int, float]] = {
     ("slip_grid n=3", 0.9): {0: 0.5708811458, 4: 0.7395200998, 8: 1.0},
     ("windy_grid", 0.999): {30: -14.895453638},
     ("gambler n=100 p=0.4", 0.999999): {25: 0.16, 50: 0.4, 75: 0.64},
+    # undiscounted, as the sources have them
+    ("bias n_actions=10 mean=-0.1 law=normal deviation=1 nodes=5", 1.0): {0: 0.0, 1: -0.1},
+    ("deep_sea n=10", 1.0): {0: 0.99},
+    ("gambler n=100 p=0.4", 1.0): {25: 0.16, 50: 0.4, 75: 0.64},
+    ("windy_grid", 1.0): {30: -15.0},
 }
 
 PROBLEMS: dict[str, Callable[..., FiniteMDP]] = {

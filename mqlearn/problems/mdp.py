@@ -15,6 +15,7 @@ import numpy as np
 
 from mqlearn.checks import finite_number
 from mqlearn.errors import SettingError
+from mqlearn.problems.endings import check_endings
 
 _SUM_TOLERANCE = 1e-10  # of probabilities; the certificate of the solver takes the sums as they are
 _SUM_NORMALISED = 1e-6  # what `normalised` puts right: single precision, or nine decimals
@@ -29,7 +30,7 @@ class FiniteMDP:
     terminal (S,) bool: absorbing states with reward 0.
     admissible (S, A) bool: the actions that a state has.
     start (S,): distribution of the first state.
-    discount: in (0, 1).
+    discount: in (0, 1), or 1 where all episodes end, or cost something as long as they go on (`endings.py`).
     goal (S,) bool: the states that count as success.
     name: for people.
     layout: rows of a grid map, or None.
@@ -103,8 +104,10 @@ class FiniteMDP:
         _refuse("successors", y, leaves, "a terminal state must be absorbing: its successor is itself")
         paid = self.terminal[:, None, None] & (p > 0) & (self.rewards != 0)
         _refuse("rewards", self.rewards, paid, "a terminal state must have reward 0")
-        if not np.abs(self.rewards).max() / (1 - self.discount) < 1e150:
+        if not np.abs(self.rewards).max() / (1 - self.discount or 1.0) < 1e150:
             raise SettingError("rewards", np.abs(self.rewards).max(), "max |r| / (1 - discount) must be below 1e150")
+        if self.discount == 1:
+            check_endings(y, p, self.mean_rewards, self.learned, self.name)
         _refuse("start", self.start, self.start < 0, "must not be negative")
         _refuse("start", self.start, self.terminal & (self.start > 0), "must be 0 at terminal states")
         if abs(self.start.sum() - 1) > _SUM_TOLERANCE:
@@ -228,11 +231,11 @@ def table_of_pairs(mdp: FiniteMDP, values: np.ndarray) -> np.ndarray:
 
 
 def check_discount(discount: object) -> float:
-    """The discount as a float; SettingError unless it is a number strictly between 0 and 1."""
+    """The discount as a float; SettingError unless it is a number strictly between 0 and 1, or 1."""
     number = finite_number(discount)
-    if number is None or not 0 < number < 1:
-        instead = "; values over about H steps have discount=1 - 1/H, 0.99 for 100 steps" if number == 1 else ""
-        raise SettingError("discount", discount, f"must be a number strictly between 0 and 1{instead}")
+    if number is None or not 0 < number <= 1:
+        expected = "must be a number strictly between 0 and 1, or 1 where episodes end"
+        raise SettingError("discount", discount, expected)
     return number
 
 

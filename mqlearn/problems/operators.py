@@ -9,6 +9,7 @@ certified by its residual. Where LU would fill up, plain iteration takes the pla
 start-up time, so it is imported inside the functions.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -125,9 +126,14 @@ def fixed_point(mdp: FiniteMDP, operator: Any) -> OperatorPoint:
 
 def rounding(mdp: FiniteMDP, operator: Any) -> Rounding:
     """Of the fixed point of an operator that is ready for this model. With Q(x, u) in its target, what a step moves is
-    1 - own of the difference; where no contraction is proven, the discount stands for one."""
+    1 - own of the difference; where no contraction is proven, the discount stands for one, and if that is 1 the
+    expected moves to an end."""
     point, contraction = fixed_point(mdp, operator), operator.contraction(Facts(mdp))
-    condition = of_discount(mdp.discount if contraction is None else contraction)
+    if contraction is None and mdp.discount == 1:
+        solve = _system(mdp, operator, point.q, _seen(mdp, operator))
+        condition = 2 * float(np.abs(solve(np.ones(len(mdp.pairs)))).max())
+    else:
+        condition = of_discount(mdp.discount if contraction is None else contraction)
     own = operator.numbers(mdp.discount).own
     scale = max(float(np.abs(point.q).max()), float(np.abs(mdp.rewards).max()))
     return Rounding((SOLVES,), condition / (1 - own), scale)
@@ -211,16 +217,11 @@ def _step(mdp: FiniteMDP, operator: Any, q: np.ndarray, seen: Any) -> np.ndarray
 
     seen: `_seen`.   With s, T' is a sparse matrix plus a matrix of rank one (Sherman and Morrison 1950).
     """
-    from scipy import sparse
-    from scipy.sparse.linalg import splu
-
     numbers = operator.numbers(mdp.discount)
-    x, u = mdp.pairs.T
-    n, rows = len(x), np.arange(len(x))
-    of_states = sparse.csr_array((slopes(mdp, operator, q)[x, u], (x, rows)), shape=(mdp.n_states, n))
-    matrix = (1 - numbers.own) * sparse.eye_array(n) - seen @ of_states
+    n = len(mdp.pairs)
+    of_states = _of_states(mdp, operator, q)
     try:
-        solve = splu(sparse.csc_array(matrix)).solve
+        solve = _system(mdp, operator, q, seen)
     except RuntimeError:
         return None
     change = solve(_residual(mdp, operator, q))
@@ -233,6 +234,25 @@ def _step(mdp: FiniteMDP, operator: Any, q: np.ndarray, seen: Any) -> np.ndarray
         ones = solve(np.ones(n))
         change = change + numbers.common * (slope @ change) / (1 - numbers.common * (slope @ ones)) * ones
     return change if np.isfinite(change).all() else None
+
+
+def _of_states(mdp: FiniteMDP, operator: Any, q: np.ndarray) -> Any:
+    """(S, n) sparse: the derivative of V of each state in the values of the learned pairs."""
+    from scipy import sparse
+
+    x, u = mdp.pairs.T
+    places = x, np.arange(len(x))
+    return sparse.csr_array((slopes(mdp, operator, q)[x, u], places), shape=(mdp.n_states, len(x)))
+
+
+def _system(mdp: FiniteMDP, operator: Any, q: np.ndarray, seen: Any) -> Callable[[np.ndarray], np.ndarray]:
+    """Solves with I - T'(q) (n, n), but for s. Raises RuntimeError where it is singular."""
+    from scipy import sparse
+    from scipy.sparse.linalg import splu
+
+    own = operator.numbers(mdp.discount).own
+    matrix = (1 - own) * sparse.eye_array(len(mdp.pairs)) - seen @ _of_states(mdp, operator, q)
+    return splu(sparse.csc_array(matrix)).solve
 
 
 def _iterated(mdp: FiniteMDP, operator: Any, q: np.ndarray) -> tuple[np.ndarray, float]:

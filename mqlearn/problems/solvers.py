@@ -5,15 +5,15 @@ inside the functions.
 """
 
 from dataclasses import dataclass
-from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from mqlearn.checks import are_distributions
 from mqlearn.errors import SettingError
-from mqlearn.problems import sweeps
+from mqlearn.problems import sweeps, undiscounted
+from mqlearn.problems.endings import surely_ending
 from mqlearn.problems.mdp import FiniteMDP, backup, bellman, greedy, state_values
+from mqlearn.problems.policy_chains import chain_of, factor, matrix, rows_of
 from mqlearn.rounding import SOLVES, Rounding, of_discount
 
 _EPS = float(np.finfo(float).eps)
@@ -32,7 +32,8 @@ class Optimum:
     """Q* as q (S, A) and its maximum v (S,), both wrong by at most `error_bound` in the sup norm.
 
     iterations: improvements of the first method plus solves of the second. start_value: mean of v over the
-    start distribution.
+    start distribution. horizon: the steps over which values add up, 1/(1 - g); undiscounted the largest expected number
+    of moves under any policy that q cannot tell from the best.
     """
 
     q: np.ndarray
@@ -40,6 +41,7 @@ class Optimum:
     error_bound: float
     iterations: int
     start_value: float
+    horizon: float
 
     def __repr__(self) -> str:
         shape = " x ".join(map(str, self.q.shape))
@@ -56,9 +58,9 @@ def optimal(mdp: FiniteMDP) -> Optimum:
     The two tables must agree within their certified errors; the second is returned. Where the rewards have
     one sign nothing cancels, and even values of 1e-60 are right to many digits although the bound is
     absolute. Where LU would fill up, as on large random graphs, it is modified policy iteration alone, with the same
-    certificate. Computed once for each object: an `Optimum`, with q (S, A) and v (S,) in units of the
-    reward. Raises ConvergenceError, and SettingError for a discount so near
-    1 that the bound says nothing.
+    certificate. Undiscounted both start from a policy that ends. Computed once for each object: an `Optimum`, with
+    q (S, A) and v (S,) in units of the reward. Raises ConvergenceError, and SettingError for a discount so near
+    1, or episodes so long, that the bound says nothing.
 
     >>> optimum = mq.optimal(mq.two_state(discount=0.5))
     >>> optimum.q.round(6).tolist(), optimum.error_bound < 1e-12
@@ -73,17 +75,18 @@ def _solve_optimum(mdp: FiniteMDP) -> Optimum:
     if 0 < (largest := float(np.abs(mdp.rewards).max())) < _SMALLEST:
         raise SettingError("rewards", largest, f"the largest must be 0 or at least {_SMALLEST:g}: smaller ones vanish")
     if sweeps.fills_up(mdp):
-        q, iterations = sweeps.optimal_table(mdp)
+        q, iterations = sweeps.optimal_table(mdp, _first_values(mdp) if mdp.discount == 1 else None)
         bound = certified_error(mdp, q)
     else:
         q, bound, iterations = _by_two_methods(mdp)
     if not bound <= 1e-6 * max(np.abs(q).max(), np.abs(mdp.rewards).max()):
         reason = f"is too near 1 for double precision: Q* would only be known to within {bound:.3g}"
         raise SettingError("discount", mdp.discount, reason)
+    horizon = 1 / (1 - mdp.discount) if mdp.discount < 1 else undiscounted.certified(mdp, q, _residual(mdp, q))[1]
     v = state_values(mdp, q)
     for array in (q, v):
         array.flags.writeable = False
-    return Optimum(q, v, bound, iterations, float(mdp.start @ v))
+    return Optimum(q, v, bound, iterations, float(mdp.start @ v), horizon)
 
 
 def _by_two_methods(mdp: FiniteMDP) -> tuple[np.ndarray, float, int]:
@@ -101,21 +104,33 @@ def certified_error(mdp: FiniteMDP, q: np.ndarray) -> float:
     """A bound on max |q - Q*| over the learned pairs that holds for any table q (S, A), rounding included.
 
     Banach's fixed point theorem: ||q - Q*|| <= ||Tq - q|| / (1 - g), with g the discount times the largest
-    sum of probabilities as they are stored.
+    sum of probabilities as they are stored. Undiscounted, by expected lengths of episodes: `undiscounted.certified`.
     """
-    size = np.abs(mdp.rewards) + mdp.discount * np.abs(state_values(mdp, q))[mdp.successors]
-    rounding = (2 * mdp.n_successors + 6) * _EPS * (mdp.probabilities * size).sum(2)
-    wrong = np.where(mdp.learned, np.abs(bellman(mdp, q) - q) + rounding, 0.0).max()
+    wrong = _residual(mdp, q)
+    if mdp.discount == 1:
+        return undiscounted.certified(mdp, q, wrong)[0]
     sums = np.where(mdp.learned, mdp.probabilities.sum(2), 1.0)
     contraction = mdp.discount * sums.max() * (1 + (mdp.n_successors + 2) * _EPS)
     return float(wrong / (1 - contraction)) if contraction < 1 else np.inf
+
+
+def _residual(mdp: FiniteMDP, q: np.ndarray) -> float:
+    """A bound on max |Tq - q| over the learned pairs, rounding included."""
+    size = np.abs(mdp.rewards) + mdp.discount * np.abs(state_values(mdp, q))[mdp.successors]
+    rounding = (2 * mdp.n_successors + 6) * _EPS * (mdp.probabilities * size).sum(2)
+    return float(np.where(mdp.learned, np.abs(bellman(mdp, q) - q) + rounding, 0.0).max())
+
+
+def condition(mdp: FiniteMDP) -> float:
+    """A bound on the condition of the linear system of a policy in the sup norm; undiscounted of an optimal one."""
+    return of_discount(mdp.discount) if mdp.discount < 1 else 2 * optimal(mdp).horizon
 
 
 def rounding(mdp: FiniteMDP) -> Rounding:
     """Of Q* and of the values of policies. Also where our own elimination finds these: its order is no part of a run's
     numerics version."""
     scale = max(float(np.abs(optimal(mdp).q).max()), float(np.abs(mdp.rewards).max()))
-    return Rounding((SOLVES,), of_discount(mdp.discount), scale)
+    return Rounding((SOLVES,), condition(mdp), scale)
 
 
 def optimal_actions(mdp: FiniteMDP, tolerance: float | None = None) -> int:
@@ -131,19 +146,25 @@ def optimal_actions(mdp: FiniteMDP, tolerance: float | None = None) -> int:
 def policy_value(mdp: FiniteMDP, policy: np.ndarray) -> np.ndarray:
     """v (S,) of a policy: the solution of (I - discount * P) v = r by sparse LU, its residual checked.
 
-    By sweeps where LU would fill up. Raises ConvergenceError.
+    By sweeps where LU would fill up. Undiscounted, -inf at the states from which it may go on for ever, which costs
+    without end. Raises ConvergenceError.
     """
-    p, r = _chain(mdp, policy)
-    v = sweeps.chain_values(mdp, p, r) if sweeps.fills_up(mdp) else _factor(p, mdp.discount).solve(r)
+    p, r = chain_of(mdp, policy)
+    endless = np.zeros(mdp.n_states, bool)
+    if mdp.discount == 1 and not (ends := surely_ending(p, mdp.terminal)).all():
+        endless = ~ends
+        p, r = rows_of(p, ends), np.where(ends, r, 0.0)
+    v = sweeps.chain_values(mdp, p, r) if sweeps.fills_up(mdp) else factor(p, mdp.discount).solve(r)
     ahead = mdp.discount * (p @ v)
     if not np.all(np.abs(r + ahead - v) <= 1e-10 * (np.abs(r).max() + np.abs(v).max())):
         raise ConvergenceError(f"the linear system of a policy on {mdp.name} was not solved")
-    return v
+    return np.where(endless, -np.inf, v) if endless.any() else v
 
 
 def policy_values_at_start(mdp: FiniteMDP, policies: np.ndarray) -> np.ndarray:
     """(n,): the values of the policies (n, S, A), probabilities, as means over the start distribution."""
-    return np.array([mdp.start @ policy_value(mdp, policy) for policy in policies])
+    starts = mdp.start > 0  # elsewhere an undiscounted value may be -inf
+    return np.array([mdp.start @ np.where(starts, policy_value(mdp, policy), 0.0) for policy in policies])
 
 
 def success_probability(mdp: FiniteMDP) -> np.ndarray:
@@ -155,13 +176,13 @@ def success_probability(mdp: FiniteMDP) -> np.ndarray:
     """
     if sweeps.fills_up(mdp) and (found := sweeps.success(mdp)) is not None:
         return found
-    hopeful, policy = _towards_goal(mdp)
+    hopeful, policy = _towards(mdp, mdp.goal)
     states = np.arange(mdp.n_states)
     arrives = np.where(mdp.learned, (mdp.probabilities * mdp.goal[mdp.successors]).sum(2), 0.0)
     stays = np.where(hopeful[:, None, None] & hopeful[mdp.successors], mdp.probabilities, 0.0)
     for _ in range(1000):
-        chain = _matrix(stays[states, policy], mdp.successors[states, policy])
-        v = _factor(chain, 1.0).solve(np.where(hopeful, arrives[states, policy], 0.0))
+        chain = matrix(stays[states, policy], mdp.successors[states, policy])
+        v = factor(chain, 1.0).solve(np.where(hopeful, arrives[states, policy], 0.0))
         gain = np.where(mdp.learned, arrives + (stays * v[mdp.successors]).sum(2), -np.inf)
         better = hopeful & (gain.max(1) > v * (1 + 1e-11))
         if not better.any():
@@ -185,7 +206,7 @@ def _modified_policy_iteration(mdp: FiniteMDP) -> tuple[np.ndarray, int]:
     """
     possible = mdp.rewards[(mdp.probabilities > 0) & mdp.learned[:, :, None]]
     one_sign = possible.min(initial=0) >= 0 or possible.max(initial=0) <= 0
-    v = policy_value(mdp, _towards_goal(mdp)[1])
+    v = _first_values(mdp)
     improvements = 0
     while True:
         q = backup(mdp, v)
@@ -194,10 +215,16 @@ def _modified_policy_iteration(mdp: FiniteMDP) -> tuple[np.ndarray, int]:
         if improvements == _IMPROVEMENTS or np.all(np.abs(best - v) <= 1e-13 * scale):
             return q, improvements  # the certificate says what they are worth
         improvements += 1
-        p, r = _chain(mdp, greedy(mdp, q))
+        p, r = chain_of(mdp, greedy(mdp, q))
         p, v = mdp.discount * p, best
         for _ in range(_SWEEPS):
             v = r + p @ v
+
+
+def _first_values(mdp: FiniteMDP) -> np.ndarray:
+    """Of the policy of shortest ways, to a goal or, undiscounted, to an end: that one ends from every state. From there
+    values only grow, and so do not leave the policies that end: one that goes on for ever would lose more."""
+    return policy_value(mdp, _towards(mdp, mdp.terminal if mdp.discount == 1 else mdp.goal)[1])
 
 
 def _policy_iteration(mdp: FiniteMDP, q: np.ndarray) -> tuple[np.ndarray, int]:
@@ -221,7 +248,7 @@ def _policy_iteration(mdp: FiniteMDP, q: np.ndarray) -> tuple[np.ndarray, int]:
     return table, _SOLVES
 
 
-def _towards_goal(mdp: FiniteMDP) -> tuple[np.ndarray, np.ndarray]:
+def _towards(mdp: FiniteMDP, goal: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The states (S,) bool that are no goal but have a way to one, and a policy (S,) of shortest ways.
 
     The other states get their first admissible action.
@@ -229,57 +256,13 @@ def _towards_goal(mdp: FiniteMDP) -> tuple[np.ndarray, np.ndarray]:
     from scipy import sparse
     from scipy.sparse.csgraph import dijkstra
 
-    possible = (mdp.probabilities > 0) & mdp.learned[:, :, None] & ~mdp.goal[:, None, None]
+    possible = (mdp.probabilities > 0) & mdp.learned[:, :, None] & ~goal[:, None, None]
     moves = np.full(mdp.n_states, np.inf)
-    if mdp.goal.any():
+    if goal.any():
         x, u, b = np.nonzero(possible)
         backwards = (np.ones(len(x)), (mdp.successors[x, u, b], x))
         graph = sparse.csr_array(backwards, shape=(mdp.n_states, mdp.n_states))
-        moves = dijkstra(graph, indices=np.flatnonzero(mdp.goal), unweighted=True, min_only=True)
+        moves = dijkstra(graph, indices=np.flatnonzero(goal), unweighted=True, min_only=True)
     ahead = np.where(possible, moves[mdp.successors], np.inf).min(2)
     hopeful = np.isfinite(ahead.min(1))
     return hopeful, np.where(hopeful, ahead.argmin(1), mdp.admissible.argmax(1))
-
-
-def _chain(mdp: FiniteMDP, policy: np.ndarray) -> tuple[Any, np.ndarray]:
-    """Transition matrix (S, S), sparse, with empty rows at terminal states, and mean rewards (S,)."""
-    policy, states = np.asarray(policy), np.arange(mdp.n_states)
-    if policy.shape == (mdp.n_states,) and policy.dtype.kind in "iu":
-        valid = (policy >= 0) & (policy < mdp.n_actions)
-        at = states, np.where(valid, policy, 0)
-        valid &= mdp.learned[at]
-        p, y, r = mdp.probabilities[at], mdp.successors[at], mdp.mean_rewards[at]
-    elif policy.shape == (mdp.n_states, mdp.n_actions):
-        share = np.where(mdp.learned, policy, 0.0)
-        valid = are_distributions(share)
-        p = (share[:, :, None] * mdp.probabilities).reshape(mdp.n_states, -1)
-        y, r = mdp.successors.reshape(mdp.n_states, -1), (share * mdp.mean_rewards).sum(1)
-    else:
-        expected = f"must be {mdp.n_states} actions or a row of {mdp.n_actions} probabilities for each state"
-        raise SettingError("policy", f"array of {policy.dtype} of shape {policy.shape}", expected)
-    if not (valid | mdp.terminal).all():
-        x = int((valid | mdp.terminal).argmin())
-        expected = "must be an admissible action, or probabilities of admissible actions that sum to 1"
-        raise SettingError(f"policy[{x}]", policy[x], expected)
-    return _matrix(np.where(mdp.terminal[:, None], 0.0, p), y), r
-
-
-def _matrix(p: np.ndarray, y: np.ndarray) -> Any:
-    """Sparse (S, S) with the probabilities p (S, n) of the successors y (S, n)."""
-    from scipy import sparse
-
-    # A copy of the indices: scipy may sort them in place.
-    return sparse.csr_array((p.ravel(), y.flatten(), np.arange(len(p) + 1) * p.shape[1]), shape=(len(p), len(p)))
-
-
-def _factor(p: Any, discount: float) -> Any:
-    """LU of I - discount * p, pivots on the diagonal.
-
-    For such a matrix (an M-matrix) nothing then cancels off the diagonal, so that solutions for
-    right-hand sides of one sign are right in their smallest entries too.
-    """
-    from scipy import sparse
-    from scipy.sparse.linalg import splu
-
-    system = (sparse.eye_array(p.shape[0]) - discount * p).tocsc()
-    return splu(system, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True})

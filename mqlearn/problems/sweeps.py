@@ -58,7 +58,9 @@ def separator(mdp: FiniteMDP) -> int:
 
 def foreseen(mdp: FiniteMDP) -> float:
     """About how many sweeps over all outcomes the optimum takes: few where a chain mixes, else by the horizon."""
-    return 100.0 if not mdp.terminal.any() else 200 + 20 / (1 - mdp.discount)
+    if not mdp.terminal.any():
+        return 100.0
+    return 200 + 20 / (1 - mdp.discount) if mdp.discount < 1 else foreseen_of_success(mdp)
 
 
 def foreseen_of_success(mdp: FiniteMDP) -> float:
@@ -66,13 +68,16 @@ def foreseen_of_success(mdp: FiniteMDP) -> float:
     return _ACROSS * math.sqrt(mdp.n_states)
 
 
-def optimal_table(mdp: FiniteMDP) -> tuple[np.ndarray, int]:
+def optimal_table(mdp: FiniteMDP, first: np.ndarray | None = None) -> tuple[np.ndarray, int]:
     """A table q (S, A) near Q*, and the number of improvements: modified policy iteration (Puterman and Shin 1978).
 
     It ends where changes are roundings, and, with terminal states and rewards of one sign, where each value rests in
     its own digits; or after a number of sweeps that the discount decides. How near it is, a certificate must say.
+    first (S,): values that the search goes on from; undiscounted those of a policy that ends.
     """
     values = _Values(mdp, len(_shape(mdp).order), _one_sign(mdp.mean_rewards))
+    if first is not None:
+        values.v[:-1] = first[_shape(mdp).order]
     improvements, _ = _improved(values, _in_order(mdp), mdp.discount, _most_sweeps(mdp.discount))
     return backup(mdp, values.of_states(mdp, _shape(mdp).order)), improvements
 
@@ -119,8 +124,8 @@ def _improved(values: "_Values", model: tuple[Any, ...], discount: float, most: 
 def chain_values(mdp: FiniteMDP, p: Any, r: np.ndarray) -> np.ndarray:
     """v (S,) near the solution of v = r + discount p v, for a chain p (S, S), sparse, of a policy, with rewards r (S,).
 
-    Where sweeps are slow, as on a chain that hardly mixes with a discount near 1, GMRES (Saad and Schultz 1986) goes on
-    from what they have found.
+    Where sweeps are slow, as on a chain that hardly mixes with a discount near 1, or that takes long to end, GMRES
+    (Saad and Schultz 1986) goes on from what they have found.
     """
     from mqlearn.problems import compiled_sweeps
 
@@ -144,7 +149,8 @@ def chain_values(mdp: FiniteMDP, p: Any, r: np.ndarray) -> np.ndarray:
         if change.rest:
             break
         sizes.append(change.size)
-        if sweep == _SLOW and not values.own_digits and _is_slow(sizes, values.rounding):
+        rests = _RESTS if values.own_digits else values.rounding
+        if sweep == _SLOW and (mdp.discount == 1 or not values.own_digits) and _is_slow(sizes, rests):
             values.v[: len(paid)] = _krylov(system, r[order], mdp.discount, values.v[: len(paid)])
     return values.of_states(mdp, order)
 
@@ -167,7 +173,7 @@ class _Values:
         self.shifted = shifted and n == mdp.n_states
         self.own_digits = one_sign and not self.shifted
         self.made = np.zeros(n + 1) if self.shifted else self.v
-        self.ahead = mdp.discount / (1 - mdp.discount)
+        self.ahead = mdp.discount / (1 - mdp.discount) if self.shifted else 0.0
         self.digits = (mdp.n_successors + 3) * _EPS
         self.rounding = 0.0
 
@@ -198,7 +204,10 @@ def _in_order(mdp: FiniteMDP) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     take them."""
     order = _shape(mdp).order
     if len(order) < mdp.n_states:
-        return _renumbered(mdp, order, mdp.mean_rewards, mdp.discount)
+        successors, probabilities, rewards = _renumbered(mdp, order, mdp.mean_rewards, mdp.discount)
+        if mdp.discount == 1:  # who stays for ever pays for ever
+            rewards = np.where(probabilities.any(2), rewards, -np.inf)
+        return successors, probabilities, rewards
     rewards = mdp.mean_rewards if mdp.admissible.all() else np.where(mdp.admissible, mdp.mean_rewards, -np.inf)
     return mdp.successors.view(np.uint32), mdp.probabilities, rewards
 
@@ -223,6 +232,8 @@ def _one_sign(rewards: np.ndarray) -> bool:
 
 
 def _most_sweeps(discount: float) -> int:
+    if discount == 1:
+        return _LONGEST
     return math.ceil(_MOST * math.log(10) / -math.log(discount))
 
 

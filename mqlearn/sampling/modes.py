@@ -49,8 +49,8 @@ _PARAMETERS = """
     restart_probability: of ending an episode after any step, in [0, 1).
     time_limit: moves of an episode, None for no limit. Neither it nor a restart is a terminal state: the target
         bootstraps.
-    clock: the k of a table's step size, "global" iterations or "local" visits of the pair; "auto" is local for rules
-        of four numbers where the visited pair moves, else global.
+    clock: the k of a table's step size, "global" iterations, "local" visits of the pair or "state" visits of its
+        state; "auto" is local for rules of four numbers where the visited pair moves, else global.
     update: of a table, "pair", the visited pair moves at once, or "rounds", all pairs move when each was visited
         (Azar et al. 2011).
 
@@ -249,8 +249,8 @@ class Pairs(Sampling):
     What generative-model papers call asynchronous or random sampling: no chain, one pair an iteration. Pairs that
     cannot be reached from the start are never drawn.
 
-    clock: the k of a table's step size, "local" visits of the pair or "global" iterations; "auto" is local where the
-        rule can.
+    clock: the k of a table's step size, "local" visits of the pair, "state" visits of its state or "global"
+        iterations; "auto" is local where the rule can.
 
     Raises SettingError for another clock.
 

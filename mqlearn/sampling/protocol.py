@@ -12,7 +12,7 @@ from mqlearn.checks import PlainNumbers, are_distributions
 from mqlearn.errors import SettingError, user_code
 from mqlearn.problems.mdp import FiniteMDP
 
-CLOCKS = ("auto", "global", "local")
+CLOCKS = ("auto", "global", "local", "state")
 # What every mode answers, and by which kind; None stands for a method of the model.
 QUESTIONS = {
     **dict.fromkeys(("all_pairs", "independent"), bool),

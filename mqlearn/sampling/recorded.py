@@ -46,8 +46,8 @@ class Recorded(Sampling):
     content: SHA-256 of the arrays, as a run records it, so that a rerun refuses transitions that have changed.
     passes: how often the N transitions are learned from: `iterations` is at most passes * N.
     resample: "none", or "bootstrap": each seed learns from N transitions of its own, drawn with replacement.
-    clock: the k of a table's step size, "global" iterations or "local" visits of the pair; "auto" is local for rules
-        of four numbers, else global.
+    clock: the k of a table's step size, "global" iterations, "local" visits of the pair or "state" visits of its
+        state; "auto" is local for rules of four numbers, else global.
 
     Raises SettingError for a file that cannot be read and for arrays of other shapes or kinds.
     """

@@ -10,7 +10,9 @@ from mqlearn.theory.linear_features import LinearFeatures
 def slope_of(case: Case, linear: LinearFeatures | None) -> tuple[str, Slope] | tuple[None, None]:
     """The rate, and the curve that it is of."""
     sampling = case.sampling
-    if not is_bellman(case.operator) or sampling.capacity or sampling.recorded:
+    if not is_bellman(case.operator) or case.mdp.discount == 1:
+        return None, None
+    if sampling.capacity or sampling.recorded:
         return None, None  # theorems are of a trajectory, or of independent samples
     if linear is not None:
         metric, slope = "theta_error_average", linear.slope()

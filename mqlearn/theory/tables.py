@@ -34,6 +34,8 @@ def uncovered(case: Case) -> str | None:
         return "nothing is said of tables that are clipped (algorithm.clip)"
     if not is_bellman(case.operator):
         return f"operator={name_of(case.operator)} is {NOT_BELLMAN}"
+    if case.mdp.discount == 1:
+        return "theorems here are of discounted values (discount=1)"
     if case.features is not None or not case.sampling.all_pairs:
         return "the constants are of tables under synchronous sampling"
     return None

@@ -13,7 +13,7 @@ SMALL = ("iterations=20", "n_seeds=2", "n_checkpoints=3", "tracking=none")
 # Arguments of `mqlearn run`, the setting that the message names, and words that it must hold.
 REFUSED = [
     # values
-    (["discount=1"], "discount=1", "strictly between 0 and 1; values over about H steps have discount=1 - 1/H"),
+    (["discount=1"], "discount=1", "needs episodes that end, or that cost something as long as they go on"),
     (["horizon=10"], "horizon='10'", "no such setting: values over about H steps have discount=1 - 1/H"),
     (["gamma=0.9"], "gamma='0.9'", "no such setting: the discount is discount=0.9"),
     (["discount=0"], "discount=0", "strictly between 0 and 1"),
@@ -152,7 +152,7 @@ REFUSED = [
     (["hydra.run.dir=/proc/no/folder"], "hydra.run.dir='/proc/no/folder'", "no folder can be made there"),
     (["hydra.run.dir=file/run"], "hydra.run.dir=", "is not a folder"),
     (["-m", "seed=1,1,2"], "seed='1,1,2'", "jobs 1 and 2 are the same cell"),
-    (["-m", "discount=0.9,1"], "discount=1", "strictly between 0 and 1"),
+    (["-m", "discount=0.9,1"], "discount=1", "needs episodes that end"),
 ]
 
 
@@ -173,7 +173,7 @@ def test_run_refuses_with_one_message(mqlearn, work, arguments, named, words):
     [
         (["rnu"], "verb='rnu'", "did you mean 'run'?"),
         (["truth", "--jsn"], "flag='--jsn'", "did you mean '--json'?"),
-        (["truth", "discount=1"], "discount=1", "strictly between"),
+        (["truth", "discount=1"], "discount=1", "use a discount below 1, such as 0.999"),
         (["truth", "env=frozen_lake", "env.map=[SHG]"], "env.map='SHG'", "can be reached"),
         (["truth", "env.size=4"], "env.size='4'", "is no setting of env=frozen_lake_4x4"),
         (["truth", "env=gymnasium", "env.id=CartPole-v1"], "env='CartPole-v1'", "no exact model"),

@@ -31,7 +31,7 @@ def test_replay_draws_are_uniform_over_the_buffer():
     """40 different transitions in a buffer of 40: each is drawn as often as any other."""
     capacity = 40
     chain = Chain(LAKE, Replay(capacity=capacity, draws=capacity), np.array([3], np.uint32), 0, False)
-    learner = AsynchronousTable(chain, 0.0, False)
+    learner = AsynchronousTable(chain, 0.0, "global")
     chain.states[0, 2] = capacity * 1000  # the buffer is full
     _, successors, rewards, _, shift = chain.model
     first = np.arange(capacity, dtype=np.uint64)  # the first outcome of the pairs 0 .. 39, as the ring keeps it

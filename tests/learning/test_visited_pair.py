@@ -3,10 +3,11 @@
 import numpy as np
 import pytest
 import twins
-from kernel_cases import CHAINS, LAKE, N, Numbers, assert_same_chain, relative
+from kernel_cases import CHAINS, LAKE, MIXED, N, Numbers, assert_same_chain, relative
 
 from mqlearn.algorithms import MomentumQ, MomentumQLinear, NeSA, QLearning, SpeedyQ
-from mqlearn.algorithms.step_sizes import Constant
+from mqlearn.algorithms.step_sizes import Constant, Polynomial
+from mqlearn.learning.loop import run, run_together
 from mqlearn.sampling.modes import Markovian, Replay
 
 
@@ -43,6 +44,25 @@ def test_every_rule_moves_the_visited_pair(rule, clock):
     start = twins.initial_values(len(mdp.pairs), 0.0, 1.0, 0, 3)
     q = twins.table_twin(mdp, twins.ChainTwin(mdp, sampling, 3, 0, 1200), rule, start)
     assert relative(learner.q[0], q) < 1e-11
+
+
+@pytest.mark.parametrize("behaviour", ["uniform", "epsilon_greedy"])
+def test_the_clock_of_a_state_counts_all_its_visits(behaviour):
+    """Against a loop of three lines, with N/(n + 1) (Bedaywi et al. 2024); shared samples are the same."""
+    sampling = Markovian(clock="state", behaviour=behaviour)
+    rule = QLearning().with_step_size(Polynomial(exponent=1.0, scale=0.9))
+    learner = twins.advance(twins.learner(MIXED, sampling, [3]), rule, 300, 900)
+    chain, q, n = twins.ChainTwin(MIXED, sampling, 3, 0, 1200), np.zeros(len(MIXED.pairs)), np.zeros(MIXED.n_states)
+    for k in range(1200):
+        pair, y, reward = twins.outcome_of(MIXED, chain.next(k, q), False)
+        n[x := MIXED.pairs[pair, 0]] += 1
+        q[pair] += 0.9 / n[x] * (reward + MIXED.discount * twins.value(MIXED, q, y) - q[pair])
+    np.testing.assert_allclose(learner.q[0], q, rtol=1e-11, atol=1e-14)
+    assert_same_chain(learner, 0, chain)
+    settings = {"iterations": 500, "n_seeds": 2, "sampling": sampling}
+    alone, together = run(MIXED, rule, **settings), run_together(MIXED, [rule, SpeedyQ()], **settings)[0]
+    np.testing.assert_array_equal(alone.q, together.q)
+    assert alone.facts["clock"] == "state"
 
 
 def test_the_visited_pair_moves_with_the_mean_reward_where_asked():

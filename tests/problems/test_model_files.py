@@ -88,7 +88,7 @@ def with_entry(array: str, place: tuple[int, ...], value: float) -> dict[str, An
         (changed(terminal=[0, 1]), "terminal", "truth values"),
         (changed(start=3), "start", "a state from 0 to 2"),
         (changed(start=[0.5, 0.6, 0]), "start", "sum to 1"),
-        (changed(discount=1.0), "discount", "strictly between"),
+        (changed(discount=1.5), "discount", "strictly between"),
         (changed(P=[["a"]]), "P", "numbers"),
     ],
 )

@@ -10,7 +10,7 @@ from scipy import sparse
 from test_solvers import policies, value_iteration
 
 import mqlearn as mq
-from mqlearn.problems import solvers, sweeps
+from mqlearn.problems import policy_chains, solvers, sweeps
 from mqlearn.problems.mdp import FiniteMDP, greedy
 from mqlearn.problems.solvers import certified_error, policy_value
 
@@ -18,8 +18,8 @@ slow_machine = settings(deadline=None, max_examples=60)
 
 
 def by_lu(mdp: FiniteMDP, policy: np.ndarray) -> np.ndarray:
-    p, r = solvers._chain(mdp, policy)
-    return solvers._factor(p, mdp.discount).solve(r)
+    p, r = policy_chains.chain_of(mdp, policy)
+    return policy_chains.factor(p, mdp.discount).solve(r)
 
 
 @pytest.mark.parametrize(("dialect", "discount"), [("uniform", 0.99), ("normalised", 0.9), ("stick", 0.9)])
@@ -42,7 +42,7 @@ def test_sweeps_find_what_lu_finds_on_any_model(mdp):
     assert np.abs(q - solvers._by_two_methods(mdp)[0]).max() <= 2e-9 * max(1.0, np.abs(q).max())
     for policy in policies(mdp, 3):
         exact = by_lu(mdp, policy)
-        v = sweeps.chain_values(mdp, *solvers._chain(mdp, policy))
+        v = sweeps.chain_values(mdp, *policy_chains.chain_of(mdp, policy))
         np.testing.assert_allclose(v, exact, rtol=1e-9, atol=1e-11 * max(1.0, np.abs(exact).max()))
 
 
@@ -54,7 +54,7 @@ def test_values_of_one_sign_are_right_in_their_own_digits():
     assert exact.v[exact.v > 0].min() < 1e-15 * exact.v.max()
     np.testing.assert_allclose(q, exact.q, rtol=1e-8, atol=0)
     policy = greedy(lake, exact.q)
-    v = sweeps.chain_values(lake, *solvers._chain(lake, policy))
+    v = sweeps.chain_values(lake, *policy_chains.chain_of(lake, policy))
     np.testing.assert_allclose(v, by_lu(lake, policy), rtol=1e-8, atol=0)
 
 
@@ -72,7 +72,7 @@ def cycles(n: int, length: int, discount: float) -> FiniteMDP:
 @pytest.mark.parametrize("discount", [0.9, 0.999, 0.99999])
 def test_cycles_which_never_mix_have_the_value_of_a_geometric_series(discount):
     mdp = cycles(3000, 30, discount)
-    v = sweeps.chain_values(mdp, *solvers._chain(mdp, np.zeros(3000, int)))
+    v = sweeps.chain_values(mdp, *policy_chains.chain_of(mdp, np.zeros(3000, int)))
     left = np.zeros(3000)  # moves until the reward
     x = np.flatnonzero(mdp.rewards[:, 0, 0])
     for moves in range(30):

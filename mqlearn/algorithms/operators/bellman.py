@@ -17,6 +17,7 @@ class Bellman(Operator):
     """
 
     with_features: ClassVar[bool] = True
+    needs_discount: ClassVar[bool] = False
 
 
 BELLMAN = Bellman()

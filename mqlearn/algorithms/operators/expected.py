@@ -16,13 +16,14 @@ class Expected(Operator):
         r + g ((1 - epsilon) max_v Q(y, v) + epsilon mean_v Q(y, v)),   the mean over the admissible actions
 
     Fixed point: Q of the best epsilon-greedy policy, below Q*; with epsilon 1 that of the uniform policy. It contracts
-    by g. `algorithm=expected_sarsa` takes the epsilon of the run's behaviour.
+    by g; undiscounted by no number that is known. `algorithm=expected_sarsa` takes the epsilon of the run's behaviour.
 
     epsilon: in [0, 1]. Raises SettingError.
     """
 
     epsilon: float = 0.1
     with_features: ClassVar[bool] = True
+    needs_discount: ClassVar[bool] = False  # its policies try all actions, and so end where some policy does
     fixed_point: ClassVar[str] = "Q of the best epsilon-greedy policy"
 
     def __post_init__(self) -> None:

@@ -50,11 +50,13 @@ class Operator(PlainNumbers):
 
     scalar: what s is, "none", "mean" (of Q over the learned pairs) or "least" (of V over the states).
     counts_terminals: whether terminal states, whose V is 0, are among these states.   with_features: whether linear
-    features have a fixed point of it to be measured against; only without s and Q(x, u).
+    features have a fixed point of it to be measured against; only without s and Q(x, u).   needs_discount: whether a
+    discount of 1 is refused, where most have no fixed point, or several.
     """
 
     scalar: ClassVar[str] = "none"
     with_features: ClassVar[bool] = False
+    needs_discount: ClassVar[bool] = True
     fixed_point: ClassVar[str] = "Q*"  # in words
     differences: ClassVar[Callable[..., np.ndarray]] = staticmethod(differences)
 
@@ -106,7 +108,7 @@ class Operator(PlainNumbers):
 
     def contraction(self, facts: Any) -> float | None:
         """A Lipschitz constant below 1 in the sup norm; None where none is proven."""
-        return facts.discount
+        return facts.discount if facts.discount < 1 else None
 
     def to_optimum(self, q: np.ndarray, v: np.ndarray, mean: float, discount: float) -> np.ndarray | None:
         """Q* from the fixed point q (..., S, A), its maxima v (..., S) and its mean over the learned pairs; None if

@@ -46,7 +46,8 @@ def runs(entries: Sequence[Entry], question: Question, width: int | None = None)
 def latex(entries: Sequence[Entry], question: Question, verdicts: Sequence[Row]) -> str:
     """A tabular (package booktabs) with a row for each rule and a column for each block: means with their intervals.
 
-    Bold: better than most rivals of the block and worse than none, by the verdicts. A dagger: seeds that diverged.
+    Bold: better than most rivals of the block and worse than none, by the verdicts. A dagger: seeds that are not
+    finite.
     Empty for times, whose medians the tables of pairs have, and without entries.
     """
     if question.is_ratio or not entries:
@@ -65,13 +66,12 @@ def latex(entries: Sequence[Entry], question: Question, verdicts: Sequence[Row])
             value, low, high = (tex(float(row[0]), 3) for row in (found.value, found.low, found.high))
             text = rf"\mathbf{{{value}}}" if entry.label in best else value
             text += "" if math.isnan(found.low[0]) else f" \\; [{low}, {high}]"
-            cells[block, entry.label] = f"${text}$" + r"$^{\dagger}$" * bool(gone.any())
+            cells[block, entry.label] = f"${text}$" + r"$^{\dagger}$" * (not np.isfinite(values).all())
     lines = [f"% columns: {escaped('; '.join(blocks))}"]
     told = f"{_asked_of(question, blocks)}: means with {_interval_kinds(question)} over finite seeds"
     lines += [f"% {escaped(told)}"]
-    lines += [
-        "% bold: better than most rivals of its column and worse than none, by the tests below; dagger: seeds diverged"
-    ]
+    bold = "% bold: better than most rivals of its column and worse than none, by the tests below"
+    lines += [f"{bold}; dagger: not all seeds finite"]
     lines += [rf"\begin{{tabular}}{{l{'r' * len(blocks)}}}", r"\toprule"]
     names = [escaped(block.split(",")[0]) for block in blocks]
     lines += [f"rule & {' & '.join(names)} \\\\", r"\midrule"]
@@ -124,7 +124,7 @@ def _centres_of(entries: Sequence[Entry], question: Question, metric: str, at: i
             found = bootstrap_interval(columns, centre, method, 1 - question.level)
             for i, value, low, high in zip(numbers, found.value, found.low, found.high, strict=True):
                 rows[i].append(f"{number(value)} {_interval(low, high)}")
-    return [[*row, f"{len(own) - own.sum()} of {len(own)}"] for row, own in zip(rows, gone, strict=True)]
+    return [[*row, f"{np.isfinite(own).sum()} of {len(own)}"] for row, own in zip(rows, values, strict=True)]
 
 
 def _interval(low: float, high: float) -> str:

@@ -22,6 +22,7 @@ def errors(setup: Setup, rules: Sequence[Any]) -> list[tuple[float, float] | Non
 
     mdp = setup.mdp
     fits = isinstance(mdp, FiniteMDP) and setup.synchronous and setup.features is None and setup.operator.plain
+    fits = fits and mdp.discount < 1
     if not (fits and isinstance(mdp, FiniteMDP) and int(mdp.counted.sum()) <= MOST_PAIRS and setup.iterations > 0):
         return [None] * len(rules)
     found: list[tuple[float, float] | None] = []

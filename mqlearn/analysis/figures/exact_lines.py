@@ -9,7 +9,8 @@ from mqlearn.learning.diagnostics import fixed_point
 from mqlearn.problems.feature_rows import Features
 from mqlearn.problems.fixed_points import mean_gradient
 from mqlearn.problems.mdp import FiniteMDP
-from mqlearn.problems.solvers import _chain, optimal
+from mqlearn.problems.policy_chains import chain_of
+from mqlearn.problems.solvers import optimal
 from mqlearn.sampling.modes import stationary
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ def _greedy(mdp: FiniteMDP, q: np.ndarray) -> np.ndarray:
 
 def _return_within(mdp: FiniteMDP, policy: np.ndarray, limit: int) -> float:
     """Expected undiscounted return of an episode of at most `limit` moves from a uniform non-terminal state."""
-    p, r = _chain(mdp, policy)
+    p, r = chain_of(mdp, policy)
     p.eliminate_zeros()
     v = np.zeros(mdp.n_states)
     for _ in range(limit):

@@ -16,7 +16,8 @@ from mqlearn.experiments import execute
 from mqlearn.experiments.plan import composed, expand
 from mqlearn.experiments.settings.cell import Cell, build, rounded
 from mqlearn.experiments.settings.plugins import FOLDERS
-from mqlearn.rounding import SUMS, Rounding, joined, of_discount
+from mqlearn.problems.solvers import condition
+from mqlearn.rounding import SUMS, Rounding, joined
 from mqlearn.storage import array_comparison, runs
 
 Verdict = Literal["same", "compatible", "inside", "noted", "not_checked", "different", "outside", "failed"]
@@ -196,7 +197,7 @@ def _same(new: runs.Run, old: runs.Run, sides: tuple[str, str], n_seeds: int | N
 
 def _close(found: Mapping[str, Any], expected: Mapping[str, Any], run: runs.Run, cell: Cell) -> Outcome:
     """A kernel with its equation, which add the same terms in another order."""
-    sums = Rounding((SUMS,), of_discount(cell.settings["discount"]))
+    sums = Rounding((SUMS,), condition(cell.mdp))
     known, sides = rounded(cell), ("the kernel", "the equation")
     rounding = {name: joined([sums, known.get(name)]) or sums for name in found}
     place = array_comparison.place_in(run)

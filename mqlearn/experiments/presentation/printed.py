@@ -43,9 +43,9 @@ def describe(run_done: Any) -> str:
         where = f"{operator['distance_to_q_star']:.4g} from Q*, residual {operator['residual']:.2g}"
         lines.append(f"  errors are from the fixed point of {operator['name']}, {operator['fixed_point']}: {where}")
     if "effective_horizon" in summary:
-        wanted = 1 / (1 - run_done.settings["discount"])
-        horizon = f"{summary['effective_horizon']:.4g} whole steps a pair"
-        lines.append(f"  effective horizon of the step sizes: {horizon}; 1/(1 - discount) = {wanted:.4g}")
+        discount, horizon = run_done.settings["discount"], f"{summary['effective_horizon']:.4g} whole steps a pair"
+        wanted = f"; 1/(1 - discount) = {1 / (1 - discount):.4g}" if discount < 1 else ""
+        lines.append(f"  effective horizon of the step sizes: {horizon}{wanted}")
     for seed, step in run_done.diverged.items():
         lines.append(f"  seed {seed} diverged at step {step}")
     lines.append(f"  folder {run_done.folder}")

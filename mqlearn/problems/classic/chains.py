@@ -154,7 +154,7 @@ def azar_linear(n: int = 50, *, discount: float = 0.995) -> FiniteMDP:
     States 0 and n-1 are terminal. Action 0 leads to the states y < x, action 1 to the states y > x, with probability
     proportional to 1 / |x - y|. Arriving at 0 or n-1 pays +1, once, elsewhere -1. The first state is uniform over the
     others. n=50: V(1) = V(48) = 1, V(24) = V(25) = -4.375370956.
-    discount: in (0, 1). Raises SettingError for a value that is not admissible.
+    discount: in (0, 1]. Raises SettingError for a value that is not admissible.
     """
     n = check_int("env.n", n, 3, why=" (there is a state between the terminal ones)")
     checked_size("env.n", n, lambda n: 2 * n * n)

@@ -39,7 +39,7 @@ def noisy_grid(*, discount: float = 0.95) -> FiniteMDP:
     every action pays 5 and ends in a tenth, terminal state, 9. Every other step pays -12 or +10 with probability .5
     each, whatever its successor: the mean, -1, leaves no noise (`reward=mean`).
     V by rows: 2.5625 3.75 5 / 1.434375 2.5625 3.75 / .36265625 1.434375 2.5625.
-    discount: in (0, 1). Raises SettingError for a value that is not admissible.
+    discount: in (0, 1]. Raises SettingError for a value that is not admissible.
     """
 
     def outcomes(x: int, u: int) -> Outcomes:
@@ -60,7 +60,7 @@ def deep_sea(n: int = 10, *, randomise_actions: bool = False, map_seed: int = 0,
     with j > i are never reached, and errors leave them out.
     randomise_actions: left and right change places in some states, drawn with map_seed; V* is the same.
     n=10: V(0) = g^9 - .001 (1 - g^10) / (1 - g) = .9039554549845.
-    discount: in (0, 1). Raises SettingError for a value that is not admissible.
+    discount: in (0, 1]. Raises SettingError for a value that is not admissible.
     """
     n = checked_size("env.n", check_int("env.n", n, 1), lambda n: 2 * n * n)
     map_seed = check_int("env.map_seed", map_seed, 0)
@@ -87,7 +87,7 @@ def slip_grid(n: int = 3, *, discount: float = 0.9) -> FiniteMDP:
     Actions up, right, down, left: the intended move with probability .7 + .3/4, each other one with .3/4, paying -.001.
     In the last state, bottom right, every action pays 1 and ends in a terminal state, n * n. It starts in 0 (top left).
     n=3: V(0) = .5708811458, V(8) = 1.
-    discount: in (0, 1). Raises SettingError for a value that is not admissible.
+    discount: in (0, 1]. Raises SettingError for a value that is not admissible.
     """
     n = checked_size("env.n", check_int("env.n", n, 2), lambda n: 16 * n * n)
     last = n * n - 1
@@ -106,8 +106,8 @@ def windy_grid(*, discount: float = 0.999) -> FiniteMDP:
 
     Actions up, right, down, left, which never slip; the wind of the column that is left, 0 0 0 1 1 1 2 2 1 0, moves up
     as many rows besides. Each step pays -1. It starts in 30 (row 3, column 0); the goal, 37, is terminal, 15 steps
-    away. V(30) = -(1 - g^15) / (1 - g) = -14.8954536380.
-    discount: in (0, 1). Raises SettingError for a value that is not admissible.
+    away. V(30) = -(1 - g^15) / (1 - g) = -14.8954536380, undiscounted -15.
+    discount: in (0, 1]. Raises SettingError for a value that is not admissible.
     """
     rows, columns, wind = 7, 10, (0, 0, 0, 1, 1, 1, 2, 2, 1, 0)
 

@@ -70,7 +70,7 @@ def gambler(n: int = 100, p: float = 0.4, *, discount: float = 0.999999) -> Fini
     it; arriving at n pays 1. It starts in the middle, n // 2. A stake of 0 would change no value and is left out.
     Within 1e-6: V(25) = .16, V(50) = .4, V(75) = .64. Optimal actions tie in 36 states, and nearly tie in most others:
     compare values here, never policies.
-    discount: in (0, 1). Raises SettingError for a value that is not admissible.
+    discount: in (0, 1]. Raises SettingError for a value that is not admissible.
     """
     n, p = check_int("env.n", n, 2, why=" (there is a capital between 0 and n)"), check_probability("env.p", p)
     checked_size("env.n", n, lambda n: n * n)

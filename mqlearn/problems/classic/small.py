@@ -99,7 +99,7 @@ def bias(
     end and pay a reward of the same law. It starts in A; the end is state 2. The source has discount 1. The number of
     actions is not in the book, and 10 in code for it; Lan et al. have 8, mean .1 or -.1, law uniform, deviation 1.
     V(B) = mean, V(A) = max(0, g mean).
-    law, deviation, nodes: of the rewards of B, see `RewardLaw`.   discount: in (0, 1). Raises SettingError for values
+    law, deviation, nodes: of the rewards of B, see `RewardLaw`.   discount: in (0, 1]. Raises SettingError for values
     that are not admissible.
     """
     n_actions, mean = check_int("env.n_actions", n_actions, 2), finite("env.mean", mean)
@@ -127,7 +127,7 @@ def roulette(
 
     In state 0 action 0 leaves and pays 0; the n_bets others stay and pay a reward of the same law. The end is state 1.
     V = 0. Van Hasselt's (2010) has 170 bets on an American wheel and discount .95; which bets is not known to us.
-    mean, law, deviation, nodes: of what a bet pays, see `RewardLaw`.   discount: in (0, 1). Raises SettingError for
+    mean, law, deviation, nodes: of what a bet pays, see `RewardLaw`.   discount: in (0, 1]. Raises SettingError for
     values that are not admissible.
     """
     n_bets, mean = check_int("env.n_bets", n_bets, 1), finite("env.mean", mean)

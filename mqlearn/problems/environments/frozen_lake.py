@@ -42,7 +42,7 @@ def frozen_lake(
     """FrozenLake on the map "4x4" or "8x8", on rows as `map_rows` reads them, or on those of a text file (.txt).
 
     rewards: for entering a goal, a hole, ice (start tiles are ice). The first state is uniform over the
-    start tiles.   discount: in (0, 1).   slippery: whether moves can slip at all.   success_rate: probability of the
+    start tiles.   discount: in (0, 1].   slippery: whether moves can slip at all.   success_rate: probability of the
     intended move; the two beside it share the rest. Raises SettingError, also for a map on which no start tile leads
     to a goal.
 

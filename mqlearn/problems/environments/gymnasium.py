@@ -48,7 +48,7 @@ def from_gymnasium(
     Every pair that an episode can meet is stepped from, to see that the model is true, and the environment is left in
     an arbitrary state; one whose state cannot be set is stepped through episodes. What was guessed, changed or not
     checked stands in the model's `notes`.
-    discount: in (0, 1). Raises SettingError: no model, a wrong or untrue one, spaces that are not Discrete, unknown and
+    discount: in (0, 1]. Raises SettingError: no model, a wrong or untrue one, spaces that are not Discrete, unknown and
     old ids, the old four-value step.
 
     >>> mq.from_gymnasium("CliffWalking-v1").n_states
@@ -136,7 +136,7 @@ def _environment(id: "gymnasium.Env | str", make_kwargs: dict[str, Any]) -> "tup
 def cliff_walking(*, discount: float = 0.9, slippery: bool = False) -> FiniteMDP:
     """CliffWalking-v1 (Sutton and Barto, example 6.6): 48 tiles, of which 37 and the goal can be reached.
 
-    discount: in (0, 1).   slippery: every move goes to either side with probability 1/3 each. Raises SettingError.
+    discount: in (0, 1].   slippery: every move goes to either side with probability 1/3 each. Raises SettingError.
     """
     mdp = from_gymnasium("CliffWalking-v1", discount=discount, is_slippery=slippery)
     return replace(mdp, layout=(*["F" * 12] * 3, "S" + "C" * 10 + "G"))
@@ -145,7 +145,7 @@ def cliff_walking(*, discount: float = 0.9, slippery: bool = False) -> FiniteMDP
 def taxi(*, discount: float = 0.9, rainy: bool = False) -> FiniteMDP:
     """Taxi-v4 (Dietterich 2000): 500 states, of which 404 can be reached.
 
-    discount: in (0, 1).   rainy: a move can go to either side. Raises SettingError.
+    discount: in (0, 1].   rainy: a move can go to either side. Raises SettingError.
     """
     return from_gymnasium("Taxi-v4", discount=discount, is_rainy=rainy)
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from mqlearn.checks import discounted
 from mqlearn.errors import SettingError
 from mqlearn.problems.mdp import check_discount
 
@@ -22,6 +23,10 @@ class Simulator:
     name: str
     make: Callable[[], "gymnasium.Env"]
     discount: float
+
+    def __post_init__(self) -> None:
+        instead = "nobody knows of an environment without a model whether its episodes end; use 0.999, or env.estimate"
+        discounted(self.discount, "discount", 1, instead)
 
     def __repr__(self) -> str:
         return f"Simulator({self.name!r}, discount {self.discount:g})"

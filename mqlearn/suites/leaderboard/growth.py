@@ -18,11 +18,12 @@ def growth(every: Sequence[Results], names: Sequence[str], scores: np.ndarray) -
 
     scores (R, 4, P, S): of the tuned rules. Problems that differ in their discount alone are one model. The samples at
     a discount are the median over seeds, in which a seed that never got there counts as beyond all others. A discount
-    whose median is beyond is left out of the line; without the largest one there is no exponent: it would be that of
-    the easy problems alone.
+    whose median is beyond is left out of the line, as is a discount of 1; without the largest one there is no exponent:
+    it would be that of the easy problems alone.
     """
     found = []
     for model, places in _models(every).items():
+        places = [p for p in places if every[p].facts["discount"] < 1]
         horizon = np.log([1 / (1 - every[p].facts["discount"]) for p in places])
         if len(set(horizon.tolist())) < LEAST:
             continue
