@@ -76,7 +76,7 @@ if TYPE_CHECKING:
     from mqlearn.cli.library import bench
     from mqlearn.cli.sweep_in_memory import sweep
     from mqlearn.errors import SettingError
-    from mqlearn.learning.asked_metrics import first_action_greedy, largest_at_start, reward_a_step
+    from mqlearn.learning.asked_metrics import first_action_greedy, largest_at_start, reward_a_step, span_error
     from mqlearn.learning.learners import Linear
     from mqlearn.learning.loop import Result, run, run_together
     from mqlearn.learning.metrics import Evaluation, v_error_l2
@@ -249,6 +249,7 @@ __all__ = [
     "six_state",
     "slip_grid",
     "solve",
+    "span_error",
     "strens_chain",
     "sweep",
     "taxi",
