@@ -68,6 +68,7 @@ if TYPE_CHECKING:
         Matched,
         Polynomial,
         RescaledLinear,
+        Switched,
         ToZero,
     )
     from mqlearn.analysis.decisions.decide import decide
@@ -187,6 +188,7 @@ __all__ = [
     "SpeedyQ",
     "SpeedyQPrinted",
     "Stateful",
+    "Switched",
     "Synchronous",
     "ToZero",
     "Truncated",

@@ -65,7 +65,7 @@ def read_of(tmp_path_factory) -> dict[str, set[str]]:
 def unread(check: dict[str, Any]) -> set[str]:
     """Settings that a check of exponents has no use for, beside its others; `over` could be no other condition."""
     if check["test"] != "exponent":
-        return set()
+        return {"over"} if check["test"] == "exact_exponent" else set()
     return {"over"} | ({"epsilon", "relative", "measure", "count"} if check["measure"] == "error" else {"at"})
 
 
@@ -119,7 +119,7 @@ def test_the_level_of_a_claim_is_in_its_reading(name):
     for check in changed["checks"]:
         check["level"] = check["level"] / 2
     assert len({check["level"] for check in claim.spec["checks"]}) == 1
-    without = all(check["test"] in ("exact", "ends", "bound") for check in claim.spec["checks"])
+    without = all(check["test"] in ("exact", "exact_exponent", "ends", "bound") for check in claim.spec["checks"])
     assert (criteria.reading(Claim(name, changed), where) == criteria.reading(claim, where)) is without
 
 

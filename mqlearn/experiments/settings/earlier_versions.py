@@ -65,6 +65,7 @@ ADDED: dict[str, Any] = {
     "algorithm.clip": None,
     "algorithm.refactor": 0,
     "env.estimate": None,
+    "env.noise": 0.0,
     "env.start_distribution": None,
     "env.tied": True,
     "evaluation.draws": "fixed",
