@@ -1,4 +1,4 @@
-"""Relative Q-learning's covariance: the equation by Kronecker products, Q-learning's own theory, and what a run does."""
+"""Relative Q-learning's covariance: the equation by Kronecker products, Q-learning's theory, and what a run does."""
 
 import numpy as np
 import pytest
