@@ -214,7 +214,7 @@ def n_pairs_at_most(checks: Sequence[Mapping[str, Any]], places: Sequence[Mappin
 
 
 def _check_exponent(path: Path, check: Mapping[str, Any], factors: Mapping[str, Any]) -> None:
-    """Refuse an `exponent` or `exact_exponent` check that has no numbers to go along, or no limits. Raises SettingError.
+    """Refuse an `exponent` or `exact_exponent` check without numbers to go along, or limits. Raises SettingError.
 
     factors: the conditions of its runs.
     """

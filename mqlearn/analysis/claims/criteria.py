@@ -222,9 +222,9 @@ def _exponent_words(check: Mapping[str, Any], places: Sequence[Mapping[str, str]
     less = f", less that of {check['minus']}," * bool(check["minus"])
     censored = "" if check["measure"] == "error" else ", a seed that never arrives counting as beyond all others"
     return (
-        f"the whole interval of the slope of {of} {_on(check)}{less} {_between(check)}; fails if it lies wholly outside; else "
-        f"open, and open without that number at the last of the {len(x)} places ({_together(check, rest)}; seeds are "
-        f"resampled{censored})"
+        f"the whole interval of the slope of {of} {_on(check)}{less} {_between(check)}; fails if it lies wholly "
+        f"outside; else open, and open without that number at the last of the {len(x)} places "
+        f"({_together(check, rest)}; seeds are resampled{censored})"
     )
 
 
