@@ -68,6 +68,7 @@ if TYPE_CHECKING:
         Matched,
         Polynomial,
         RescaledLinear,
+        Switched,
         ToZero,
     )
     from mqlearn.analysis.decisions.decide import decide
@@ -77,7 +78,7 @@ if TYPE_CHECKING:
     from mqlearn.cli.sweep_in_memory import sweep
     from mqlearn.errors import SettingError
     from mqlearn.learners import Linear
-    from mqlearn.learning.asked_metrics import first_action_greedy, largest_at_start, reward_a_step
+    from mqlearn.learning.asked_metrics import first_action_greedy, largest_at_start, reward_a_step, span_error
     from mqlearn.learning.loop import Result, run, run_together
     from mqlearn.learning.metrics import v_error_l2
     from mqlearn.problems.arrays import from_arrays
@@ -188,6 +189,7 @@ __all__ = [
     "SpeedyQ",
     "SpeedyQPrinted",
     "Stateful",
+    "Switched",
     "Synchronous",
     "ToZero",
     "Truncated",
@@ -250,6 +252,7 @@ __all__ = [
     "six_state",
     "slip_grid",
     "solve",
+    "span_error",
     "strens_chain",
     "sweep",
     "taxi",

@@ -167,6 +167,32 @@ class ToZero(PlainNumbers):
 
 
 @dataclass(frozen=True)
+class Switched(PlainNumbers):
+    """alpha_k = 1/(1 + (1 - discount)(k + 1)) for k < at, then alpha (Zhao, Xiong, Liang 2021): two pieces.
+
+    They have 2/(2 + (1 - g) t) first, which is that of discount (1 + g)/2.
+
+    discount: in (0, 1), of the first piece.   at: k >= 1 from which on it is alpha > 0. Takes k and returns alpha_k, of
+    one shape. Raises SettingError for values that are not admissible.
+
+    >>> mq.Switched(discount=0.5, at=2, alpha=0.125)(np.array([0.0, 1.0, 2.0, 9.0])).tolist()
+    [0.6666666666666666, 0.5, 0.125, 0.125]
+    """
+
+    discount: float
+    at: int = 1000
+    alpha: float = 0.001
+
+    def __post_init__(self) -> None:
+        within("step_size.discount", self.discount, 0.0, 1.0)
+        check_int("step_size.at", self.at, 1)
+        within("step_size.alpha", self.alpha, 0.0)
+
+    def __call__(self, k: np.ndarray) -> np.ndarray:
+        return np.where(k < self.at, 1.0 / (1.0 + (1.0 - self.discount) * (k + 1.0)), self.alpha)
+
+
+@dataclass(frozen=True)
 class Matched(PlainNumbers):
     """alpha_k = base_k/(1 - beta lam^k): the vanilla schedule that moves as far as momentum beta lam^k with base_k.
 

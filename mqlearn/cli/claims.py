@@ -142,7 +142,7 @@ def needs(claim: Claim, overrides: Sequence[str] = (), *, smoke: bool = False, c
             cell = [*start, *spec["base"], *of_place(place, label), *overrides]
             key = tuple(place.values()), label
             wanted[key] = cell
-            run |= {key} if check["test"] != "exact" else set()
+            run |= set() if check["test"].startswith("exact") else {key}
     return Needs(combined, wanted, run)
 
 
@@ -224,6 +224,7 @@ def _test(
         "floor": single_runs.floors,
         "predicted": predicted.predictions,
         "exact": reported.values,
+        "exact_exponent": reported.exponents,
         "reported": reported.means,
         "ends": single_runs.ends,
         "exponent": exponents.exponent_checks,

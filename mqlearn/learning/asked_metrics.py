@@ -3,6 +3,7 @@
 import numpy as np
 
 from mqlearn.problems.mdp import FiniteMDP
+from mqlearn.problems.solvers import optimal
 
 
 def first_action_greedy(q: np.ndarray, mdp: FiniteMDP) -> np.ndarray:
@@ -35,6 +36,21 @@ def largest_at_start(q: np.ndarray, mdp: FiniteMDP) -> np.ndarray:
     states = np.flatnonzero(mdp.start > 0)
     values = np.where(mdp.learned[states], q[:, states], -np.inf).max(axis=2)
     return np.where(np.isfinite(values), values, 0.0) @ mdp.start[states]
+
+
+def span_error(q: np.ndarray, mdp: FiniteMDP) -> np.ndarray:
+    """Half the span of Q - Q* over the counted pairs: (n_seeds,), of tables q (n_seeds, S, A).
+
+    It is the least sup error that Q plus a constant can have: greedy policies do not see the constant. No run has it
+    unless asked: `metrics={span_error: mqlearn.span_error}`.
+
+    >>> mdp = mq.two_state()
+    >>> bool(mq.span_error(mq.optimal(mdp).q[None] + 7, mdp)[0] < 1e-9)
+    True
+    """
+    x, u = np.nonzero(mdp.counted)
+    errors = q[:, x, u] - optimal(mdp).q[x, u]
+    return (errors.max(axis=1) - errors.min(axis=1)) / 2
 
 
 def reward_a_step(visits: np.ndarray, mdp: FiniteMDP) -> np.ndarray:

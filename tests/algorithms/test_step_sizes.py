@@ -13,6 +13,7 @@ from mqlearn.algorithms.step_sizes import (
     Matched,
     Polynomial,
     RescaledLinear,
+    Switched,
     ToZero,
     total,
 )
@@ -44,6 +45,8 @@ FORMULAS = [
     (ToZero(1000), lambda k: max(0, (1000 - k) / 1000)),
     (ToZero(50_000_000, 0.3, 0.5), lambda k: 0.3 * math.sqrt((50_000_000 - k) / 50_000_000)),
     (ToZero(9, 0.3, 2), lambda k: 0.3 * ((9 - k) / 9) ** 2 if k < 9 else 0),
+    (Switched(0.9), lambda k: 1 / (1 + 0.1 * (k + 1)) if k < 1000 else 0.001),
+    (Switched(0.5, 2, 0.3), lambda k: 1 / (1 + 0.5 * (k + 1)) if k < 2 else 0.3),
     (ToZero(9, 0.3, 0), lambda k: 0.3 if k < 9 else 0),
 ]
 

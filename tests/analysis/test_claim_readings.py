@@ -62,11 +62,15 @@ def read_of(tmp_path_factory) -> dict[str, set[str]]:
     return read
 
 
-def unread(check: dict[str, Any]) -> set[str]:
-    """Settings that a check of exponents has no use for, beside its others; `over` could be no other condition."""
-    if check["test"] != "exponent":
+def unread(check: dict[str, Any], where: Any) -> set[str]:
+    """Settings that a check of exponents has no use for, beside its others; `over` could be no other condition, and `x`
+    no horizon where a level is no discount."""
+    if check["test"] not in ("exponent", "exact_exponent"):
         return set()
-    return {"over"} | ({"epsilon", "relative", "measure", "count"} if check["measure"] == "error" else {"at"})
+    fixed = {"over", *(["x"] if any(float(place[check["over"]]) >= 1 for place in where) else [])}
+    if check["test"] == "exact_exponent":
+        return fixed
+    return fixed | ({"epsilon", "relative", "measure", "count"} if check["measure"] == "error" else {"at"})
 
 
 def another(key: str, value: Any, where: Any) -> Any:
@@ -104,7 +108,7 @@ def test_what_the_code_reads_of_a_check_is_in_its_reading(name, read_of):
     before = criteria.reading(claim, where)
     for number, check in enumerate(claim.spec["checks"]):
         kind = check["test"]
-        for key in read_of[kind] & check.keys() - {"test", "level"} - unread(check):
+        for key in read_of[kind] & check.keys() - {"test", "level"} - unread(check, where):
             changed = copy.deepcopy(claim.spec)
             changed["checks"][number][key] = another(key, check[key], where)
             assert criteria.reading(Claim(name, changed), where) != before, f"{kind}: {key} stands nowhere"
@@ -119,7 +123,7 @@ def test_the_level_of_a_claim_is_in_its_reading(name):
     for check in changed["checks"]:
         check["level"] = check["level"] / 2
     assert len({check["level"] for check in claim.spec["checks"]}) == 1
-    without = all(check["test"] in ("exact", "ends", "bound") for check in claim.spec["checks"])
+    without = all(check["test"] in ("exact", "exact_exponent", "ends", "bound") for check in claim.spec["checks"])
     assert (criteria.reading(Claim(name, changed), where) == criteria.reading(claim, where)) is without
 
 

@@ -194,6 +194,14 @@ def test_a_claim_of_exponents_is_answered(mqlearn, outputs, tmp_path):
     assert row["verdict"] == "reproduced", row["summary"]
     assert by["samples to a thousandth of the start"]["outcome"] == "open"
     assert all(one["conditions"]["start"] == "zero" for one in row["evidence"])
+    # Of either action in state 1, which share: e = n + a m, m the mean of both, D = Var n = g^2 p (1 - p) V^2, a = g p.
+    least = by["of the least variance"]
+    horizon = np.array([10.0, 20, 50, 100])
+    g = 1 - 1 / horizon
+    p, v = (4 * g - 1) / (3 * g), 0.75 * horizon
+    a = g * p
+    variances = g**2 * p * (1 - p) * v**2 * (1 + a / (1 - a) + a**2 / (2 * (1 - a) ** 2))
+    assert least["exact_exponent"] == pytest.approx(np.polyfit(np.log(horizon), np.log(variances), 1)[0], rel=1e-6)
     less = by["of Q-learning less that of certainty equivalence"]
     assert less["conditions"]["rival"] == "certainty equivalence" and 0.1 < less["low"] < less["high"]
     assert "exponent" in done.out and "log 1/(1 - discount)" in " ".join(done.out.split())

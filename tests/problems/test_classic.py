@@ -338,6 +338,7 @@ def test_truth_and_problems_tell(mqlearn):
         ("bias", {"n_actions": 1}, "env.n_actions"),
         ("roulette", {"mean": np.nan}, "env.mean"),
         ("cone", {"discount": 0.2}, "discount"),
+        ("cone", {"noise": -0.5}, "env.noise"),
         ("slip_grid", {"n": 1}, "env.n"),
         ("dense_random", {"dialect": "averages"}, "env.dialect"),
         ("dense_random", {"map_seed": -1}, "env.map_seed"),

@@ -106,3 +106,15 @@ def test_one_state_falls_as_slowly_as_the_bound_says():
         k, error = result.iteration, result.curves["q_error"][0]
         last = k > 1000
         assert np.polyfit(np.log(k[last]), np.log(error[last]), 1)[0] == pytest.approx(discount - 1, abs=1e-4)
+
+
+def test_noise_on_the_cone_moves_no_mean_and_each_reward_by_as_much():
+    plain, noisy = mq.cone(), mq.cone(noise=0.5)
+    np.testing.assert_allclose(noisy.mean_rewards, plain.mean_rewards, rtol=0, atol=1e-15)
+    np.testing.assert_allclose(mq.optimal(noisy).q, mq.optimal(plain).q, rtol=1e-12)
+    for x, u in noisy.pairs:
+        p, y, r = noisy.probabilities[x, u], noisy.successors[x, u], noisy.rewards[x, u]
+        for successor in set(y[p > 0]):  # whatever follows, up as often as down
+            here = (p > 0) & (y == successor)
+            np.testing.assert_allclose(r[here] - plain.mean_rewards[x, u], [-0.5, 0.5])
+            np.testing.assert_allclose(p[here], p[here].sum() / 2)

@@ -45,6 +45,7 @@ _CHECKS: dict[str, dict[str, Any]] = {
     "order": {**_OF, "norm": _NEEDED, "apart": _NEEDED},
     "floor": {**_OF, "within": _NEEDED},
     "exact": {**_OF, "value": _NEEDED, "equals": _NEEDED, "tolerance": _NEEDED},
+    "exact_exponent": {**_OF, "over": _NEEDED, "value": _NEEDED, "between": _NEEDED, "x": "horizon"},
     "reported": {**_OF, "metric": None, "equals": _NEEDED, "tolerance": _NEEDED, "side": None},
     "ends": {**_OF, "metric": None, "below": None, "above": None},
     "exponent": {
@@ -135,7 +136,7 @@ def load(name: str, config_dir: str | None = None) -> Claim:
             )
         needed = [key for key, default in _CHECKS[kind].items() if default is _NEEDED]
         _keys(path, "checks", check, ("test", *_ALL, *_CHECKS[kind]), needed=needed)
-        if kind == "exponent":
+        if kind in ("exponent", "exact_exponent"):
             for runs in (spec["runs"], {**spec["runs"], **spec.get("smoke", {})}):
                 _check_exponent(path, filled(check), runs["conditions"])
     level = LEVEL / of_papers(config_dir).get(name, ("", 1))[1]
@@ -192,7 +193,7 @@ def places_of(check: Mapping[str, Any], places: Sequence[Mapping[str, str]]) -> 
 
 
 def along(check: Mapping[str, Any], places: Sequence[Mapping[str, str]]) -> tuple[list[dict[str, str]], np.ndarray]:
-    """The conditions of an `exponent` check, without the one that it goes along, and (P,) where the levels of that
+    """The conditions of a check of exponents, without the one that it goes along, and (P,) where the levels of that
     one lie, from the least to the largest: log 1/(1 - level), or log level."""
     left = {tuple((name, level) for name, level in place.items() if name != check["over"]): None for place in places}
     levels = np.array(sorted({float(place[check["over"]]) for place in places}))
@@ -213,7 +214,7 @@ def n_pairs_at_most(checks: Sequence[Mapping[str, Any]], places: Sequence[Mappin
 
 
 def _check_exponent(path: Path, check: Mapping[str, Any], factors: Mapping[str, Any]) -> None:
-    """Refuse an `exponent` check that has no numbers to go along, or no limits. Raises SettingError.
+    """Refuse an `exponent` or `exact_exponent` check without numbers to go along, or limits. Raises SettingError.
 
     factors: the conditions of its runs.
     """
@@ -222,8 +223,6 @@ def _check_exponent(path: Path, check: Mapping[str, Any], factors: Mapping[str, 
         raise SettingError(f"checks.{key}", check[key], f"{expected}, in {path}")
 
     choice("checks.x", check["x"], ("horizon", "value"))
-    choice("checks.measure", check["measure"], ("error", "samples", "mean_curve"))
-    choice("checks.count", check["count"], ("all", "after_burn_in"))
     if check["over"] not in factors:
         refuse("over", f"must be one of the conditions, {', '.join(map(str, factors))}")
     levels = [_number_named(level) for level in factors[check["over"]]]
@@ -235,6 +234,10 @@ def _check_exponent(path: Path, check: Mapping[str, Any], factors: Mapping[str, 
     given = [number for number in numbers if number is not None]
     if len(ends) != 2 or not given or len(given) != 2 - ends.count(None) or given != sorted(given):
         refuse("between", "must be [low, high], or null for one of them: where the exponent is claimed to lie")
+    if check["test"] == "exact_exponent":
+        return
+    choice("checks.measure", check["measure"], ("error", "samples", "mean_curve"))
+    choice("checks.count", check["count"], ("all", "after_burn_in"))
     epsilon, at = finite_number(check["epsilon"]), finite_number(check["at"])
     if (check["measure"] == "error") != (check["epsilon"] is None) or (epsilon is not None and epsilon <= 0):
         refuse("epsilon", "must be a positive number with measure=samples or mean_curve, and null with error")

@@ -185,6 +185,30 @@ def _whole_interval(evidence: Mapping[str, Any], low: float, high: float) -> str
     return FAILS if evidence["high"] < low or evidence["low"] > high else OPEN
 
 
+def _exact_exponent(check: Mapping[str, Any], evidence: Mapping[str, Any]) -> str:
+    found = evidence["exact_exponent"]
+    return _exponent(check, {"low": found, "high": found})
+
+
+def _exact_exponent_words(check: Mapping[str, Any], places: Sequence[Mapping[str, str]]) -> str:
+    rest, x = along(check, places)
+    return (
+        f"the slope of log {str(check['value']).replace('_', ' ')}, computed from the model without a run at "
+        f"{len(x)} places, {_on(check)} {_between(check)}; else fails ({len(rest) * len(check['of'])} slopes)"
+    )
+
+
+def _on(check: Mapping[str, Any]) -> str:
+    return f"on log 1/(1 - {check['over']})" if check["x"] == "horizon" else f"on log {check['over']}"
+
+
+def _between(check: Mapping[str, Any]) -> str:
+    low, high = check["between"]
+    if None not in (low, high):
+        return f"lies in [{low:g}, {high:g}]"
+    return f"is at most {high:g}" if low is None else f"is at least {low:g}"
+
+
 def _exponent_words(check: Mapping[str, Any], places: Sequence[Mapping[str, str]]) -> str:
     rest, x = along(check, places)
     name = check["metric"] or "error"
@@ -194,18 +218,13 @@ def _exponent_words(check: Mapping[str, Any], places: Sequence[Mapping[str, str]
         "samples": f"log of the median over seeds of the samples to an {name} of {epsilon}",
         "mean_curve": f"log of the samples to a mean {name} of {epsilon}",
     }[check["measure"]]
-    on = f"log 1/(1 - {check['over']})" if check["x"] == "horizon" else f"log {check['over']}"
     of += ", counted from the end of the burn-in," * (check["count"] != "all")
-    low, high = check["between"]
-    within = f"lies in [{low:g}, {high:g}]" if None not in (low, high) else (
-        f"is at most {high:g}" if low is None else f"is at least {low:g}"
-    )  # fmt: skip
     less = f", less that of {check['minus']}," * bool(check["minus"])
     censored = "" if check["measure"] == "error" else ", a seed that never arrives counting as beyond all others"
     return (
-        f"the whole interval of the slope of {of} on {on}{less} {within}; fails if it lies wholly outside; else open, "
-        f"and open without that number at the last of the {len(x)} places ({_together(check, rest)}; seeds are "
-        f"resampled{censored})"
+        f"the whole interval of the slope of {of} {_on(check)}{less} {_between(check)}; fails if it lies wholly "
+        f"outside; else open, and open without that number at the last of the {len(x)} places "
+        f"({_together(check, rest)}; seeds are resampled{censored})"
     )
 
 
@@ -323,11 +342,12 @@ _DECIDE: dict[str, Callable[[Mapping[str, Any], Mapping[str, Any]], str]] = {
     "ends": _ends,
     "reported": _mean,
     "exponent": _exponent,
+    "exact_exponent": _exact_exponent,
 }
 _WORDS = {
     "pairs": _pair_words, "order": _order_words, "rate": _rate_words, "shape": _shape_words, "bound": _bound_words,
     "floor": _floor_words, "predicted": _predicted_words, "exact": _exact_words, "ends": _ends_words,
-    "reported": _mean_words, "exponent": _exponent_words,
+    "reported": _mean_words, "exponent": _exponent_words, "exact_exponent": _exact_exponent_words,
 }  # fmt: skip
 NUMBERS = {  # of the evidence, which tell the tests apart
     "pairs": ("verdict", "expected"),
@@ -341,4 +361,5 @@ NUMBERS = {  # of the evidence, which tell the tests apart
     "ends": ("share_of_seeds",),
     "reported": ("measured_over_reported", "low", "high"),
     "exponent": ("measured_exponent", "low", "high"),
+    "exact_exponent": ("exact_exponent",),
 }

@@ -5,7 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from mqlearn.analysis.claims.checks import OPEN, ClaimCheck, Look, level_of_each, looked_at
+from mqlearn.analysis.claims.checks import OPEN, ClaimCheck, Look, level_of_each, looked_at, quantity
+from mqlearn.analysis.claims.claim import along
 from mqlearn.analysis.claims.criteria import decide
 from mqlearn.analysis.comparison.seed_values import Question, metric_of
 from mqlearn.analysis.statistics.intervals import bootstrap_interval
@@ -18,17 +19,42 @@ def values(spec: Mapping[str, Any], places: Sequence[Mapping[str, str]], look: L
     value: one of VALUES.   equals: the number, or by a condition's level: {discount: {0.8: 45, 0.99: 900}}.
     tolerance: the largest difference. Raises SettingError.
     """
-    name = str(spec["value"])
-    if name not in VALUES:
-        raise SettingError("checks.value", name, f"must be one of {', '.join(VALUES)}{nearest(name, VALUES)}")
-    checks = []
+    value, checks = _value(spec), []
     for said, seen in looked_at(spec, places, look):
         evidence = {
-            "exact": VALUES[name](seen.cell), "equals": _reported(spec["equals"], said), "value": name,
+            "exact": value(seen.cell), "equals": _reported(spec["equals"], said), "value": str(spec["value"]),
             "tolerance": float(spec["tolerance"]), "digests": [],
         }  # fmt: skip
         checks.append(ClaimCheck(said, decide(spec, evidence), evidence))
     return checks
+
+
+def exponents(spec: Mapping[str, Any], places: Sequence[Mapping[str, str]], look: Look) -> list[ClaimCheck]:
+    """How a value that follows from the model grows along the condition `over`: its exponent, against `between`.
+
+    value: one of VALUES, above 0.   x: log 1/(1 - level) (`horizon`) or log level (`value`). The exponent is the
+    least-squares slope of its logarithm. Raises SettingError.
+    """
+    checks = []
+    rest, x = along(spec, places)
+    levels = sorted({place[spec["over"]] for place in places}, key=float)
+    for here in rest:
+        for label in map(str, spec["of"]):
+            found = np.array([_value(spec)(look({**here, spec["over"]: level}, label).cell) for level in levels])
+            slope = float(np.polyfit(x, np.log(found), 1)[0])
+            evidence = {
+                "exact_exponent": slope, "between": list(spec["between"]), "value": spec["value"],
+                "over": spec["over"], "levels": levels, "of_levels": found.tolist(), "digests": [],
+            }  # fmt: skip
+            checks.append(ClaimCheck({**here, **quantity(spec), "rule": label}, decide(spec, evidence), evidence))
+    return checks
+
+
+def _value(spec: Mapping[str, Any]) -> Callable[[Any], float]:
+    name = str(spec["value"])
+    if name not in VALUES:
+        raise SettingError("checks.value", name, f"must be one of {', '.join(VALUES)}{nearest(name, VALUES)}")
+    return VALUES[name]
 
 
 def means(spec: Mapping[str, Any], places: Sequence[Mapping[str, str]], look: Look) -> list[ClaimCheck]:
@@ -110,6 +136,22 @@ def _largest_variance(cell: Any) -> float:
     return float(np.diag(floor(cell.mdp, cell.settings["reward"]).floor).max())
 
 
+def _variance(*, relative: bool, centred: bool = False) -> Callable[[Any], float]:
+    """The largest asymptotic variance over the pairs with steps c/k, of Q-learning with c = 1/(1 - g), or relative
+    Q-learning with the cell's kappa and c = 1/(1 - rho g), 1 - rho the spectral gap; centred: of Q less its mean."""
+
+    def value(cell: Any) -> float:
+        from mqlearn.theory.relative import relative_covariance, second_eigenvalue, up_to_a_constant
+
+        mdp = cell.mdp
+        gain = 1 / (1 - mdp.discount * (second_eigenvalue(mdp) if relative else 1.0))
+        kappa = cell.run_arguments["operator"].kappa if relative else 0.0
+        sigma = relative_covariance(mdp, gain, kappa, cell.settings["reward"])
+        return float(np.diag(up_to_a_constant(sigma) if centred else sigma).max())
+
+    return value
+
+
 def _start_value(cell: Any) -> float:
     """V* where episodes start."""
     from mqlearn.problems.solvers import optimal
@@ -148,4 +190,8 @@ VALUES: dict[str, Callable[[Any], float]] = {
     "first_optimal_value": _first_q,
     "critical_gain": _critical_gain,
     "largest_variance_of_the_floor": _largest_variance,
+    "variance_of_q_learning": _variance(relative=False),
+    "variance_of_relative_q_learning": _variance(relative=True),
+    "variance_of_q_learning_up_to_a_constant": _variance(relative=False, centred=True),
+    "variance_of_relative_q_learning_up_to_a_constant": _variance(relative=True, centred=True),
 }

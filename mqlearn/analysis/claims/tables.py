@@ -85,7 +85,7 @@ def brief(checks: Sequence[ClaimCheck]) -> list[str]:
         for kind, members in itertools.groupby(sorted(group, key=_kind), key=_kind):
             own = [check.evidence for check in members]
             unit = own[0].get("pooled", "seed")
-            seeds = "" if kind == "exact" else f", {_range([e['n_finite'] for e in own])} {unit}s"
+            seeds = "" if kind.startswith("exact") else f", {_range([e['n_finite'] for e in own])} {unit}s"
             aside = " (beside the verdict)" if first.aside else ""
             lines.append(f"{about}{len(own)} {word}{aside}: {_numbers(kind, own)}{seeds}")
     return lines
@@ -105,7 +105,7 @@ def place(one: ClaimAnswer) -> str:
 _KINDS = {
     "slope": "rate", "log_residual_ratio": "shape", "bound_at_T": "bound", "ratio_to_floor": "floor", "reason": "none",
     "measured_over_predicted": "predicted", "exact": "exact", "share_of_seeds": "ends",
-    "measured_over_reported": "reported", "measured_exponent": "exponent",
+    "measured_over_reported": "reported", "measured_exponent": "exponent", "exact_exponent": "exact exponent",
 }  # fmt: skip
 
 
@@ -149,6 +149,9 @@ def _numbers(kind: str, own: Sequence[dict[str, Any]]) -> str:
     if kind == "exact":
         pairs = [f"{e['exact']:.8g} (reported {e['equals']:g})" for e in own]
         return f"{own[0]['value'].replace('_', ' ')} {', '.join(dict.fromkeys(pairs))}"
+    if kind == "exact exponent":
+        of = ", ".join(dict.fromkeys(e["value"].replace("_", " ") for e in own))
+        return f"exponent of the {of} {_range([e['exact_exponent'] for e in own])}"
     if kind == "reported":
         ends = _range([e[end] for e in own for end in ("low", "high")])
         return f"measured/reported {_range([e['measured_over_reported'] for e in own])} (intervals within {ends})"

@@ -5,7 +5,7 @@ V is V*, the value under the best actions, at the usual discount, which is the d
 
 import numpy as np
 
-from mqlearn.checks import check_int, finite
+from mqlearn.checks import check_int, finite, within
 from mqlearn.errors import SettingError
 from mqlearn.problems.classic.building import Outcomes, finite_mdp
 from mqlearn.problems.classic.reward_laws import RewardLaw
@@ -21,7 +21,7 @@ def one_state(*, discount: float = 0.9) -> FiniteMDP:
     return finite_mdp("one_state", 1, 1, lambda x, u: [(1.0, 0, 0.0)], discount=discount)
 
 
-def cone(*, discount: float = 0.9) -> FiniteMDP:
+def cone(*, noise: float = 0.0, discount: float = 0.9) -> FiniteMDP:
     """Five states on which errors grow with a high power of 1/(1 - g) (Wainwright 2019, Stochastic approximation with
     cone-contractive operators; read in the code of Li et al. 2023).
 
@@ -29,17 +29,23 @@ def cone(*, discount: float = 0.9) -> FiniteMDP:
     else lead to 3 and 4, absorbing states of their own that pay 0; there both actions are the same. It starts in 0.
     The model depends on the discount, which must be above 1/4: `with_discount` does not change p.
     V = .75 g / (1 - g), .75 / (1 - g), .75 / (1 - g), 0, 0.
+    noise: at least 0; a reward is its mean plus or minus it, as often, whatever follows (Zhao, Xiong, Liang 2021: 0.5).
     Raises SettingError for a discount that is not in (1/4, 1).
     """
     discount = check_discount(discount)
+    within("env.noise", noise, 0.0, ends="[)")
     if discount <= 0.25:
         raise SettingError("discount", discount, "must be above 1/4 for cone: p = (4g - 1) / (3g) is positive")
     p = (4 * discount - 1) / (3 * discount)
 
     def outcomes(x: int, u: int) -> Outcomes:
         if x == 0:
-            return [(1.0, 1 + u, 0.0)]
-        return [(p, x, 1.0), (1 - p, x + 2, 1.0)] if x in (1, 2) else [(1.0, x, 0.0)]
+            means = [(1.0, 1 + u, 0.0)]
+        else:
+            means = [(p, x, 1.0), (1 - p, x + 2, 1.0)] if x in (1, 2) else [(1.0, x, 0.0)]
+        if not noise:
+            return means
+        return [(share / 2, y, mean + sign * noise) for share, y, mean in means for sign in (-1, 1)]
 
     return finite_mdp("cone", 5, 2, outcomes, discount=discount)
 
