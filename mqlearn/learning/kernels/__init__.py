@@ -21,6 +21,7 @@ an edit of any of them compiles all anew.
 """
 
 from mqlearn.jit import telling as telling  # of what is being compiled
+from mqlearn.learning.kernels.all_pairs_together import synchronous_together
 from mqlearn.learning.kernels.asynchronous import (
     Rounds,
     Tables,
@@ -103,5 +104,6 @@ __all__ = [
     "successes",
     "sweep_once",
     "synchronous",
+    "synchronous_together",
     "table_from_samples",
 ]
