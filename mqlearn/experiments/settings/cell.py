@@ -52,8 +52,9 @@ class Cell:
         from mqlearn.algorithms.rule import Rule
         from mqlearn.learning.learners import can_share
 
-        in_one_loop = self.run_arguments["sampling"].all_pairs and isinstance(self.rule, Rule)
-        if not in_one_loop and not can_share(*(self.run_arguments[name] for name in ("sampling", "features", "linear"))):
+        given = [self.run_arguments[name] for name in ("sampling", "features", "linear")]
+        in_one_loop = given[0].all_pairs and isinstance(self.rule, Rule)
+        if not in_one_loop and not can_share(*given):
             return None
         return identity.samples_key(self.settings, self.mdp)
 

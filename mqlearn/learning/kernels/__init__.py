@@ -2,6 +2,7 @@
 
 random        counter-based random words, and the streams of a seed
 synchronous   all pairs in every iteration
+all_pairs_together  several rules in one loop over the same samples of all pairs
 successors    what rules with state of their own learn from: all pairs of one seed, second and further successors
 chain         sampling chains: one sample an iteration, with replay or without
 asynchronous  tables that move at the visited pair, or in rounds

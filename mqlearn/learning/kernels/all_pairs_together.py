@@ -1,8 +1,8 @@
 """Several rules on tables, all pairs in every iteration, from the same samples in one loop.
 
-Which successor a pair goes to is drawn, and told from the others, once for all rules. Eight seeds at a time pass through
-all iterations; row `pair` of a block holds the eight values of each rule side by side. Each rule has the operations of
-`synchronous` in their order, and its bits.
+Which successor a pair goes to is drawn, and told from the others, once for all rules. Eight seeds at a time pass
+through all iterations; row `pair` of a block holds the eight values of each rule side by side. Each rule has the
+operations of `synchronous` in their order, and its bits.
 """
 
 from typing import NamedTuple

@@ -14,7 +14,7 @@ _FORGOTTEN = 1e-17  # a momentum below is none (`kernels.momentum`)
 
 
 def most_together(learner: Any, weights: np.ndarray) -> int:
-    """How many learners of one kind a loop moves at most, of which this one, in iterations with these weights, is one."""
+    """How many learners of one kind a loop moves at most, this one among them, in iterations with these weights."""
     if not isinstance(learner, SynchronousTable | LinearLearner):
         return 1
     if learner.operator.compiled is not None or learner.left_out:
