@@ -39,6 +39,7 @@ class MomentumQLinear(Rule):
 
     def update(self, k: np.ndarray, q: Any, q_prev: Any, target: Any, target_prev: Any) -> Any:
         a = self.step_size(k)
-        b = self.phi * self.beta * self.lam**k
-        c = (1 - self.phi) * self.beta * self.lam**k
+        decay = self.lam**k  # a power takes as long as all the rest
+        b = self.phi * self.beta * decay
+        c = (1 - self.phi) * self.beta * decay
         return (1 - a) * q + (b * (1 - a) + c) * (q - q_prev) + a * ((1 + b) * target - b * target_prev)

@@ -30,7 +30,7 @@ def replaced(rule: Any, **attributes: Any) -> Any:
     return rule
 
 
-_CACHED = 1024  # iterations, whose numbers stay in the cache while they are made
+_CACHED = 8192  # iterations, whose numbers stay in the cache while they are made; of fewer NumPy's calls take longer
 
 
 class Rule(PlainNumbers):
@@ -89,9 +89,7 @@ class Rule(PlainNumbers):
         if type(self).__module__.startswith("mqlearn."):  # elementwise: what depends on k is made once for all four
             units = np.eye(4)[:, :, None]
             for i in range(0, k.size, _CACHED):
-                table[i : i + _CACHED] = np.broadcast_to(
-                    self.update(k[i : i + _CACHED], *units), (4, k[i : i + _CACHED].size)
-                ).T
+                table[i : i + _CACHED] = self.update(k[i : i + _CACHED], *units).T
             return table
         with user_code("algorithm", type(self).__name__):
             for column, unit in enumerate(np.eye(4)):

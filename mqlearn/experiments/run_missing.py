@@ -30,7 +30,8 @@ _WORTH_PROCESSES = 8.0  # estimated seconds of work; a process starts in about t
 _LONG = 60.0  # from here on that is nothing; in less, cells that need no process of their own are done by threads
 _LOOK = 0.5  # seconds between looks at what the processes have done
 _counted: Any = None  # in one of the processes: iterations done, by group
-_TOGETHER = 4  # runs that share samples, at most: an interruption loses all that one process is at
+_TOGETHER = 4  # runs that share samples, at most: an interruption loses all that one process is at,
+_SHORT_TOGETHER = 8  # which is nothing where all are done within a minute
 
 
 def finished(planned: Plan, existing: str = "skip") -> dict[str, runs.Run]:
@@ -86,12 +87,13 @@ def _damaged(some: Iterable[PlannedCell], outputs: Path) -> dict[str, str]:
 def _performed(planned: Plan, missing: Sequence[PlannedCell], outputs: Path, again: bool) -> Runs:
     """Cells with their runs as these end: one after the other here, or in a thread or a process a core."""
     side_by_side = min(cores(), len(missing)) if planned.settings["n_workers"] is None else 1
-    groups = _groups(missing, min(_TOGETHER, -(-len(missing) // side_by_side)))
+    in_threads = _seconds(missing) < _LONG and all(map(_in_kernels, missing))
+    groups = _groups(missing, min(_SHORT_TOGETHER if in_threads else _TOGETHER, -(-len(missing) // side_by_side)))
     folders = {one.digest: outputs / "runs" / one.cell.subfolder for one in missing}
     with Progress(planned.name, sum(one.settings["iterations"] for one in missing)) as progress:
         if side_by_side == 1 or _seconds(missing) < _WORTH_PROCESSES:
             yield from _here(groups, folders, progress, again)
-        elif _seconds(missing) < _LONG and all(map(_in_kernels, missing)):
+        elif in_threads:
             yield from _in_threads(groups, folders, progress, side_by_side, again)
         else:
             yield from _in_processes(groups, folders, progress, side_by_side, again)
@@ -204,11 +206,12 @@ def _each(group: Group, together: Callable[[], list[runs.Run]], perform: Callabl
 
 
 def _groups(some: Sequence[PlannedCell], most: int) -> list[Group]:
-    """Cells that learn from the same samples, at most so many together; each other cell alone."""
+    """Cells that learn from the same samples, at most so many together and about as many in each; others alone."""
     alike: dict[str, list[PlannedCell]] = {}
     for one in some:
         alike.setdefault(one.cell.samples_key or one.digest, []).append(one)
-    return [group[i : i + most] for group in alike.values() for i in range(0, len(group), most)]
+    of_each = [(group, -(-len(group) // -(-len(group) // most))) for group in alike.values()]
+    return [group[i : i + size] for group, size in of_each for i in range(0, len(group), size)]
 
 
 def _seconds(some: Sequence[PlannedCell]) -> float:

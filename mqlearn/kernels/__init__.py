@@ -2,6 +2,7 @@
 
 random        counter-based random words, and the streams of a seed
 synchronous   all pairs in every iteration
+all_pairs_together  several rules in one loop over the same samples of all pairs
 successors    what rules with state of their own learn from: all pairs of one seed, second and further successors
 chain         sampling chains: one sample an iteration, with replay or without
 asynchronous  tables that move at the visited pair, or in rounds
@@ -22,6 +23,7 @@ an edit of any of them compiles all anew.
 """
 
 from mqlearn.jit import telling as telling  # of what is being compiled
+from mqlearn.kernels.all_pairs_together import synchronous_together
 from mqlearn.kernels.asynchronous import (
     Rounds,
     Tables,
@@ -105,6 +107,7 @@ __all__ = [
     "successes",
     "sweep_once",
     "synchronous",
+    "synchronous_together",
     "table_from_samples",
     "undiscounted_values",
 ]

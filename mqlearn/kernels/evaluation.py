@@ -11,6 +11,7 @@ from mqlearn.kernels.random import below, philox, philox_steps
 _BATCH = 64  # moves for which random words are made at a time
 _LINE = 8  # words of a row of a policy, or a multiple
 _SLOTS = 8  # episodes side by side
+_BITS, _TERMINAL, _PAID = np.uint64(2), np.uint64(1), np.uint64(2)  # that successors are marked by
 _LARGEST = 2.0**20  # of rewards; episodes and moves are fewer than 2^33 together
 
 
@@ -45,6 +46,7 @@ def greedy_returns(values, model, episodes, lanes, seed, stream, drawn):
     its lane alone.
     """
     offsets, rows, rewards, _, _ = pack(model)
+    rows = _marked(rows, offsets)
     returns, goals = np.empty(values.shape[0]), np.empty(values.shape[0])
     n_words = (2 * rewards.shape[1] + _LINE - 1) // _LINE * _LINE
     policy = np.zeros((offsets.shape[0] - 1, n_words), np.uint32)
@@ -68,12 +70,14 @@ def greedy_returns(values, model, episodes, lanes, seed, stream, drawn):
 def _play(values, policy, best, rows, rewards, episodes, words, known, kept, four, n_slots, place):
     """Return of and goals entered in all episodes of one policy; words, known: of each episode, or of each slot."""
     last, one, three = np.uint64(policy.shape[1] - 1), np.uint64(1), np.uint64(3)
-    n_outcomes = np.uint64(rewards.shape[1])
-    # Of each slot: its episode, the state there, the move to come, and the place of its words.
+    n_outcomes, length = np.uint64(rewards.shape[1]), np.uint64(words.shape[1])
+    flat = words.reshape(words.size)
+    # Of each slot: its episode, the state there, the move to come, the row of its words, and its next word.
     playing, states = np.zeros(n_slots, np.int64), np.zeros(n_slots, np.uint64)
-    moves, own = np.zeros(n_slots, np.uint64), np.arange(n_slots).astype(np.uint64)
+    moves, own = np.zeros(n_slots, np.int64), np.arange(n_slots).astype(np.uint64)
+    following = np.zeros(n_slots, np.uint64)
     total, reached, begun = 0.0, 0.0, 0
-    active, limit = np.uint64(0), np.uint64(episodes.limit)
+    active = np.uint64(0)
     while True:
         while active < np.uint64(n_slots) and begun < episodes.number:
             playing[active] = begun
@@ -81,47 +85,74 @@ def _play(values, policy, best, rows, rewards, episodes, words, known, kept, fou
                 own[active] = begun
             if not kept or known[own[active]] == 0:
                 known[own[active]] = _draw(words[own[active]], 0, four, episodes, begun, place)
-            states[active] = np.uint64(words[own[active], 0])
-            moves[active] = 1
+            states[active], moves[active] = np.uint64(words[own[active], 0]), 1
             begun += 1
             active += one
         if active == 0:
             return total, reached
-        slot = np.uint64(0)
-        while slot < active:
-            ended = moves[slot] > limit
-            if not ended:
-                x, move, mine = states[slot], moves[slot], own[slot]
-                if move == np.uint64(known[mine]):
-                    known[mine] = _draw(words[mine], np.int64(move), four, episodes, playing[slot], place)
-                word = words[mine, move]
+        together = episodes.limit  # moves until one of them needs words, or is at its limit
+        for slot in range(active):
+            mine, move = own[slot], moves[slot]
+            if move == known[mine]:
+                known[mine] = _draw(words[mine], move, four, episodes, playing[slot], place)
+            together = min(together, known[mine] - move)
+            following[slot] = mine * length + np.uint64(move)
+        done, slots = 0, active
+        while done < together and active == slots:
+            step = np.uint64(done)
+            slot = np.uint64(0)
+            while slot < active:
+                x, word = states[slot], flat[following[slot] + step]
                 pair, b = np.uint64(best[x]), np.uint64(0)
                 if policy[x, last] == 1:  # no branch on what was drawn: it could not be foreseen
-                    if n_outcomes == np.uint64(3):
+                    if n_outcomes == three:
                         b = np.uint64(word >= policy[x, three]) + np.uint64(word >= policy[x, three + one])
                     else:
                         for c in range(one, n_outcomes):
                             b += np.uint64(word >= policy[x, n_outcomes - one + c])
                     to = np.uint64(policy[x, b])
                 else:
-                    pair = _among_equals(pair, values, policy[x, last], playing[slot], np.int64(move), place)
+                    pair = _among_equals(pair, values, policy[x, last], playing[slot], moves[slot] + done, place)
                     for c in range(one, n_outcomes):
                         b += np.uint64(word >= rows[pair, n_outcomes - one + c])
                     to = np.uint64(rows[pair, b])
-                if to & one:
-                    total += rewards[pair, b]
-                y = to >> one
+                y = to >> _BITS
                 states[slot] = y
-                moves[slot] = move + one
-                if policy[y, last] == 0:  # terminal
+                if to & _PAID:
+                    total += rewards[pair, b]
+                if to & _TERMINAL:
                     reached += episodes.goal[y] != 0
-                    ended = True
-            if ended:
-                active -= one
-                playing[slot], states[slot], moves[slot] = playing[active], states[active], moves[active]
-                own[slot], own[active] = own[active], own[slot]
+                    active = _freed(slot, active, playing, states, moves, own, following)
+                else:
+                    slot += one
+            done += 1
+        slot = np.uint64(0)
+        while slot < active:
+            moves[slot] += done
+            if moves[slot] > episodes.limit:
+                active = _freed(slot, active, playing, states, moves, own, following)
             else:
                 slot += one
+
+
+@compiled
+def _freed(slot, active, playing, states, moves, own, following):
+    """Put the last active slot in the place of one whose episode has ended; how many are active then."""
+    active -= np.uint64(1)
+    playing[slot], states[slot], moves[slot] = playing[active], states[active], moves[active]
+    own[slot], own[active], following[slot] = own[active], own[slot], following[active]
+    return active
+
+
+@compiled
+def _marked(rows, offsets):
+    """Rows of `chain.pack` whose successors y stand as 4 y, + 2 if the way there is paid, + 1 if y is terminal."""
+    marked = rows.copy()
+    for pair in range(rows.shape[0]):
+        for c in range((rows.shape[1] + 1) // 2):
+            y = rows[pair, c] >> 1
+            marked[pair, c] = y << 2 | (rows[pair, c] & 1) << 1 | np.uint32(offsets[y] == offsets[y + 1])
+    return marked
 
 
 @compiled

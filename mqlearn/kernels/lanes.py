@@ -10,6 +10,8 @@ Each lane is added, multiplied and compared by itself, so the numbers are those 
     x + y, x - y, x * y, x / y   lane by lane; of words x * y alone, modulo 2^32
     larger(x, y)            y where y > x, else x
     choose(u, edge, x, y)   x where u >= edge, else y; u and edge are words
+    mark(marks, at, u, edge)   the same question, answered once: -1 for yes, 0 for no, in eight int64 from place `at`
+    where(marks, at, x, y)  x where it was answered by yes, else y
     aligned(n)              n zeros that begin at a line of memory: a vector that crosses two takes twice the time
     load_four, store_four, four_alike, larger_four   the same for four floats: states side by side, or rules
 
@@ -202,6 +204,40 @@ def choose(context: Any, u: Any, edge: Any, x: Any, y: Any) -> Any:
         return builder.select(builder.icmp_unsigned(">=", u, edge), x, y)
 
     return FLOATS(WORDS, WORDS, FLOATS, FLOATS), generate
+
+
+_MARKS = ir.VectorType(ir.IntType(64), EIGHT)  # as wide as floats: what tells them apart is not widened again and again
+
+
+def _mark(marks: np.ndarray, at: Any, u: np.ndarray, edge: np.ndarray) -> None:
+    marks[int(at) : int(at) + EIGHT] = -(u >= edge).astype(np.int64)
+
+
+@instruction(_mark)
+def mark(context: Any, marks: Any, at: Any, u: Any, edge: Any) -> Any:
+    """-1 where u >= edge, else 0, to place `at` of an int64 array."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        _, _, u, edge = arguments
+        answers = builder.sext(builder.icmp_unsigned(">=", u, edge), _MARKS)
+        builder.store(answers, _place(context, builder, signature, arguments, _MARKS)).align = 8
+        return context.get_dummy_value()
+
+    return types.void(marks, types.uint64, WORDS, WORDS), generate
+
+
+@instruction(lambda marks, at, x, y: np.where(marks[int(at) : int(at) + EIGHT] < 0, x, y))
+def where(context: Any, marks: Any, at: Any, x: Any, y: Any) -> Any:
+    """x where the mark from place `at` on is -1, else y."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        answers = builder.load(_place(context, builder, signature, arguments, _MARKS))
+        answers.align = 8
+        return builder.select(
+            builder.icmp_signed("<", answers, ir.Constant(_MARKS, [0] * EIGHT)), arguments[2], arguments[3]
+        )
+
+    return FLOATS(marks, types.uint64, FLOATS, FLOATS), generate
 
 
 @compiled

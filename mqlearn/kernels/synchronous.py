@@ -39,7 +39,7 @@ class AllPairs(NamedTuple):
     base: np.uint32
 
 
-class _Block(NamedTuple):
+class Block(NamedTuple):
     """What the lanes of a block share. n_lanes: uint64, a multiple of eight.
 
     w: (states x lanes,), W.   counters, lanes: (counters x lanes,) uint64, of the random words.   words: (4, counters x
@@ -186,8 +186,8 @@ def _row(weights, i):
 
 
 @compiled
-def _block(model, lanes, n_lanes):
-    """A `_Block` of these lanes (n,), n <= n_lanes."""
+def block_of(model, lanes, n_lanes):
+    """A `Block` of these lanes (n,), n <= n_lanes."""
     n_pairs = model.successors.shape[0]
     # Random words are made for many counters at once: the lanes of one are too few to keep a processor busy.
     n_counters = min(_COUNTERS, n_pairs // (4 * max(1, model.reuse)) + 1)
@@ -197,7 +197,7 @@ def _block(model, lanes, n_lanes):
         own[i] = lanes[min(i % n_lanes, lanes.shape[0] - 1)]
     words = np.zeros((4, n_counters * n_lanes), np.uint32)
     w = aligned((model.offsets.shape[0] - 1) * n_lanes)
-    return _Block(np.uint64(n_lanes), w, counters, own, words, words.reshape(words.size))
+    return Block(np.uint64(n_lanes), w, counters, own, words, words.reshape(words.size))
 
 
 @compiled
@@ -233,7 +233,7 @@ def synchronous(q, q_prev, model, weights, discount, k, lanes, seed, stream, ope
     for begin in range(0, q.shape[0], together):
         end = min(begin + together, q.shape[0])
         n_lanes = -(-(end - begin) // EIGHT) * EIGHT
-        block = _block(model, lanes[begin:end], n_lanes)
+        block = block_of(model, lanes[begin:end], n_lanes)
         now, before = _gathered(q[begin:end], n_lanes), _gathered(q_prev[begin:end], n_lanes)
         v, v_prev = aligned(n_states * n_lanes), aligned(n_states * n_lanes)
         if operator is None:

@@ -7,6 +7,7 @@ linear            linear features
 stateful          rules with state of their own, by one transition an iteration
 stateful_sweeps   the same by all pairs
 counting          counts, and plans on them
+together          several of them that one loop moves
 starting          the learner that a run needs
 initial           Q_0 or theta_0 of each seed
 sources           where samples come from: chains of a learner's own, or samples that rules share
@@ -17,19 +18,12 @@ Simulators of Gymnasium have theirs in `mqlearn.simulators`.
 
 from mqlearn.learners.asynchronous import AsynchronousTable, RoundsTable, SharedTable
 from mqlearn.learners.learner import Learner, advanced
-from mqlearn.learners.linear import (
-    TOGETHER,
-    Linear,
-    LinearLearner,
-    OwnChainLinearLearner,
-    can_move_together,
-    move_together,
-)
+from mqlearn.learners.linear import Linear, LinearLearner, OwnChainLinearLearner
 from mqlearn.learners.starting import can_share, on_clock, shared_samples, start, usual_clock, with_state
 from mqlearn.learners.synchronous import SynchronousTable
+from mqlearn.learners.together import most_together, move_together
 
 __all__ = [
-    "TOGETHER",
     "AsynchronousTable",
     "Learner",
     "Linear",
@@ -39,8 +33,8 @@ __all__ = [
     "SharedTable",
     "SynchronousTable",
     "advanced",
-    "can_move_together",
     "can_share",
+    "most_together",
     "move_together",
     "on_clock",
     "shared_samples",

@@ -1,6 +1,5 @@
 """Parameters of linear features, and how rules act on them."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,9 +12,6 @@ from mqlearn.learners.learner import FourNumbersLearner
 from mqlearn.learners.operators import BELLMAN, BoundOperator
 from mqlearn.learners.sources import FromSamples, OnChain
 from mqlearn.sampling.chains import Chain, Samples
-
-TOGETHER = 4  # learners that move in one loop
-FORGOTTEN = 1e-17  # a momentum below is none (`kernels.momentum`)
 
 
 @dataclass(frozen=True)
@@ -112,33 +108,6 @@ class LinearLearner(FromSamples, _LinearParameters):
             self.operator.compiled,
         )
         self.k: int = k + n
-
-
-def can_move_together(learner: Any, weights: np.ndarray) -> bool:
-    """Whether a learner, in iterations with these weights, can be one of those that `move_together`."""
-    if not isinstance(learner, LinearLearner) or learner.operator.compiled is not None or learner.left_out:
-        return False
-    one_feature = learner.active.values.shape[1] == 1 and bool((learner.active.values == 1).all())
-    return one_feature and not weights[:, 3].any() and bool((np.abs(weights[:, 1]) < FORGOTTEN).all())
-
-
-def move_together(some: Sequence[LinearLearner], k: int, n: int, weights: Sequence[np.ndarray]) -> None:
-    """`advance` for up to four learners of the same seeds from the same samples, each the same numbers as alone."""
-    from mqlearn import kernels
-
-    first = some[0]
-    idle = [np.zeros_like(first.theta) for _ in range(3)] + [first.last.copy()]
-    steps = np.zeros((n, TOGETHER))
-    for rule, own in enumerate(weights):
-        np.negative(own[:n, 2], out=steps[:, rule])
-    of_rules = [[one.theta, one.v, one.sums, one.last] for one in some]
-    of_rules += [[array.copy() for array in idle] for _ in range(TOGETHER - len(some))]
-    parameters = [tuple(arrays) for arrays in zip(*of_rules, strict=True)]
-    drawn = first.samples.block(k, n, first.places)
-    columns = first.active.active.reshape(-1)
-    kernels.linear_together(*parameters, first.chain.model, columns, drawn, steps, first.mdp.discount)
-    for one in some:
-        one.k = k + n
 
 
 class OwnChainLinearLearner(_LinearParameters, OnChain):

@@ -12,7 +12,7 @@ import numpy as np
 from mqlearn.algorithms.rule import Rule
 from mqlearn.algorithms.stateful import Stateful
 from mqlearn.finding import Finding
-from mqlearn.learners import TOGETHER, Learner, advanced, can_move_together, move_together
+from mqlearn.learners import Learner, advanced, most_together, move_together
 from mqlearn.learning.record import Ended, Recorder
 from mqlearn.sampling.chains import Samples
 from mqlearn.sampling.recorded import RecordedSamples
@@ -68,11 +68,12 @@ class SeedBatch:
         groups: list[list[int]] = []
         joined: dict[bytes, list[int]] = {}  # by their seeds
         for number, learner in self.learners.items():
-            if not can_move_together(learner, weights[number]):
+            most = most_together(learner, weights[number])
+            if most == 1:
                 groups.append([number])
                 continue
             group = joined.get(seeds := learner.lanes.tobytes())
-            if group is None or len(group) == TOGETHER:
+            if group is None or len(group) == most:
                 group = joined[seeds] = []
                 groups.append(group)
             group.append(number)

@@ -60,6 +60,7 @@ def test_what_differs_in_the_rule_alone_shares_samples(overrides):
         "features=aggregation features.tile=2",
         "features=tabular",
         "features=tabular sampling=iid",
+        "features=tabular sampling=synchronous",
         "linear.previous_gradient=same_sample",
         "evaluation.episodes=3",
     ],
@@ -74,7 +75,7 @@ def test_what_differs_in_more_than_the_rule_shares_none(overrides):
     [
         "sampling.behaviour=epsilon_greedy",
         "linear.projection=100",
-        "features=tabular sampling=synchronous",
+        "features=tabular sampling=synchronous algorithm=double_q",
         "features=tabular sampling.update=rounds",
     ],
 )

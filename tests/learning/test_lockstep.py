@@ -12,6 +12,7 @@ from mqlearn.algorithms import MomentumQLinear, QLearning, Rule
 from mqlearn.algorithms.step_sizes import Constant, Harmonic, InverseSqrt
 from mqlearn.learning.lockstep import DIVERGED
 from mqlearn.learning.loop import run_together
+from mqlearn.problems.classic import garnet
 from mqlearn.problems.environments import frozen_lake, frozen_lake_blocks
 from mqlearn.problems.features import aggregation, from_matrix, one_hot
 from mqlearn.problems.mdp import FiniteMDP
@@ -129,6 +130,27 @@ class StepThatCalmsDown:
 
     def __call__(self, k: np.ndarray) -> np.ndarray:
         return np.where(np.asarray(k) < 5500, 3.0, 0.02)
+
+
+@pytest.mark.parametrize(
+    ("mdp", "reward"),
+    [
+        (LAKE, "mean"),
+        (frozen_lake("4x4", success_rate=0.8, discount=0.9), "sampled"),
+        (garnet(6, 2, 4), "mean"),
+        (frozen_lake("4x4", slippery=False), "sampled"),
+    ],
+    ids=["ice", "words of unequal shares", "four successors", "nothing random"],
+)
+def test_rules_of_all_pairs_that_one_loop_moves_have_the_numbers_of_each_alone(mdp, reward):
+    """More than one loop takes, of seeds that fill no vector; one rule diverges, and leaves the loop."""
+    rules: list[Rule] = [MomentumQLinear(beta=0.1 * i, lam=0.99).with_step_size(Harmonic()) for i in range(8)]
+    rules += [QLearning().with_step_size(Constant(3.0)), QLearning().with_step_size(Constant(0.3))]
+    arguments: dict[str, Any] = {"iterations": 501, "n_checkpoints": 4, "n_seeds": 9, "reward": reward}
+    results = run_together(mdp, rules, **arguments)
+    assert results[8].diverged
+    for rule, result in zip(rules, results, strict=True):
+        assert_same(result, run(mdp, rule, **arguments))
 
 
 @pytest.mark.parametrize("features", [None, one_hot(LAKE)], ids=["table", "one-hot"])

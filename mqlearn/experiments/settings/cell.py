@@ -49,9 +49,12 @@ class Cell:
     @property
     def samples_key(self) -> str | None:
         """Equal for cells that learn from the same samples by other rules; None where each rule draws its own."""
+        from mqlearn.algorithms.rule import Rule
         from mqlearn.learners import can_share
 
-        if not can_share(*(self.run_arguments[name] for name in ("sampling", "features", "linear"))):
+        given = [self.run_arguments[name] for name in ("sampling", "features", "linear")]
+        in_one_loop = given[0].all_pairs and isinstance(self.rule, Rule)
+        if not in_one_loop and not can_share(*given):
             return None
         return identity.samples_key(self.settings, self.mdp)
 
