@@ -27,7 +27,7 @@ def check_endings(
     reward of every pair of an end component must be negative, which is sufficient and can be read off the model.
     """
     possible = (probabilities > 0) & learned[:, :, None]
-    open_states = learned.any(1)
+    open_states = np.asarray(learned.any(1))
     stuck = open_states & ~_coming_to(~open_states, possible, successors)
     if stuck.any():
         x = int(stuck.argmax())
