@@ -139,6 +139,8 @@ def _look_ahead(q, v, v_prev, w, offsets, numbers, n_rules):
                 largest = _largest_of(q, first * row + rule * _STEP, row, end - first)
                 store(v_prev, at, largest)
                 store(w, at, s * largest + t * load(v, at))
+
+
 @compiled(apart=True)
 def _update_on_ice(q, q_prev, w, words, at, marks, numbers, model, begin, end):
     """`_update` where `_on_ice`."""
