@@ -9,7 +9,7 @@ from mqlearn.learning.learners.linear import LinearLearner
 from mqlearn.learning.learners.synchronous import SynchronousTable
 
 _TABLES = 8  # more save little,
-_CACHE = 2**19  # bytes of the blocks of all of them: beyond the second level of a processor one after the other is faster
+_CACHE = 2**19  # bytes of their blocks: beyond the second level of a processor, one after the other is faster
 _PARAMETERS = 4  # as `kernels.linear_together` has them
 _FORGOTTEN = 1e-17  # a momentum below is none (`kernels.momentum`)
 
