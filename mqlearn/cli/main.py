@@ -26,7 +26,7 @@ def main(argv: list[str] | None = None) -> None:
         sys.stderr.write("mqlearn: runs on Linux, not on Windows itself; in WSL, which is Linux, it does\n")
         sys.exit(2)
     streams.unbroken()
-    gc.set_threshold(50_000, 20, 50)  # what is imported stays: by default, looking for garbage is 6 % of a figure
+    gc.set_threshold(10_000, 20, 50)  # what is imported stays: by default, looking for garbage is 6 % of a figure
     with streams.harmless(), _interruptible():
         try:
             code = _main(argv)

@@ -8,7 +8,8 @@ import numpy as np
 from mqlearn.learners.linear import LinearLearner
 from mqlearn.learners.synchronous import SynchronousTable
 
-_TABLES = 8  # more save little, and leave the cache sooner
+_TABLES = 8  # more save little,
+_CACHE = 2**19  # bytes of their blocks: beyond the second level of a processor, one after the other is faster
 _PARAMETERS = 4  # as `kernels.linear_together` has them
 _FORGOTTEN = 1e-17  # a momentum below is none (`kernels.momentum`)
 
@@ -20,7 +21,8 @@ def most_together(learner: Any, weights: np.ndarray) -> int:
     if learner.operator.compiled is not None or learner.left_out:
         return 1
     if isinstance(learner, SynchronousTable):
-        return _TABLES
+        mdp, lanes = learner.mdp, 8  # two values a pair, three a state
+        return max(1, min(_TABLES, _CACHE // (8 * lanes * (2 * len(mdp.pairs) + 3 * mdp.n_states))))
     one_feature = learner.active.values.shape[1] == 1 and bool((learner.active.values == 1).all())
     forgets = not weights[:, 3].any() and bool((np.abs(weights[:, 1]) < _FORGOTTEN).all())
     return _PARAMETERS if one_feature and forgets else 1
