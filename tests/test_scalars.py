@@ -104,7 +104,8 @@ def test_settings_of_a_run_too(kind):
 
 @pytest.mark.parametrize("key", ["iterations", "n_seeds", "seed", "n_checkpoints", "n_workers", "q0", "theta0"])
 def test_settings_of_a_run_refuse_the_rest(key):
-    for wrong in (True, "9", 1.5, len, np.zeros((2, 2)), [1, 2, 3], float("inf")):
+    several: list[Any] = [True, "9", 1.5, len, np.zeros((2, 2)), [1, 2, 3], float("inf")]
+    for wrong in several:
         if key in ("q0", "theta0") and isinstance(wrong, float) and wrong == 1.5:
             continue
         try:
