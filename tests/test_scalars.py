@@ -78,13 +78,16 @@ def test_a_number_of_any_kind_is_that_number(name, key, value):
 
 
 @pytest.mark.parametrize(("name", "key", "value"), PARAMETERS, ids=lambda one: str(one))
-@pytest.mark.parametrize("wrong", [True, "2", 1j, np.array([1.0, 2.0]), float("nan"), Decimal("nan"), len], ids=repr)
-def test_what_is_no_number_is_one_message(name, key, value, wrong):
+def test_what_is_no_number_is_one_message(name, key, value):
     if key == "shift" and name == "MomentumQ":
         return
-    with pytest.raises(SettingError) as refused:
-        made(name, **{key: wrong})
-    assert key in str(refused.value)
+    for wrong in (True, "2", 1j, np.array([1.0, 2.0]), float("nan"), Decimal("nan"), len):
+        try:
+            made(name, **{key: wrong})
+        except SettingError as refused:
+            assert key in str(refused), wrong
+        else:
+            pytest.fail(f"{name} takes {key}={wrong!r}")
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -100,12 +103,17 @@ def test_settings_of_a_run_too(kind):
 
 
 @pytest.mark.parametrize("key", ["iterations", "n_seeds", "seed", "n_checkpoints", "n_workers", "q0", "theta0"])
-@pytest.mark.parametrize("wrong", [True, "9", 1.5, len, np.zeros((2, 2)), [1, 2, 3], float("inf")], ids=repr)
-def test_settings_of_a_run_refuse_the_rest(key, wrong):
-    if key in ("q0", "theta0") and isinstance(wrong, float) and wrong == 1.5:
-        return
-    with pytest.raises(SettingError, match=f"^{key}="):
-        mq.run(LAKE, mq.QLearning(), **{"iterations": 3, "n_seeds": 2, key: wrong})
+def test_settings_of_a_run_refuse_the_rest(key):
+    several: list[Any] = [True, "9", 1.5, len, np.zeros((2, 2)), [1, 2, 3], float("inf")]
+    for wrong in several:
+        if key in ("q0", "theta0") and isinstance(wrong, float) and wrong == 1.5:
+            continue
+        try:
+            mq.run(LAKE, mq.QLearning(), **{"iterations": 3, "n_seeds": 2, key: wrong})
+        except SettingError as refused:
+            assert str(refused).startswith(f"{key}="), wrong
+        else:
+            pytest.fail(f"a run takes {key}={wrong!r}")
 
 
 def test_rates_of_exploration():

@@ -17,8 +17,8 @@ def minibatch(rule: AnyRule, n: int) -> AnyRule:
     The first draw is the one that all rules share, the others come from a stream of their own. An iteration counts as
     n times as many samples. Raises SettingError unless n is a whole number, at least 1.
 
-    >>> mq.run(mq.two_state(), mq.minibatch(mq.QLearning(), 4), iterations=10, n_seeds=2).samples[-1].item()
-    120
+    >>> mq.run(mq.two_state(), mq.minibatch(mq.QLearning(), 3), iterations=10, n_seeds=2).samples[-1].item()
+    90
     """
     return replaced(rule, batch=check_int("algorithm.batch", n, 1, of="draws"))
 

@@ -18,7 +18,8 @@ def initial_values(n: int, initial: Initial, lanes: np.ndarray, seed: int) -> np
         low, high = initial
         return low + (high - low) * (uniform_words(n, lanes, seed, "initial") / 2.0**32)
     if isinstance(initial, np.ndarray):
-        return np.array(initial[lanes] if initial.ndim == 2 else np.broadcast_to(initial, (len(lanes), n)), np.float64)
+        rows = initial[lanes] if initial.ndim == 2 else np.broadcast_to(initial, (len(lanes), n))
+        return np.array(rows, np.float64, order="C")  # else of the order of the user's: kernels compiled once more
     return np.full((len(lanes), n), float(initial))
 
 

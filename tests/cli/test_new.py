@@ -47,9 +47,11 @@ def test_every_kind_is_written_and_its_command_runs(mqlearn, work, outputs):
         assert not any(word in text for text in here.values() for word in (b"my_" + kind.encode(), b"My"))
         program, *arguments = printed(done.out, "Run it:")
         assert program == "mqlearn"
-        more = {"claim": SMALL[:1], "paper": SMALL[:1], "suite": (*SMALL[:1], "algorithm=q_learning,speedy_q")}.get(
-            kind, SMALL
-        )
+        more = {
+            "claim": SMALL[:1],
+            "paper": SMALL[:1],
+            "suite": (*SMALL[:1], "algorithm=q_learning,speedy_q", "n_workers=1"),
+        }.get(kind, SMALL)
         ran = mqlearn(*arguments, *more)
         assert ran.code == 0, ran.err
 

@@ -72,8 +72,7 @@ def drawn_by(sampling: Any, n: int, lane: int) -> list[tuple[int, ...]]:
     return [chain.next(k, np.zeros(len(LAKE.pairs))) for k in range(n)]
 
 
-@pytest.mark.parametrize("q0", [0.0, (-1.0, 1.0)])
-@pytest.mark.parametrize("n", [1, 40, 400])
+@pytest.mark.parametrize(("n", "q0"), [(1, (-1.0, 1.0)), (40, 0.0), (400, (-1.0, 1.0))])  # Q_0 stays where nothing was
 @pytest.mark.parametrize("mode", CHAINS)
 def test_plans_on_chains_are_the_fixed_points_of_the_distinct_transitions(mode, n, q0):
     sampling = CHAINS[mode]

@@ -134,7 +134,7 @@ def test_one_transition_is_the_literal_loop(name, rule, compiled):
 @pytest.mark.parametrize(
     ("rule", "operators", "iterations", "largest"),
     [
-        (mq.Zap(start=1.0, shift=1.0), OTHERS, 6000, 0.06),
+        (mq.Zap(start=1.0, refactor=12), OTHERS, 6000, 0.06),
         (mq.PolSA(zeta=1.0), COMMON, 6000, 0.06),
         (mq.Residual(w=0.2), COMMON, 20_000, 0.2),
         (mq.DoubleQ(), (*OTHERS, *COMMON), 20_000, 0.04),
