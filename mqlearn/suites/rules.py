@@ -122,7 +122,7 @@ def _chosen(name: str, plugins: dict[str, ModuleType], folder: Path | None) -> _
     if name in targets:
         target = targets[name]
         return [f"algorithm._target_={target}", f"algorithm.name={name.rpartition('.')[2]}"], None, True
-    known = [*_shipped(), *classes, *(path.stem for path in folder.glob("*.yaml"))] if folder else [*names(), *classes]
+    known = [*_shipped(), *classes, *(path.stem for path in yamls.shown(folder))] if folder else [*names(), *classes]
     raise SettingError("algorithm", name, f"must be one of {', '.join(known)}{nearest(name, known)}")
 
 
