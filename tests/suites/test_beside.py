@@ -127,10 +127,11 @@ def test_what_a_rule_lacks_is_a_dash_on_the_page(two):
     for kept in (("certainty",), ("cost",), ("certainty", "cost")):
         some = [replace(one, facts={k: v for k, v in one.facts.items() if k in kept or k not in ("certainty", "cost")})
                 for one in lacking]  # fmt: skip
-        found = board("small", some, ["mine"])
+        told = board("small", some, ["mine"])
         cells = [
-            re.findall("<td>(.*?)</td>", row) for row in re.findall(r'<tr><th scope="row">mine.*?</tr>', page.build(found), re.S)
+            re.findall("<td>(.*?)</td>", row)
+            for row in re.findall(r'<tr><th scope="row">mine.*?</tr>', page.build(told), re.S)
         ]
         assert cells[0] == ["–", "–", "–", "–", "0", "–", "–", "0 of 2"]
         assert cells[1] == ["–"] * 5
-        assert tables.terminal(found) and tables.comma_separated(found) and tables.latex(found)
+        assert tables.terminal(told) and tables.comma_separated(told) and tables.latex(told)
