@@ -140,7 +140,7 @@ def test_a_board_has_the_rules_and_problems_of_mqlearn_whatever_an_own_folder_ha
 @pytest.mark.parametrize(
     ("verb", "group", "name", "line"),
     [
-        (["claims", "theorem_3", "--smoke"], "claim", "theorem_3", "statement: mine\n"),
+        (["claims", "theorem_3", "smoke=true"], "claim", "theorem_3", "statement: mine\n"),
         (["bench", "paper"], "suite", "paper", "budget: 100\n"),
         (["papers", "zap_2017"], "paper", "zap_2017", "citation: mine\n"),
     ],
@@ -169,7 +169,7 @@ def test_what_editors_leave_and_links_to_nothing_are_no_choices(work, mqlearn):
         (("claims", "gone"), "claim"),
         (("papers", "gone"), "paper"),
         (("bench", "gone"), "suite"),
-        (("bench", "mini", "algorithm=gone"), "algorithm"),
+        (("bench", "paper", "algorithm=gone"), "algorithm"),
     ):
         done = mqlearn(*verb, *own)
         expected = (

@@ -154,7 +154,7 @@ def turned(found: Mapping[str, Any]) -> list[str]:
 
 
 def searched(found: Mapping[str, Any]) -> list[str]:
-    """What an own rule was tuned over, and how many choices lie at an end of what was tried."""
+    """What an own rule was tuned over, and how many choices lie at an end of what was tried, or at a limit of ours."""
     texts = [
         f"{rule} was tuned over {', '.join(found['tuned_over'][rule]) or 'nothing: it ran as it is'}."
         for rule in (row["rule"] for row in by_setting(found, "tuned") if row["own"])
@@ -164,6 +164,11 @@ def searched(found: Mapping[str, Any]) -> list[str]:
         rules = ", ".join(f"{rule} {count}" for rule, count in ends["rules"].items())
         count = f"{ends['at_end']} of {ends['choices']} choices"
         texts.append(f"{count} lie at an end of what was tried that no limit sets: {rules}.")
+    limit = found["at_limit"]
+    if limit["ours"]:
+        rules = ", ".join(f"{rule} {count}" for rule, count in limit["rules"].items())
+        count = f"{limit['ours']} of {ends['choices']} choices"
+        texts.append(f"{count} lie at a limit that we set, which is not of theory: {rules}.")
     return texts
 
 
