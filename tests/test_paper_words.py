@@ -329,6 +329,27 @@ def test_pages_take_times_of_commands_from_the_one_table():
     assert "[times.md](times.md)" in PAPER
 
 
+def test_no_page_has_a_length_in_minutes_of_its_own_and_the_figures_of_two_pages_are_the_same():
+    """A time in words is of no machine and no date: it stands in a table, or nowhere. Settings may be in minutes."""
+    pages = [*ROOT.glob("*/README.md"), *ROOT.glob("mqlearn/*/README.md"), *ROOT.glob("scripts/docs_site/pages/*.md")]
+    pages += [
+        ROOT / "README.md",
+        *ROOT.glob("mqlearn/cli/new/templates/tutorial/*"),
+        ROOT / "mqlearn" / "cli" / "verbs.py",
+    ]
+    assert len(pages) > 10
+    for page in pages:
+        text = " ".join(page.read_text(encoding="utf-8").replace("on Slurm 10 minutes", "").split())
+        assert not re.search(r"\b(an?|ten|few|half|of|\d+) minutes?\b|\bfew seconds\b", text), page
+    problems = (ROOT / "mqlearn" / "problems" / "README.md").read_text(encoding="utf-8")
+    for row, words in (
+        ("`mqlearn truth` on that lake", "which takes {} CPU seconds"),
+        ("(`mqlearn theory`), CPU", "take {} CPU seconds"),
+    ):
+        (line,) = (line for line in PAPER.splitlines() if line.startswith("|") and row in line)
+        assert words.format(line.split("|")[2].strip().removesuffix(" s")) in " ".join(problems.split())
+
+
 def test_the_table_of_times_is_made_of_its_data(monkeypatch):
     monkeypatch.syspath_prepend(ROOT / "scripts")
     times = importlib.import_module("benchmarks.times")

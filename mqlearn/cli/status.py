@@ -50,12 +50,13 @@ def _status(arguments: Sequence[str]) -> int:
     names = [track.experiment] if named else sorted({one["experiment"] for plan in plans for one in plan["cells"]})
     if named and track.experiment not in {one["experiment"] for plan in plans for one in plan["cells"]}:
         known = sorted({one["experiment"] for plan in plans for one in plan["cells"]})
-        if not track.uri or not recorded(track.uri, track.experiment):
+        there = track.uri and (recorded(track.uri, track.experiment) or track.experiment in dict(_deleted(track.uri)))
+        if not there:
             store = " and the store has none of its runs" if track.uri else ""
             expected = f"no sweep has planned it{store}; planned: {', '.join(known) or 'none'}"
             raise SettingError("experiment.name", track.experiment, expected + nearest(track.experiment, known))
     if not plans and not named and track.uri:  # as on a machine that has the address of the store alone
-        names = experiments(track.uri)
+        names = sorted({*experiments(track.uri), *(name for name, _ in _deleted(track.uri))})
     reports = [experiment(track.uri, name, plans) for name in names]
     content = reports[0] if named else {"experiments": reports}
     if deliver(options.files, {"--json": lambda: json.dumps(content, indent=1) + "\n"}):
@@ -90,13 +91,13 @@ def experiment(uri: str | None, name: str, plans: Sequence[dict[str, Any]]) -> d
     disk = states.Disk(outputs_folder(), known)
     rows = [_row(disk, digest, one, in_store.get(digest)) for digest, one in planned.items()]
     known.write()
-    gone = _deleted(uri, rows)
+    gone = {digest for one, digest in _deleted(uri) if one == name}
     rows += [_row(disk, run.digest, None, run) for digest, run in in_store.items() if digest not in planned]
     count = Counter(row["status"] for row in rows)
     report: dict[str, Any] = {"experiment": name, "planned": len(planned)}
     report["done"] = count["finished"] + count["diverged"]
     report |= {key: count[key] for key in ("running", "failed", "killed", "missing", "damaged", "diverged")}
-    report["deleted"] = sum(row["digest"] in gone for row in rows)
+    report["deleted"] = len(gone)
     done = [row for row in rows if row["tracked"] and not row["run_id"] and row["status"] in runs.DONE]
     lacking = [row for row in done if row["digest"] not in gone]
     report["not_uploaded"] = len(lacking) if uri else 0
@@ -104,10 +105,10 @@ def experiment(uri: str | None, name: str, plans: Sequence[dict[str, Any]]) -> d
     return report
 
 
-def _deleted(uri: str | None, rows: Sequence[dict[str, Any]]) -> set[str]:
-    """Digests of planned cells whose runs were deleted in the store."""
+def _deleted(uri: str | None) -> set[tuple[str, str]]:
+    """(experiment, digest) of finished runs that were deleted in the store, planned here or not."""
     with contextlib.suppress(TrackingError):  # which has been told
-        return deletion.deleted(uri) & {row["digest"] for row in rows} if uri else set()
+        return deletion.gone(uri) if uri else set()
     return set()
 
 
@@ -215,8 +216,9 @@ def _overview(reports: Sequence[dict[str, Any]], width: int | None) -> list[str]
     name = reports[0]["experiment"] if len(reports) == 1 else f"{len(reports)} experiments"
     lines = wrapped(f"{name}: " + ", ".join(f"{counts[key]} {_words(key)}" for key in _ORDER), width)
     if deleted := sum(report.get("deleted", 0) for report in reports):
-        what = "mqlearn delete removes files that are still here; the same sweep runs anew what has none"
-        lines += wrapped(f"{deleted} of them deleted in MLflow ({what})", width)
+        what = "mqlearn upload FOLDER tracks one again, mqlearn delete removes files that are still here; the same "
+        told = f"{deleted} finished run{'s' * (deleted > 1)} deleted in MLflow ({what}command runs anew what has none)"
+        lines += wrapped(told, width)
     if len(reports) == 1:
         return lines
     table = [["experiment", *map(_words, _ORDER)]]

@@ -213,7 +213,7 @@ policy) or continuing; absorbing states; deterministic or random moves; states w
 mqlearn new tutorial [NAME]
 
   mqlearn new rule heavy_ball             heavy_ball.py, my_conf/algorithm/heavy_ball.yaml, test_heavy_ball.py
-  mqlearn new tutorial                    tutorial.ipynb, a notebook of ten minutes
+  mqlearn new tutorial                    tutorial.ipynb, a notebook
 
 Writes the example into the current folder, its yaml into my_conf, and prints the command that runs it. It works as it
 stands; nothing is overwritten. rule: a rule of four numbers, one equation; stateful: a rule with a state of its own;
@@ -225,7 +225,7 @@ the checks that decide it; suite: problems to rank rules on.""",
         "whether this machine repeats its numbers, and those of the figures",
         """mqlearn doctor [overrides] [--json FILE]
 
-  mqlearn doctor                          everything, in about a minute of one core
+  mqlearn doctor                          everything, on one core
   mqlearn doctor --config-dir my_conf plugins=[my_rules] algorithm=heavy_ball     a rule of your own
 
 Runs small settings in several ways and compares every number, bit by bit: one thread and several, fewer seeds, twice,

@@ -4,10 +4,11 @@ import contextlib
 import functools
 import os
 import shlex
+import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -62,36 +63,47 @@ class Tracker:
         tracking.prepare(self.uri, self.experiment, outputs=outputs_folder(), about=about)
 
     def log(self, run_done: Any, *, again: bool = False, tags: dict[str, str] | None = None) -> Any:
-        """`deliver`: the run with its id in the store; if the store fails, as it was, and a message says what to do."""
-        from mqlearn.storage.connection import say_untracked
+        """The run with its id in the store; if the store fails, as it was, and a message says what to do.
 
-        logged, problem = self.deliver(run_done, again=again, tags=tags)
-        if problem:
+        What was deleted there stays so, and has no id: that is no failure, and a note says so.
+        """
+        from mqlearn.storage import connection, deletion, runs
+
+        try:
+            return self._recorded(run_done, again, tags)
+        except deletion.Deleted:
+            sys.stderr.write(f"note: {deletion.note({run_done.digest: run_done.folder})}\n")
+            left = runs.load(run_done.folder)
+            return replace(left, summary={**left.summary, "mlflow_run_id": None})
+        except (connection.TrackingError, SettingError) as error:
             uri = f" tracking.uri={shlex.quote(self.uri or '')}" if self.named else ""
-            say_untracked(
-                f"not tracked: {problem}\nThe run is complete in {run_done.folder}; deliver it with\n"
+            connection.say_untracked(
+                f"not tracked: {error}\nThe run is complete in {run_done.folder}; deliver it with\n"
                 f"  mqlearn upload {shlex.quote(str(run_done.folder))}{uri}"
             )
-        return logged
+            return runs.load(run_done.folder)
 
     def deliver(
         self, run_done: Any, *, again: bool = False, tags: dict[str, str] | None = None
     ) -> tuple[Any, str | None]:
-        """`log` without the message: the run, and why it is not tracked.
+        """`log` without the message: the run, and why it is not tracked."""
+        from mqlearn.storage import connection, runs
 
-        Each digest is recorded once, unless it was to run again. `tags` go before those of its summary.
-        """
-        if self.uri is None:
-            return run_done, None
-        from mqlearn.experiments.presentation.mlflow_view import shows
-        from mqlearn.storage import connection, runs, tracking
-
-        record, show = tracking.log if again else tracking.record, shows(self.store)
         try:
-            record(run_done, self.uri, self.experiment, self.per_seed, tags=tags, show=show)
+            return self._recorded(run_done, again, tags), None
         except (connection.TrackingError, SettingError) as error:
             return runs.load(run_done.folder), str(error)
-        return runs.load(run_done.folder), None
+
+    def _recorded(self, run_done: Any, again: bool, tags: dict[str, str] | None) -> Any:
+        """The run, recorded once for each digest, unless it was to run again. `tags` go before those of its summary."""
+        if self.uri is None:
+            return run_done
+        from mqlearn.experiments.presentation.mlflow_view import shows
+        from mqlearn.storage import runs, tracking
+
+        record, show = tracking.log if again else tracking.record, shows(self.store)
+        record(run_done, self.uri, self.experiment, self.per_seed, tags=tags, show=show)
+        return runs.load(run_done.folder)
 
 
 UNTRACKED = Tracker(None, "", False)

@@ -11,7 +11,7 @@ from mqlearn.errors import SettingError, nearest
 from mqlearn.experiments import execute
 from mqlearn.experiments.settings import compose, earlier_versions, own_choices
 from mqlearn.experiments.settings.cell import Cell, build
-from mqlearn.paths import CONF, config_groups
+from mqlearn.paths import config_groups
 
 GROUPS = tuple(config_groups())
 # Overrides of these never change a number, so they do not make a variant of a figure.
@@ -116,10 +116,7 @@ class Plan:
 
 def plan(name: str, overrides: Sequence[str], config_dir: str | None = None) -> Plan:
     """Compose conf/experiment/NAME.yaml and all its cells; they are validated. Raises SettingError."""
-    folders = [CONF / "experiment", *([Path(config_dir) / "experiment"] if config_dir else [])]
-    known = sorted(path.stem for folder in folders for path in folder.glob("*.yaml"))
-    if name not in known:
-        raise SettingError("experiment", name, f"must be one of {', '.join(known)}{nearest(name, known)}")
+    own_choices.file_of("experiment", name, config_dir)
     base = [f"experiment={name}", *overrides]
     settings = compose.compose(base, config_dir)
     spec = settings.get("figure") or {}

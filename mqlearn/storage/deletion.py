@@ -9,19 +9,29 @@ from contextlib import suppress
 from pathlib import Path
 
 from mqlearn.storage import runs, sql
-from mqlearn.storage.connection import connect, failures
+from mqlearn.storage.connection import TrackingError, connect, failures
 from mqlearn.storage.store import pages
+
+
+class Deleted(TrackingError):
+    """The record of a run was deleted in the store, which a person has done: the run is not recorded again unasked."""
 
 
 def deleted(uri: str) -> set[str]:
     """The digests whose finished runs of a store have all been deleted there. Raises TrackingError."""
+    return {digest for _, digest in gone(uri)}
+
+
+def gone(uri: str) -> set[tuple[str, str]]:
+    """`deleted`, each with the experiment that had it: (experiment, digest). Raises TrackingError."""
     rows = sql.query(uri, sql.DELETED)
     if rows is not None:
-        return {row[0] for row in rows}
+        return {(experiment, digest) for experiment, digest in rows}
     from mlflow.entities import ViewType
 
-    gone, left = (_by_api(uri, view) for view in (ViewType.DELETED_ONLY, ViewType.ACTIVE_ONLY))
-    return {digest for _, digest in gone} - {digest for _, digest in left}
+    some, left = (_by_api(uri, view) for view in (ViewType.DELETED_ONLY, ViewType.ACTIVE_ONLY))
+    kept = {digest for _, digest in left}
+    return {(experiment, digest) for experiment, digest in some if digest not in kept}
 
 
 def is_deleted(uri: str, run_id: str) -> bool:

@@ -40,7 +40,8 @@ IDS = f"""SELECT experiments.name, digest.value, runs.run_uuid FROM {_AMONG} WHE
 STAGE = "SELECT lifecycle_stage FROM runs WHERE run_uuid = ?"
 # Deleted, and no finished run of the same digest is left.
 DELETED = """
-    SELECT DISTINCT digest.value FROM runs JOIN tags AS digest ON digest.run_uuid = runs.run_uuid
+    SELECT DISTINCT experiments.name, digest.value FROM runs JOIN tags AS digest ON digest.run_uuid = runs.run_uuid
+    JOIN experiments ON experiments.experiment_id = runs.experiment_id
     WHERE runs.lifecycle_stage = 'deleted' AND runs.status = 'FINISHED' AND digest.key = 'digest' AND NOT EXISTS (
         SELECT 1 FROM tags JOIN runs AS other ON other.run_uuid = tags.run_uuid WHERE tags.key = 'digest'
         AND tags.value = digest.value AND other.lifecycle_stage = 'active' AND other.status = 'FINISHED')"""

@@ -224,7 +224,7 @@ def record(
 ) -> str:
     """`upload` of a run that is known to be whole. Whoever comes second, at the same time too, finds it recorded.
 
-    restore: also where it was recorded before and its record has been deleted; else that is a TrackingError.
+    restore: also where it was recorded before and its record has been deleted; else that raises `deletion.Deleted`.
 
     Processes that have only a server in common hold no claim against each other. Of two that recorded one digest at
     the same time the one that ends last sees both, and takes one back.
@@ -235,7 +235,7 @@ def record(
         if not there:
             before = run.summary.get("mlflow_run_id")
             if before and not restore and deletion.is_deleted(uri, before):
-                raise TrackingError(f"run {before} was deleted in MLflow; `mqlearn delete` removes its files, too")
+                raise deletion.Deleted(f"run {before} was deleted in MLflow; `mqlearn delete` removes its files, too")
             end_killed(uri, experiment, run.digest)
             run_id = log(run, uri, experiment, per_seed, tags=tags, show=show)
             there = [] if database or run.status not in runs.DONE else finished(uri, experiment, [run.digest])

@@ -24,8 +24,9 @@ _DIGITS = 6  # that a number of a setting has
 class Axis:
     """A number that is tuned.   setting: its name.   scale: "log", a step is a factor, or "linear", a difference.
 
-    step: the first step.   least, most: limits that theory or the rule's definition sets.   whole: a whole number.
+    step: the first step.   least, most: limits, of theory or the rule's definition.   whole: a whole number.
     start: where the search begins, by default the rule's own value. least and most may be the text 1/discount.
+    ours: which of the two limits is ours, where a rule would stand still or be another, and not one of theory.
     """
 
     setting: str
@@ -35,6 +36,7 @@ class Axis:
     most: float | str | None = None
     whole: bool = False
     start: float | None = None
+    ours: tuple[str, ...] = ()
 
     def at(self, discount: float) -> "Axis":
         """With limits that are numbers."""
@@ -61,17 +63,22 @@ class Axis:
     def at_limit(self, value: float) -> bool:
         return value in (self.least, self.most)
 
+    @property
+    def searched(self) -> dict[str, Any]:
+        """What decides which values are tried: all but whose the limits are."""
+        return {name: value for name, value in vars(self).items() if name != "ours"}
+
 
 # --- step sizes ---------------------------------------------------------------------------------------------------
 
 # Steps that never fall are 1 throughout, and without noise several rules are then value iteration.
 STEP_SIZE = {
     "step_size.first": Axis("step_size.first"),
-    "step_size.horizon": Axis("step_size.horizon", least=1.0, most=1e9),
-    "step_size.exponent": Axis("step_size.exponent", "linear", 0.25, least=0.01, most=1.0),
-    "step_size.offset": Axis("step_size.offset", least=1.0, most=1e9),
+    "step_size.horizon": Axis("step_size.horizon", least=1.0, most=1e9, ours=("most",)),
+    "step_size.exponent": Axis("step_size.exponent", "linear", 0.25, least=0.01, most=1.0, ours=("least",)),
+    "step_size.offset": Axis("step_size.offset", least=1.0, most=1e9, ours=("most",)),
 }
-FROM_CONSTANT = replace(STEP_SIZE["step_size.exponent"], least=0.0)
+FROM_CONSTANT = replace(STEP_SIZE["step_size.exponent"], least=0.0, ours=())
 
 
 @dataclass(frozen=True)
@@ -177,10 +184,15 @@ def _axis(place: str, setting: str, about: Any) -> Axis:
             choice(f"{place}.{key}", value, ("log", "linear"))
         elif key == "whole":
             check_bool(f"{place}.{key}", value)
+        elif key == "ours":
+            if not isinstance(value, list) or not {*map(str, value)} <= {"least", "most"}:
+                raise SettingError(
+                    f"{place}.{key}", value, "must be a list of least and most, the limits that are ours"
+                )
         elif not (key in ("least", "most") and value == "1/discount") and finite_number(value) is None:
             raise SettingError(f"{place}.{key}", value, "must be a number")
     usual = vars(STEP_SIZE[setting]) if setting in STEP_SIZE else {"setting": setting}
-    axis = Axis(**{**usual, **about})
+    axis = Axis(**{**usual, **about, "ours": tuple(about.get("ours", usual.get("ours", ())))})
     if axis.step <= (1 if axis.scale == "log" else 0):
         raise SettingError(f"{place}.step", axis.step, "must be above 1, or above 0 on a linear scale")
     return axis

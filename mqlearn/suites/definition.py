@@ -10,16 +10,15 @@ import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from mqlearn.checks import check_int
 from mqlearn.errors import SettingError, nearest
-from mqlearn.experiments.settings import compose, identity, yamls
+from mqlearn.experiments.settings import compose, identity, own_choices, yamls
 from mqlearn.experiments.settings.cell import Cell, build
-from mqlearn.paths import CONF, expanded
+from mqlearn.paths import CONF
 
 CHECKPOINTS = 40
 BASELINE = "q_learning"  # tuned, what every score is relative to
@@ -133,18 +132,10 @@ def axis_of(pairs: int, budget: int) -> np.ndarray:
     return np.geomspace(min(pairs, budget), budget, CHECKPOINTS)
 
 
-def suites(config_dir: str | None = None) -> dict[str, Path]:
-    """The file of each suite by name; the user's own come before those of the package."""
-    folders = [CONF / "suite", *([expanded(config_dir) / "suite"] if config_dir else [])]
-    return {path.stem: path for folder in folders for path in sorted(folder.glob("*.yaml"))}
-
-
 def load(name: str, config_dir: str | None = None) -> Suite:
     """The suite of this name, checked. Raises SettingError."""
-    known = suites(config_dir)
-    if name not in known:
-        raise SettingError("suite", name, f"must be one of {', '.join(sorted(known))}{nearest(name, known)}")
-    return made(name, yamls.read("suite", known[name]), config_dir, shipped=known[name].parent == CONF / "suite")
+    with own_choices.reading("suite", name, config_dir) as path:
+        return made(name, yamls.read("suite", path), config_dir, shipped=path.parent == CONF / "suite")
 
 
 def made(name: str, content: Any, config_dir: str | None = None, *, shipped: bool = False) -> Suite:

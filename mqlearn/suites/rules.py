@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from mqlearn.errors import SettingError, nearest
-from mqlearn.experiments.settings import compose, identity, own_step_size, yamls
+from mqlearn.experiments.settings import compose, identity, own_choices, own_step_size, yamls
 from mqlearn.experiments.settings import plugins as user_modules
 from mqlearn.paths import CONF, expanded
 from mqlearn.suites import axes
@@ -66,7 +66,7 @@ def entrants(asked: Sequence[str], modules: Sequence[str] = (), config_dir: str 
     for name, (overrides, file, own), node in zip(asked, chosen, nodes, strict=True):
         tuning = None if file is None else _tuning(name, file)
         sources = {key: user_modules.source_digest(one) for key, one in sorted(plugins.items())} if own else {}
-        searched = [tuning and [vars(axis) for axis in tuning], SETTINGS, _SEARCH]
+        searched = [tuning and [axis.searched for axis in tuning], SETTINGS, _SEARCH]
         told = [identity.resolved_node("algorithm", node, plugins), searched, sources]
         digest = hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
         found.append(Entrant(name, tuple(overrides), tuning, digest, own))
@@ -122,7 +122,9 @@ def _chosen(name: str, plugins: dict[str, ModuleType], folder: Path | None) -> _
     if name in targets:
         target = targets[name]
         return [f"algorithm._target_={target}", f"algorithm.name={name.rpartition('.')[2]}"], None, True
-    known = [*_shipped(), *classes, *(path.stem for path in folder.glob("*.yaml"))] if folder else [*names(), *classes]
+    if folder is not None:
+        own_choices.refuse_dangling("algorithm", folder / f"{name}.yaml")
+    known = [*_shipped(), *classes, *(path.stem for path in yamls.shown(folder))] if folder else [*names(), *classes]
     raise SettingError("algorithm", name, f"must be one of {', '.join(known)}{nearest(name, known)}")
 
 
@@ -132,6 +134,13 @@ def _tuning(name: str, file: Path) -> tuple[Axis, ...] | None:
     if isinstance(given, str):
         raise SettingError("algorithm", name, f"is no row of a leaderboard: {given}")
     return axes.read(name, given)
+
+
+def axes_of(name: str, config_dir: str | None = None) -> tuple[Axis, ...]:
+    """What `tuning:` in the yaml of a rule names; nothing for a rule without one."""
+    file = {**own_choices.files("algorithm", config_dir), **_shipped()}.get(name)
+    given = None if file is None else _read(file).get("tuning")
+    return () if given is None or isinstance(given, str) else axes.read(name, given) or ()
 
 
 def over_budget(rule: Any, n_pairs: int, iterations: int = 0) -> str | None:

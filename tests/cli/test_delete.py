@@ -38,7 +38,7 @@ def test_nothing_is_deleted_without_a_word_and_then_folder_and_record_go_togethe
     assert connection.connect(stored).get_run(run_id).info.lifecycle_stage == "deleted"
     assert deletion.deleted(stored) == {digest} and deletion.is_deleted(stored, run_id)
     told = mqlearn("status").out
-    assert "1 done" in told and "1 missing" in told and "1 of them deleted in MLflow" in told
+    assert "1 done" in told and "1 missing" in told and "1 finished run deleted in MLflow" in told
     again = mqlearn("run", "-m", *TWO, "hydra/launcher=basic")  # asked for anew, so made anew
     assert again.code == 0 and "1 done, 1 skipped" in again.out
     assert not deletion.deleted(stored)
@@ -57,12 +57,18 @@ def test_what_mlflow_deleted_is_said_and_not_put_back_without_a_word(swept, stor
     connection.connect(stored).delete_run(deletion.records(stored, [digest])["default", digest][0])
     compared = mqlearn("compare", "experiment.name=default").out
     assert "1 run was deleted in MLflow" in compared and str(swept["speedy_q"]) in compared
-    assert "1 of them deleted in MLflow" in mqlearn("status").out
-    again = mqlearn("run", "-m", *TWO, "hydra/launcher=basic")
-    assert again.code == 3 and "was deleted in MLflow" in again.out + again.err
+    assert "1 finished run deleted in MLflow" in mqlearn("status").out
+    way_back = "1 run was deleted in MLflow; its files are still here, so that it counts"
+    for _ in range(2):  # a person has deleted it: that is no failure of the sweep, however often it is asked for
+        again = mqlearn("run", "-m", *TWO, "hydra/launcher=basic")
+        assert (again.code, again.out.count(way_back)) == (0, 1) and "mqlearn upload FOLDER" in again.out
+        assert "NOT UPLOADED" not in again.out and "2 skipped" in again.out
+        assert "audit: 1 of 2 cells have one finished run in their experiment, 1 deleted there" in again.out
     assert not deletion.records(stored, [digest])
     single = mqlearn("run", "existing=skip", TWO[0].replace("q_learning,", ""), *TWO[1:])
-    assert single.code == 3 and "was deleted in MLflow" in single.err
+    assert single.code == 0 and f"note: {way_back}" in single.err
+    assert "MLflow run" not in single.out  # no page of it is to be seen
+    assert not deletion.records(stored, [digest])
     assert mqlearn("upload", swept["speedy_q"]).code == 0  # asked for by name
     assert len(deletion.records(stored, [digest])["default", digest]) == 1
     assert "deleted in MLflow" not in mqlearn("compare", "experiment.name=default").out
@@ -127,3 +133,18 @@ def test_what_names_no_run_deletes_none(swept, mqlearn):
         done = mqlearn("delete", *words)
         assert done.code == 2 and said in done.err
     assert all(folder.exists() for folder in swept.values())
+
+
+def test_status_counts_what_was_deleted_without_a_plan_too(outputs, stored, mqlearn):
+    for rule in ("q_learning", "speedy_q"):
+        assert mqlearn("run", f"algorithm={rule}", *TWO[1:]).code == 0
+    records = deletion.records(
+        stored, [json.loads(path.read_text())["digest"] for path in outputs.glob("runs/*/*/summary.json")]
+    )
+    for number, (run_id,) in enumerate(records.values(), 1):
+        connection.connect(stored).delete_run(run_id)
+        for named in ((), ("experiment.name=default",)):
+            told = mqlearn("status", *named).out
+            assert (
+                f"{2 - number} done" in told and f"{number} finished run{'s' * (number > 1)} deleted in MLflow" in told
+            )

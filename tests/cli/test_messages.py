@@ -76,6 +76,11 @@ def test_a_plan_with_settings_of_a_launcher_is_swept_whole(mqlearn, work):
     (work / "mine" / "experiment" / "plan.yaml").write_text(PLAN)
     own = ("--config-dir", "mine", *SMALL, "experiment=plan")
     assert mqlearn("run", "-m", *own, "preview=true").out.startswith("2 cells, 0 done, 2 to run\nlauncher joblib")
+    for number in (1, 0):  # as on the command line
+        (work / "mine" / "experiment" / "plan.yaml").write_text(PLAN.replace("n_jobs: 2", f"n_jobs: {number}"))
+        done = mqlearn("run", "-m", *own, *["preview=true"] * number)
+        told = "launcher joblib, 1 at a time;" if number else "mqlearn: hydra.launcher.n_jobs=0: must be a number"
+        assert done.code == 2 * (1 - number) and told in (done.out if number else done.err)
     single = mqlearn("run", *own)
     assert single.code == 0 and "hydra.sweeper.params of a yaml are swept by mqlearn run -m\n" in single.err
     assert mqlearn("run", *own, "--cfg", "job").code == 0
@@ -97,9 +102,15 @@ def test_tuning_takes_a_number_of_trials_at_once(setting, mqlearn, monkeypatch, 
     for arguments in given:
         words = ["hydra.sweeper.n_jobs=2", "hydra/launcher=joblib", "n_workers=1", "hydra.launcher.n_jobs=2"]
         assert [text for text in arguments if "jobs" in text or "launcher" in text or "workers" in text] == words
+    preview = mqlearn("run", "-m", "experiment=tuning", f"{setting}=2", "preview=true")
+    assert preview.out.startswith("60 trials, 20 of each of 3 algorithms, 2 at a time: 5 seeds and 5000 iterations\n")
+    assert "  momentum_q: algorithm.m in interval(2, 100), step_size.offset in range(0, 50)\n" in preview.out
     assert f"{setting}='x': must be a whole number" in mqlearn("run", "-m", "experiment=tuning", f"{setting}=x").err
     both = ("hydra.launcher.n_jobs=2", "hydra.sweeper.n_jobs=3")
     assert "must be 2, as hydra.launcher.n_jobs is" in mqlearn("run", "-m", "experiment=tuning", *both).err
+    monkeypatch.setattr(command, "_installed", lambda module: False)
+    lacking = mqlearn("run", "-m", "experiment=tuning", "preview=true")
+    assert (lacking.code, lacking.out) == (2, "") and "needs the extra optuna" in lacking.err
 
 
 @pytest.mark.parametrize(

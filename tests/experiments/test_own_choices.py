@@ -8,7 +8,7 @@ import yaml
 
 import mqlearn as mq
 from mqlearn.errors import SettingError
-from mqlearn.experiments.settings import compose
+from mqlearn.experiments.settings import compose, own_choices
 from mqlearn.experiments.settings.cell import build
 from mqlearn.paths import CONF
 from mqlearn.suites import definition, rules, trials
@@ -135,3 +135,46 @@ def test_a_board_has_the_rules_and_problems_of_mqlearn_whatever_an_own_folder_ha
     assert [one.digest for one in suite.problems] == [one.digest for one in definition.load("paper").problems]
     (contest,) = trials._composed(suite.problems[0], rules.entrants(["q_learning"]), (), {})
     assert type(contest.default) is mq.QLearning
+
+
+@pytest.mark.parametrize(
+    ("verb", "group", "name", "line"),
+    [
+        (["claims", "theorem_3", "smoke=true"], "claim", "theorem_3", "statement: mine\n"),
+        (["bench", "paper"], "suite", "paper", "budget: 100\n"),
+        (["papers", "zap_2017"], "paper", "zap_2017", "citation: mine\n"),
+    ],
+)
+def test_an_own_claim_suite_or_paper_that_hides_one_is_said_and_a_fault_in_it_names_the_file(
+    verb, group, name, line, work, mqlearn
+):
+    file = put(group, name, line)
+    done = mqlearn(*verb, "--config-dir", "mine")
+    warning, error = done.err.splitlines()[:2]
+    assert warning == f"warning: {group}={name} is {file}, which hides the one of mqlearn"
+    assert (done.code, done.out) == (2, "") and f"in mine/{group}/{name}.yaml" in error
+
+
+def test_what_editors_leave_and_links_to_nothing_are_no_choices(work, mqlearn):
+    for group in ("algorithm", "claim", "suite", "paper", "experiment"):
+        put(group, ".#q_learning", "m: [\n")
+        Path(f"mine/{group}/.#mine.yaml").symlink_to("me@host.1:2")
+        Path(f"mine/{group}/gone.yaml").symlink_to("me@host.1:2")
+    own = ("--config-dir", "mine")
+    assert compose.compose(["algorithm=momentum_q"], "mine")["algorithm"]["_target_"] == "mqlearn.MomentumQ"
+    for verb, setting in (
+        (("run", "algorithm=gone"), "algorithm"),
+        (("run", "experiment=gone"), "experiment"),
+        (("figure", "gone"), "experiment"),
+        (("claims", "gone"), "claim"),
+        (("papers", "gone"), "paper"),
+        (("bench", "gone"), "suite"),
+        (("bench", "paper", "algorithm=gone"), "algorithm"),
+    ):
+        done = mqlearn(*verb, *own)
+        expected = (
+            f"mqlearn: {setting}='gone': {work}/mine/{setting}/gone.yaml cannot be read: No such file or directory"
+        )
+        assert (done.code, done.out, done.err) == (2, "", f"{expected}\n")
+    for group in ("claim", "suite", "paper", "experiment", "algorithm"):
+        assert not {".#q_learning", ".#mine", "gone"} & {*own_choices.files(group, "mine")}

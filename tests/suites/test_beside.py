@@ -3,6 +3,7 @@
 import csv
 import io
 import math
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -13,6 +14,7 @@ import mqlearn as mq
 from mqlearn.suites import references
 from mqlearn.suites.leaderboard import page, tables
 from mqlearn.suites.leaderboard.board import board
+from mqlearn.suites.results import Entry
 
 N = 8  # seeds
 COST = {"q_learning": 1.0, "zap": 6.0}
@@ -116,3 +118,20 @@ def test_certainty_equivalence_is_no_measure_where_nothing_is_random():
                "problems": {"cliff": ["env=cliff_walking", "discount=0.9"]},
                "seeds": {"tuning": 2, "tuning_seed": 1000, "reporting": 2, "reporting_seed": 0}}  # fmt: skip
     assert references.certainty(definition.made("one", content).problems[0]) is None
+
+
+def test_what_a_rule_lacks_is_a_dash_on_the_page(two):
+    """A rule that ran nowhere, and problems on which nothing is random; one seed, which has no interval."""
+    refused = Entry.refused("", "runs on no problem")
+    lacking = [replace(one, entries={**one.entries, "mine": refused}) for one in two]
+    for kept in (("certainty",), ("cost",), ("certainty", "cost")):
+        some = [replace(one, facts={k: v for k, v in one.facts.items() if k in kept or k not in ("certainty", "cost")})
+                for one in lacking]  # fmt: skip
+        told = board("small", some, ["mine"])
+        cells = [
+            re.findall("<td>(.*?)</td>", row)
+            for row in re.findall(r'<tr><th scope="row">mine.*?</tr>', page.build(told), re.S)
+        ]
+        assert cells[0] == ["–", "–", "–", "–", "0", "–", "–", "0 of 2"]
+        assert cells[1] == ["–"] * 5
+        assert tables.terminal(told) and tables.comma_separated(told) and tables.latex(told)

@@ -12,6 +12,7 @@ from leaderboard_cases import KEYS
 
 import mqlearn as mq
 from mqlearn.errors import SettingError
+from mqlearn.experiments.settings import own_choices
 from mqlearn.storage import formats
 from mqlearn.suites import definition, results, rules, run_suite, trials
 from mqlearn.suites.facts import facts
@@ -144,7 +145,7 @@ def test_a_class_called_as_a_rule_of_the_package_is_not_replaced_by_it(work):
 
 
 def test_the_suites_of_the_package_can_be_composed():
-    for name in definition.suites():
+    for name in own_choices.files("suite"):
         suite = definition.load(name)
         assert len({one.digest for one in suite.problems}) == len(suite.problems), name
     assert len(definition.load("classic").problems) >= 20

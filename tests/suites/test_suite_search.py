@@ -13,9 +13,11 @@ from mqlearn.experiments.settings.cell import build
 from mqlearn.paths import committed
 from mqlearn.suites import axes, definition, results, rules, trials
 from mqlearn.suites.axes import Axis, Form
+from mqlearn.suites.leaderboard import limits
 from mqlearn.suites.own import results_with
 from mqlearn.suites.search import SETTINGS, Search
 
+PAPER = Path(__file__).parents[2] / "outputs" / "paper"
 SUITES = ("classic", "discount", "linear", "markovian", "paper")
 TINY = {
     "base": ["sampling=synchronous", "reward=sampled"], "budget": 120, "metric": "q_error",
@@ -231,3 +233,38 @@ def test_at_most_a_fifth_of_the_stored_choices_lie_at_an_end_that_no_limit_sets(
     paths = [path for suite in SUITES if (path := committed(f"bench_{suite}.npz")) is not None]
     chosen = [entry for path in paths for one in results.read(path) for entry in one.entries.values() if entry.ran]
     assert len(paths) == len(SUITES) and sum(bool(entry.ends) for entry in chosen) <= len(chosen) / 5
+
+
+def test_what_lies_at_an_end_and_at_limits_is_counted_as_the_readme_says():
+    """By hand: the texts of settings at limits that are not of theory."""
+    own = {"residual": "algorithm.w=0.01", "pid": "algorithm.eta=1e-06", "averaging_q": "algorithm.d=0.01",
+           "nesa": "algorithm.zeta=0.001", "polsa": "algorithm.zeta=0.001", "halpern_direct": "step_size.offset=9999",
+           "momentum_q_linear": "step_size.offset=99999"}  # fmt: skip
+    steps = {"step_size.offset=1e+09", "step_size.exponent=0.01"}
+    by_hand, told, ends = [], [], []
+    for suite in SUITES:
+        every = results.read(committed(f"bench_{suite}.npz") or Path())
+        told.append(limits.counts(every, sorted(every[0].entries)))
+        for one in every:
+            for name, entry in one.entries.items():
+                if entry.reasons[1] is None:
+                    texts = (
+                        {own.get(name), *steps}
+                        if name != "root_sa"
+                        else {"algorithm.eta=0.98", "algorithm.eta=0.001", *steps}
+                    )
+                    by_hand.append((name, bool(texts & {*entry.settings[entry.chosen]})))
+                    ends.append(bool(entry.ends))
+    ours = sum(one for _, one in by_hand)
+    either = sum(one or end for (_, one), end in zip(by_hand, ends, strict=True))
+    assert (ours, either) == (sum(one["ours"] for one in told), sum(one["either"] for one in told))
+    assert sum(one["rules"].get("pid", 0) for one in told) == sum(one for name, one in by_hand if name == "pid") > 0
+    assert either <= len(ends) / 5
+    text = " ".join((PAPER / "README.md").read_text(encoding="utf-8").split())
+    assert (
+        f"{sum(ends)} of the {len(ends)} choices on all boards lie at an end of what was tried where no limit is"
+        in text
+    )
+    assert f"{ours} have a number at a limit that we set and theory does not" in text
+    assert f"Together these are {either} choices" in text
+    assert f"Another {sum(one['theory'] for one in told)} that the search moved from the default" in text

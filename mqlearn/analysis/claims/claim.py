@@ -25,8 +25,7 @@ from mqlearn.analysis.claims.checks import LEVEL
 from mqlearn.analysis.statistics.exponents import LEAST
 from mqlearn.checks import choice, finite_number
 from mqlearn.errors import SettingError, nearest
-from mqlearn.experiments.settings import yamls
-from mqlearn.paths import CONF, expanded
+from mqlearn.experiments.settings import own_choices, yamls
 
 _KEYS = ("statement", "place", "ours", "reading", "runs", "smoke", "checks", "by")
 _RUNS = ("experiment", "base", "conditions", "panel", "curves")
@@ -83,21 +82,15 @@ def known(config_dir: str | None = None) -> list[str]:
 
 def every(config_dir: str | None = None) -> list[str]:
     """Names of all claims."""
-    return sorted({path.stem for folder in folders("claim", config_dir) for path in folder.glob("*.yaml")})
-
-
-def folders(kind: str, config_dir: str | None) -> list[Path]:
-    """Where yamls of a kind are: the user's before the shipped ones."""
-    return [*([expanded(config_dir) / kind] if config_dir else []), CONF / kind]
+    return [*own_choices.files("claim", config_dir)]
 
 
 def of_papers(config_dir: str | None = None) -> dict[str, tuple[str, int]]:
     """By claim of a paper of the field: the paper's key, and how many claims that has. Raises SettingError."""
     found: dict[str, tuple[str, int]] = {}
-    for folder in reversed(folders("paper", config_dir)):
-        for path in sorted(folder.glob("*.yaml")):
-            listed = _listed(path, path.stat().st_mtime_ns)
-            found |= dict.fromkeys(listed, (path.stem, len(listed)))
+    for key, path in own_choices.files("paper", config_dir).items():
+        listed = _listed(path, path.stat().st_mtime_ns)
+        found |= dict.fromkeys(listed, (key, len(listed)))
     return found
 
 
@@ -110,16 +103,18 @@ def _listed(path: Path, changed: int) -> tuple[str, ...]:
 
 def path_of(name: str, config_dir: str | None = None) -> Path:
     """The yaml of a claim. Raises SettingError for a name that there is not, with the nearest."""
-    names = every(config_dir)
-    for folder in folders("claim", config_dir):
-        if name in names and (folder / f"{name}.yaml").is_file():
-            return folder / f"{name}.yaml"
-    raise SettingError("claim", name, f"must be one of {', '.join(names)}{nearest(name, names)}")
+    return own_choices.file_of("claim", name, config_dir)
 
 
 def load(name: str, config_dir: str | None = None) -> Claim:
     """A claim, its keys checked. Raises SettingError, which names the file and the key."""
-    path = path_of(name, config_dir)
+    with own_choices.reading("claim", name, config_dir) as path:
+        spec = _checked(path)
+    level = LEVEL / of_papers(config_dir).get(name, ("", 1))[1]
+    return Claim(name, spec | {"checks": [filled(check, level) for check in spec["checks"]]})
+
+
+def _checked(path: Path) -> dict[str, Any]:
     spec = _keys(path, "", yamls.read("claim", path), _KEYS, needed=("statement", "place", "reading", "runs", "checks"))
     _keys(path, "runs", spec["runs"], _RUNS, needed=("conditions",))
     _keys(path, "smoke", spec.get("smoke", {}), _RUNS)
@@ -139,8 +134,7 @@ def load(name: str, config_dir: str | None = None) -> Claim:
         if kind in ("exponent", "exact_exponent"):
             for runs in (spec["runs"], {**spec["runs"], **spec.get("smoke", {})}):
                 _check_exponent(path, filled(check), runs["conditions"])
-    level = LEVEL / of_papers(config_dir).get(name, ("", 1))[1]
-    return Claim(name, spec | {"checks": [filled(check, level) for check in spec["checks"]]})
+    return spec
 
 
 def _levels(path: Path, name: str, levels: Any) -> Any:

@@ -4,7 +4,6 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -14,7 +13,6 @@ from mqlearn.errors import SettingError
 from mqlearn.experiments.presentation.names import of_problem, plain_label
 from mqlearn.experiments.settings import earlier_versions, identity
 from mqlearn.experiments.settings.override_commands import flat, operator_text, text_of, varied
-from mqlearn.paths import CONF
 from mqlearn.storage.runs import Run
 
 _CLOCK = "sampling.clock"  # the one setting of the sampling that is of the rule
@@ -74,9 +72,9 @@ def entries(
 
 def plain_settings(name: str, config_dir: str | None = None) -> dict[str, Any]:
     """PROBLEM, seed and extent as an experiment yaml has them, but for what its panels or curves set; empty without."""
-    from mqlearn.experiments.settings import compose
+    from mqlearn.experiments.settings import compose, own_choices
 
-    if not _has_yaml(name, config_dir):
+    if name not in own_choices.files("experiment", config_dir):
         return {}
     settings = compose.compose([f"experiment={name}"], config_dir)
     spec = settings.get("figure") or {}
@@ -86,17 +84,12 @@ def plain_settings(name: str, config_dir: str | None = None) -> dict[str, Any]:
     return {key: settings[key] for key in (*PROBLEM, "seed", *EXTENT) if f'"{key}=' not in own}
 
 
-def _has_yaml(name: str, config_dir: str | None) -> bool:
-    folders = [CONF / "experiment", *([Path(config_dir) / "experiment"] if config_dir else [])]
-    return any((folder / f"{name}.yaml").is_file() for folder in folders)
-
-
 def planned(name: str, config_dir: str | None = None) -> dict[str, CurveName]:
     """Rule signature -> curve of an experiment yaml, labels without TeX's $; empty if there is no such yaml."""
     from mqlearn.experiments.plan import expand
-    from mqlearn.experiments.settings import compose
+    from mqlearn.experiments.settings import compose, own_choices
 
-    if not _has_yaml(name, config_dir):
+    if name not in own_choices.files("experiment", config_dir):
         return {}
     spec = compose.compose([f"experiment={name}"], config_dir).get("figure") or {}
     if not spec.get("curves"):

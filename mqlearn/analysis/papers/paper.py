@@ -14,7 +14,7 @@ from typing import Any
 
 from mqlearn.analysis.claims import claim
 from mqlearn.errors import SettingError, nearest
-from mqlearn.experiments.settings import yamls
+from mqlearn.experiments.settings import own_choices, yamls
 
 MARKS = {
     "T": "read in the paper's text",
@@ -74,16 +74,16 @@ class Paper:
 
 def known(config_dir: str | None = None) -> list[str]:
     """Keys of all papers."""
-    return sorted({path.stem for folder in claim.folders("paper", config_dir) for path in folder.glob("*.yaml")})
+    return [*own_choices.files("paper", config_dir)]
 
 
 def load(key: str, config_dir: str | None = None) -> Paper:
     """A paper, its entries checked. Raises SettingError, which names the file and the entry."""
-    keys = known(config_dir)
-    paths = [folder / f"{key}.yaml" for folder in claim.folders("paper", config_dir)]
-    path = next((path for path in paths if key in keys and path.is_file()), None)
-    if path is None:
-        raise SettingError("paper", key, f"must be one of {', '.join(keys)}{nearest(key, keys)}")
+    with own_choices.reading("paper", key, config_dir) as path:
+        return _checked(key, path, config_dir)
+
+
+def _checked(key: str, path: Path, config_dir: str | None) -> Paper:
     spec: dict[str, Any] = yamls.read("paper", path)
     _only(path, "", spec, _KEYS, ("citation",))
     _only(path, "citation", spec["citation"], _CITATION, ("authors", "title", "year"))
@@ -99,17 +99,12 @@ def load(key: str, config_dir: str | None = None) -> Paper:
         keys_of = (*_UNKNOWN, "essential") if unknown else _KNOWN
         _entry(path, f"settings[{number}]", entry, keys_of, _UNKNOWN if unknown else _KNOWN)
     _names(path, "claims", spec["claims"], claim.every(config_dir))
-    _names(path, "experiments", spec["experiments"], _experiments(config_dir))
+    _names(path, "experiments", spec["experiments"], [*own_choices.files("experiment", config_dir)])
     for number, entry in enumerate(spec["reported"], 1):
         if "claim" in entry:
             _names(path, f"reported[{number}].claim", [entry["claim"]], spec["claims"])
     ours = [name for name in spec["claims"] if yamls.read("claim", claim.path_of(name, config_dir)).get("ours")]
     return Paper(key, spec, frozenset(ours))
-
-
-def _experiments(config_dir: str | None) -> list[str]:
-    folders = claim.folders("experiment", config_dir)
-    return sorted({path.stem for folder in folders for path in folder.glob("*.yaml")})
 
 
 def _names(path: Path, where: str, names: Sequence[Any], there: Sequence[str]) -> None:

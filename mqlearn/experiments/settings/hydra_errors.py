@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from mqlearn.errors import SettingError, SettingErrors, nearest
+from mqlearn.experiments.settings import yamls
 from mqlearn.experiments.settings.loader import TUNING
 
 _NAMED = 6  # other choices that a hint names
@@ -234,7 +235,7 @@ def _elsewhere(group: str, name: str, chosen: str = "") -> str:
     """Which choices of a group have a setting of this name, as a hint: first the one most like the chosen."""
     has = [
         path
-        for path in sorted(path for folder in _folders() for path in folder.glob(f"{group}/*.yaml"))
+        for path in sorted(path for folder in _folders() for path in yamls.shown(folder, f"{group}/*.yaml"))
         if path.parent.name != "experiment" and re.search(rf"^(  )?{re.escape(name)}:", path.read_text("utf-8"), re.M)
     ]
     if not has:

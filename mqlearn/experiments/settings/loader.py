@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from mqlearn.errors import SettingError
-from mqlearn.experiments.settings import yamls
+from mqlearn.experiments.settings import own_choices, yamls
 from mqlearn.paths import CONF, config_groups
 
 # Settings of every algorithm, whether its yaml writes them or not.
@@ -128,6 +128,9 @@ def _read_once(repository: Any, read: dict[str, bytes]) -> Any:
         def _loaded(self, config_path: str) -> Any:
             source = self._find_object_source(config_path, ObjectType.CONFIG)
             group, _, name = config_path.rpartition("/")
+            for one in self.get_sources() if source is None else ():
+                if one.scheme() == "file":
+                    own_choices.refuse_dangling(group or name, Path(one.path) / f"{config_path}.yaml")
             nothing = group == "experiment" or group not in config_groups()  # may be there
 
             def check() -> None:
@@ -169,7 +172,7 @@ def _state_of(search_path: Any, folder: Path | None) -> Any:
 
     def files(places: list[Path]) -> Iterator[tuple[str, int, int]]:
         for place in places:
-            for path in place.rglob("*.yaml"):
+            for path in yamls.shown(place, "**/*.yaml"):
                 status = path.stat()
                 yield str(path), status.st_mtime_ns, status.st_size
 

@@ -4,15 +4,13 @@ import contextlib
 import json
 import re
 import shlex
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from mqlearn.errors import SettingError
-from mqlearn.experiments.settings import compose, earlier_versions, identity, records, yamls
+from mqlearn.experiments.settings import compose, earlier_versions, identity, own_choices, records, yamls
 from mqlearn.experiments.settings.cell import rebuild
 from mqlearn.experiments.settings.identity import canonical
-from mqlearn.paths import CONF, expanded
 from mqlearn.storage.record_schema import GROUPS
 
 # Of conf/config.yaml:
@@ -81,7 +79,7 @@ def _required(choices: Sequence[str], config_dir: str | None) -> list[str]:
 def _choice(group: str, node: Mapping[str, Any], config_dir: str | None) -> str:
     """The yaml of a group that a node was made from: of the same target, by its name, or else the most like it."""
     same, leaves = [], {key: text_of(value) for key, value in flat(dict(node)).items()}
-    for name in _names(group, config_dir):
+    for name in own_choices.files(group, config_dir):
         yaml = _read(group, name, config_dir)
         if earlier_versions.public_name(str(yaml.get("_target_"))) == earlier_versions.public_name(
             str(node.get("_target_"))
@@ -90,24 +88,13 @@ def _choice(group: str, node: Mapping[str, Any], config_dir: str | None) -> str:
             same.append((name == node.get("name"), alike, name))
     if same:
         return max(same)[2]
-    names = [*_names(group, config_dir)]  # of a record, a name may be anything
+    names = [*own_choices.files(group, config_dir)]  # of a record, a name may be anything
     return str(node["name"]) if node.get("name") in names else names[0]
 
 
-def _names(group: str, config_dir: str | None) -> Iterator[str]:
-    yield from sorted({path.stem for folder in _folders(config_dir) for path in (folder / group).glob("*.yaml")})
-
-
 def _read(group: str, name: str, config_dir: str | None) -> dict[str, Any]:
-    for folder in _folders(config_dir):
-        path = folder / group / f"{name}.yaml"
-        if path.is_file():
-            return yamls.read(group, path)
-    return {}
-
-
-def _folders(config_dir: str | None) -> list[Path]:
-    return [*([expanded(config_dir)] if config_dir else []), CONF]
+    path = own_choices.files(group, config_dir).get(name)
+    return {} if path is None else yamls.read(group, path)
 
 
 def written(value: Any) -> str:

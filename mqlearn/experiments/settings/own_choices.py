@@ -1,11 +1,17 @@
-"""A user's own choices of groups: they go before shipped ones of the same name, and those that they hide are said."""
+"""A user's own choices of groups: they go before shipped ones of the same name, and those that they hide are said.
 
+Hydra composes the groups of a run; claims, papers and suites, and lists of names, are found here.
+"""
+
+import contextlib
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from mqlearn.errors import SettingError
-from mqlearn.paths import CONF
+from mqlearn.errors import SettingError, SettingErrors, nearest
+from mqlearn.experiments.settings import yamls
+from mqlearn.paths import CONF, expanded
 
 KEY = "own_choices"  # of composed settings, beside those of a cell: group -> {file, hides}
 _SHIPPED = ("hydra", "main", "schema")  # Hydra's names of the places that are not the user's
@@ -64,6 +70,48 @@ def found(runtime: Any) -> dict[str, dict[str, Any]]:
         if there and not there[0][0]:
             own[group] = {"file": str(there[0][1]), "hides": _hides([path for _, path in there])}
     return own
+
+
+def files(group: str, config_dir: str | None = None) -> dict[str, Path]:
+    """The file of each choice of a group by name, in order; the user's own go before those of mqlearn."""
+    there = {path.stem: path for folder in reversed(_folders(group, config_dir)) for path in yamls.shown(folder)}
+    return dict(sorted(there.items()))
+
+
+def _folders(group: str, config_dir: str | None) -> list[Path]:
+    return [*([expanded(config_dir) / group] if config_dir else []), CONF / group]
+
+
+def file_of(group: str, name: str, config_dir: str | None = None) -> Path:
+    """The file of a choice. Raises SettingError for one that there is not, or that leads nowhere."""
+    known = files(group, config_dir)
+    if name in known:
+        return known[name]
+    for folder in _folders(group, config_dir):
+        refuse_dangling(group, folder / f"{name}.yaml")
+    raise SettingError(group, name, f"must be one of {', '.join(known)}{nearest(name, known)}")
+
+
+def refuse_dangling(group: str, path: Path) -> None:
+    """Raise SettingError for a link to nothing."""
+    if path.is_symlink() and not path.exists():
+        yamls.check(group, path)
+
+
+@contextlib.contextmanager
+def reading(group: str, name: str, config_dir: str | None = None) -> Iterator[Path]:
+    """Around what reads and checks the file of a choice, which Hydra does not compose: where it hides a shipped one of
+    its name that is said, and each SettingError names the file. Raises SettingError, as `file_of`."""
+    path = file_of(group, name, config_dir)
+    there = [one for folder in _folders(group, config_dir) if (one := folder / f"{name}.yaml").is_file()]
+    say_hidden({group: {"file": str(path.absolute()), "hides": _hides(there)}})
+    try:
+        yield path
+    except SettingError as error:
+        raise SettingErrors.one_of(
+            one if str(path) in str(one) else SettingError(one.setting, one.value, f"{one.admissible}, in {path}")
+            for one in getattr(error, "errors", [error])
+        ) from None
 
 
 def _hides(files: list[Path]) -> bool:

@@ -14,6 +14,12 @@ _sound: dict[bytes, bytes] = {}  # of files that were read before: what they hol
 _TAGS = ("str", "int", "float", "bool", "null", "seq", "map", "timestamp", "merge", "value")
 
 
+def shown(folder: Path, pattern: str = "*.yaml") -> list[Path]:
+    """The yaml files of a folder that are there for choice, in order: none that is hidden, as editors leave them beside
+    what they edit, and no link to nothing."""
+    return sorted(path for path in folder.glob(pattern) if not path.name.startswith(".") and path.is_file())
+
+
 def read(setting: str, path: Path) -> dict[str, Any]:
     """The mapping in a yaml file. Raises SettingError, which names the file and the line."""
     check(setting, path)

@@ -15,7 +15,7 @@ from mqlearn.experiments.settings.override_commands import command, written
 from mqlearn.experiments.sweep import journal
 from mqlearn.experiments.sweep.sweep import Sweep
 from mqlearn.paths import outputs_folder
-from mqlearn.storage import runs
+from mqlearn.storage import deletion, runs
 from mqlearn.storage.addresses import default_uri
 from mqlearn.storage.connection import TrackingError, sqlite_path
 from mqlearn.storage.store import experiment_id, finished
@@ -90,6 +90,8 @@ def summary(sweep: Sweep, states: dict[int, dict[str, Any]], *, interrupted: boo
     warnings = Counter(text for state in states.values() for text in state.get("warnings", ()))
     lines += [f"warning: {text} ({number} cells)" for text, number in warnings.items()]
     lines += _not_tracked(sweep, states)
+    if gone := {sweep.done[number].digest: sweep.done[number].folder for number in sorted(sweep.deleted)}:
+        lines.append(f"note: {deletion.note(gone)}")
     if interrupted:
         lines.append("interrupted: the same command runs what is missing")
     else:
@@ -144,7 +146,7 @@ def _not_tracked(sweep: Sweep, states: dict[int, dict[str, Any]]) -> list[str]:
     parents = sorted({str(one.folder.parent) for one in left})
     return [
         f"NOT UPLOADED: {len(left)} run{'s' * (len(left) > 1)}, whole on disk and not in the store ({reason})",
-        "  They need not run again. The same command delivers them, but for what was deleted in MLflow; and so does",
+        "  They need not run again. The same command delivers them, and so does",
         *(f"  mqlearn upload {shlex.quote(parent)}/*" for parent in parents),
     ]
 
@@ -155,7 +157,8 @@ def _audit(sweep: Sweep, states: dict[int, dict[str, Any]]) -> list[str]:
     groups: dict[tuple[str | None, str], list[Any]] = {}
     for one in sweep.cells:
         state = states.get(one.number, {})
-        if state.get("state") not in ("failed", "killed") and not state.get("not_tracked"):
+        settled = state.get("state") in ("failed", "killed") or state.get("not_tracked")
+        if not settled and one.number not in sweep.deleted:
             groups.setdefault((one.uri, one.experiment), []).append(one)
     for (uri, experiment), members in groups.items():
         if uri is None:
@@ -176,7 +179,8 @@ def _audit(sweep: Sweep, states: dict[int, dict[str, Any]]) -> list[str]:
         lines.append(f"audit: {several} cells have several finished runs (existing=rerun); the latest counts")
     if not lines:
         counted = sum(map(len, groups.values()))
-        lines = [f"audit: {counted} of {len(sweep.cells)} cells have one finished run in their experiment"]
+        rest = f", {len(sweep.deleted)} deleted there" if sweep.deleted else ""
+        lines = [f"audit: {counted} of {len(sweep.cells)} cells have one finished run in their experiment{rest}"]
     return lines
 
 

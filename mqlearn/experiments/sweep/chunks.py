@@ -37,23 +37,26 @@ def wanted(value: Any, cells: int) -> int | str:
     return number
 
 
-def size(cells: Sequence[PlannedCell], launcher: str, per_job: int | str, chosen: Mapping[str, str]) -> int:
+def size(cells: Sequence[PlannedCell], launcher: str, per_job: int | str, composed: Mapping[str, str]) -> int:
     """How many of these cells a job gets.
 
     auto: as many as keep all places busy with several jobs each, and a job no longer than some minutes; on Slurm so
-    many that they fit into one array, if that is possible.   chosen: the settings by key.
+    many that they fit into one array, if that is possible.
+    composed: settings of the launcher by key, of yamls and of the command line.
     """
     if isinstance(per_job, int):
         return per_job
     if launcher in ("basic", "submitit_local") or not cells:  # which start no process, and one a cell
         return 1
     seconds = sum(one.seconds + _OVERHEAD for one in cells) / len(cells)
-    most = min(_MOST_SECONDS.get(launcher, _USUAL_SECONDS), 20 * _number(chosen.get("hydra.launcher.timeout_min"), 60))
+    most = min(
+        _MOST_SECONDS.get(launcher, _USUAL_SECONDS), 20 * _number(composed.get("hydra.launcher.timeout_min"), 60)
+    )
     short = max(1, int(most / seconds))
     if launcher == "submitit_slurm":
-        width = min(_number(chosen.get("hydra.launcher.array_parallelism"), 256), most_jobs(launcher))
+        width = min(_number(composed.get("hydra.launcher.array_parallelism"), 256), most_jobs(launcher))
     else:
-        width = 4 * _number(chosen.get("hydra.launcher.n_jobs"), os.cpu_count() or 1)
+        width = 4 * _number(composed.get("hydra.launcher.n_jobs"), os.cpu_count() or 1)
     return min(short, math.ceil(len(cells) / width))
 
 

@@ -27,7 +27,7 @@ from mqlearn.experiments.sweep.preview import preview as preview_of
 from mqlearn.experiments.sweep.states import settled
 from mqlearn.experiments.sweep.sweep import Sweep
 from mqlearn.paths import outputs_folder
-from mqlearn.storage import locks, lookup, runs
+from mqlearn.storage import deletion, locks, lookup, runs
 from mqlearn.storage.connection import UNTRACKED, TrackingError
 from mqlearn.storage.store import experiment_id, running
 
@@ -59,14 +59,16 @@ def run(
         if extra and not _installed(module):
             expected = f"needs the extra {extra}: pip install '.[{extra}]' in the clone"
             raise SettingError(setting, chosen[setting], expected)
-    if chosen.get("hydra.launcher.n_jobs") == "0":
-        raise SettingError("hydra.launcher.n_jobs", 0, "must be a number of jobs at once; -1 is one a core")
-    if chosen.get("experiment") and not preview and len(compose.sweep(overrides, config_dir)) == 1:
+    _refuse_no_jobs(chosen)
+    if chosen.get("experiment") and len(compose.sweep(overrides, config_dir)) == 1:
         tuned = tuning.settings_of(overrides, config_dir)
         if tuned is not None:
             if not _installed(_EXTRAS["optuna"][1]):
                 expected = "needs the extra optuna: pip install '.[optuna]' in the clone"
                 raise SettingError("experiment", "tuning", expected)
+            if preview:
+                print(tuning.preview(tuned, overrides, config_dir))
+                return 0
             return tuning.run(tuned, overrides, config_dir)
     if chosen.get("hydra/sweeper") == "optuna":
         expected = "searches for the least of a metric, which experiment=tuning names (tuning.metric, tuning.spaces)"
@@ -80,6 +82,8 @@ def run(
             raise SettingError("preview", True, f"does not go with hydra/sweeper={chosen['hydra/sweeper']}")
         return hydra_main(arguments)
     of_yaml, own, per_job = compose.launcher(overrides, config_dir)
+    composed = own | {key.lstrip("+"): value for key, value in chosen.items()}
+    _refuse_no_jobs(composed)
     added, launcher = _defaults(chosen, of_yaml)
     name = _new_id()
     if launcher.startswith("submitit") and "hydra.launcher.submitit_folder" not in chosen:
@@ -94,17 +98,20 @@ def run(
     kept: dict[int, runs.Run] = {}
     if existing != "rerun" or preview:
         kept = _find_done(sweep)
-    sweep.per_job = chunks.size(
-        [one for one in sweep.missing if one.number not in kept], launcher, per_job, own | chosen
-    )
+    sweep.per_job = chunks.size([one for one in sweep.missing if one.number not in kept], launcher, per_job, composed)
     if existing == "error" and not preview:
         refuse_finished(len(sweep.done) + len(kept), len(planned))
     if preview:
-        print(preview_of(sweep, kept, chosen))
+        print(preview_of(sweep, kept, composed))
         return 0
     # Hydra composes a configuration of the sweep, too, in which a group that is swept has no settings: it gets a job's.
     flags = arguments[: len(arguments) - len(overrides)]
     return _execute(sweep, kept, [*flags, *planned[0].overrides, *added])
+
+
+def _refuse_no_jobs(settings: Mapping[str, str]) -> None:
+    if settings.get("hydra.launcher.n_jobs") == "0":
+        raise SettingError("hydra.launcher.n_jobs", 0, "must be a number of jobs at once; -1 is one a core")
 
 
 def preview_of_run(job: compose.Job, done: runs.Run | None, existing: str) -> str:
@@ -205,14 +212,18 @@ def _stores(planned: Sequence[PlannedCell]) -> dict[tuple[str | None, str], list
 
 
 def _find_done(sweep: Sweep) -> dict[int, runs.Run]:
-    """Fill sweep.done from the stores; by number, the runs that are complete on disk and not in their store."""
+    """Fill sweep.done from the stores; by number, the runs that are complete on disk and not in their store.
+
+    A run whose record was deleted there is done, as a person wanted it so.
+    """
     kept: dict[int, runs.Run] = {}
     for (uri, experiment), members in _stores(sweep.cells).items():
+        answers = uri is not None
         try:
             found = _finished(experiment, uri, [one.digest for one in members])
         except TrackingError as error:
             sys.stderr.write(f"mqlearn: {error}; finished runs are looked for on disk alone\n")
-            found = {}
+            found, answers = {}, False
         left = [one.digest for one in members if one.digest not in found]
         on_disk = _finished(experiment, None, left) if left and uri is not None else {}
         for one in members:
@@ -222,8 +233,18 @@ def _find_done(sweep: Sweep) -> dict[int, runs.Run]:
             elif one.digest in found:
                 sweep.done[one.number] = found[one.digest]
             elif run_kept := run or on_disk.get(one.digest):
-                (sweep.done if uri is None else kept)[one.number] = run_kept
+                if gone := answers and _is_deleted(str(uri), run_kept):
+                    sweep.deleted.add(one.number)
+                (sweep.done if uri is None or gone else kept)[one.number] = run_kept
     return kept
+
+
+def _is_deleted(uri: str, run: runs.Run) -> bool:
+    """Whether the record of a run was deleted in its store: it is then left as it is."""
+    recorded = run.summary.get("mlflow_run_id")
+    with contextlib.suppress(TrackingError):  # met again, and told, when the run is delivered
+        return bool(recorded) and deletion.is_deleted(uri, recorded)
+    return False
 
 
 def _quoted(text: str) -> str:

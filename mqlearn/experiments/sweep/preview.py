@@ -9,10 +9,13 @@ from mqlearn.experiments.settings.own_choices import KEY
 from mqlearn.experiments.sweep.sweep import Sweep
 
 
-def preview(sweep: Sweep, kept: Collection[int], chosen: Mapping[str, str]) -> str:
-    """Counts, time and disk as text; `chosen`: the overrides by key; `kept`: complete on disk, not in their store."""
+def preview(sweep: Sweep, kept: Collection[int], composed: Mapping[str, str]) -> str:
+    """Counts, time and disk as text; `kept`: complete on disk, not in their store.
+
+    composed: settings of the launcher by key, of yamls and of the command line.
+    """
     missing = [one for one in sweep.missing if one.number not in kept]
-    jobs = chosen.get("hydra.launcher.n_jobs", "-1")
+    jobs = composed.get("hydra.launcher.n_jobs", "-1")
     cores = os.cpu_count() or 1
     at_once = 1 if sweep.launcher == "basic" else int(jobs) if jobs.isdigit() and jobs != "0" else cores
     rates = [

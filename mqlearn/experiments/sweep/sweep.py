@@ -35,6 +35,7 @@ class Sweep:
     per_job: int = 1  # cells that a job of the launcher carries out
     damaged: dict[int, str] = field(default_factory=dict)  # what was wrong with folders that are made again, by number
     problems: list[str] = field(default_factory=list)
+    deleted: set[int] = field(default_factory=set)  # of `done`, whose records were deleted in the store
     untracked: bool = False  # whether a run is whole and not in its store, or nobody knows
     unwritten: dict[int, dict[str, Any]] = field(default_factory=dict)  # states that the disk did not take, by number
 

@@ -15,9 +15,11 @@ from mqlearn.checks import check_int
 from mqlearn.errors import SettingError, nearest
 from mqlearn.experiments import processes
 from mqlearn.experiments.jobs import OBJECTIVE, hydra_main
+from mqlearn.experiments.progress import COMPILING, duration
 from mqlearn.experiments.settings import compose
 from mqlearn.experiments.settings.cell import build
 from mqlearn.experiments.settings.override_commands import command_of
+from mqlearn.experiments.sweep.plan import planned_cell
 from mqlearn.paths import cores, outputs_folder
 
 _JOBS = ("hydra.launcher.n_jobs", "hydra.sweeper.n_jobs")
@@ -26,17 +28,7 @@ _SIDE_BY_SIDE = [f"hydra/launcher={compose.LAUNCHER}", "n_workers=1"]
 
 def run(settings: dict[str, Any], overrides: Sequence[str], config_dir: str | None) -> int:
     """Tune; print the best settings of each algorithm, and the command of the run that reports it."""
-    from mqlearn.learning.metric_kinds import BUILT_IN, MORE_IS_BETTER
-
-    tuning = settings["tuning"]
-    if settings["seed"] == tuning["reporting_seed"]:
-        expected = f"must differ from tuning.reporting_seed={tuning['reporting_seed']}: rules tuned on the seeds of a "
-        raise SettingError("seed", settings["seed"], expected + "report look better than they are")
-    trials = check_int("tuning.trials", tuning["trials"], 1, written=True)
-    errors = [name for name in (*BUILT_IN, *(settings["metrics"] or ())) if name not in MORE_IS_BETTER]
-    if tuning["metric"] not in errors:
-        expected = f"must be one of {', '.join(errors)}: the least is the best"
-        raise SettingError("tuning.metric", tuning["metric"], expected + nearest(str(tuning["metric"]), errors))
+    tuning, trials = settings["tuning"], _trials(settings)
     flags = ["-m", *(["--config-dir", config_dir] if config_dir else [])]
     jobs = _at_once(overrides)
     hydras, overrides = _hydras(overrides), [text for text in overrides if not _is_hydras(text)]
@@ -63,6 +55,44 @@ def run(settings: dict[str, Any], overrides: Sequence[str], config_dir: str | No
         lines.append(f"  report: {report_of([*overrides, f'algorithm={algorithm}', *own], config_dir)}")
     print("\n".join(lines))
     return 0
+
+
+def preview(settings: dict[str, Any], overrides: Sequence[str], config_dir: str | None) -> str:
+    """What `run` would do, as far as it is known before: each trial's settings are chosen after those before it."""
+    trials, jobs = _trials(settings), _at_once(overrides)
+    own = [text for text in overrides if not _is_hydras(text)]
+    lines, seconds = [], 0.0
+    for algorithm, space in settings["tuning"]["spaces"].items():
+        (job,) = compose.jobs([[*own, f"algorithm={algorithm}"]], config_dir, multirun=False)
+        seconds += trials * planned_cell(job, job.overrides, "", "").seconds
+        lines.append(f"  {algorithm}: {', '.join(f'{setting} in {words}' for setting, words in space.items())}")
+    total = trials * len(lines)
+    each = f"{settings['n_seeds']} seeds and {settings['iterations']} iterations"
+    return "\n".join(
+        [
+            f"{total} trials, {trials} of each of {len(lines)} algorithms, {jobs} at a time: {each}",
+            *lines,
+            f"about {duration(5 + seconds / jobs)} (rough: as with the settings of the yamls; {COMPILING})",
+            f"Which values are tried, Optuna decides trial by trial, for the least {settings['tuning']['metric']}.",
+            "Nothing was created.",
+        ]
+    )
+
+
+def _trials(settings: dict[str, Any]) -> int:
+    """How many trials each algorithm gets. Raises SettingError for what cannot be tuned."""
+    from mqlearn.learning.metric_kinds import BUILT_IN, MORE_IS_BETTER
+
+    tuning = settings["tuning"]
+    if settings["seed"] == tuning["reporting_seed"]:
+        expected = f"must differ from tuning.reporting_seed={tuning['reporting_seed']}: rules tuned on the seeds of a "
+        raise SettingError("seed", settings["seed"], expected + "report look better than they are")
+    trials = check_int("tuning.trials", tuning["trials"], 1, written=True)
+    errors = [name for name in (*BUILT_IN, *(settings["metrics"] or ())) if name not in MORE_IS_BETTER]
+    if tuning["metric"] not in errors:
+        expected = f"must be one of {', '.join(errors)}: the least is the best"
+        raise SettingError("tuning.metric", tuning["metric"], expected + nearest(str(tuning["metric"]), errors))
+    return trials
 
 
 def _at_once(overrides: Sequence[str]) -> int:

@@ -16,6 +16,7 @@ from mqlearn.suites.results import LEAGUES, Results
 from mqlearn.suites.scores import SCORES
 
 _AREA, _LAST, _TUNED = SCORES.index("area"), SCORES.index("last"), LEAGUES.index("tuned")
+_UNKNOWN = {"value": None, "low": None, "high": None, "n_problems": 0}
 _FAR = 6.0  # log10: a seed that diverged counts as so far away
 NAMES = ("over_certainty", "by_sample", "by_cpu", "cost")
 
@@ -85,12 +86,17 @@ def told_of(found: Mapping[str, Any]) -> list[dict[str, Any]]:
     return rows if any(row[name] is not None for row in rows for name in NAMES) else []
 
 
+def far_of(row: Mapping[str, Any]) -> Mapping[str, Any]:
+    """How far a row is from certainty equivalence, for what is written; nothing in it where that is not known."""
+    return row["over_certainty"] or _UNKNOWN
+
+
 def words(found: Mapping[str, Any]) -> str:
     """What these columns are, in a paragraph."""
     machines = dict.fromkeys(
         f"{one['machine']}, {one['date']}" for problem in found["problems"] if (one := problem["measured"])
     )
-    n = max((row["over_certainty"]["n_problems"] for row in told_of(found) if row["over_certainty"]), default=0)
+    n = max((far_of(row)["n_problems"] for row in told_of(found)), default=0)
     return (
         f"Beside the score, and no part of it. Over CE: the last error over that of certainty equivalence on the same "
         f"samples, interquartile mean over seeds and the {n} problems on which something is random, with its 95 % "

@@ -11,7 +11,7 @@ import numpy as np
 
 from mqlearn.errors import SettingError
 from mqlearn.suites.definition import BASELINE
-from mqlearn.suites.leaderboard import aggregate, beside, over_problems
+from mqlearn.suites.leaderboard import aggregate, beside, limits, over_problems
 from mqlearn.suites.leaderboard.aggregate import Resampled
 from mqlearn.suites.leaderboard.growth import growth
 from mqlearn.suites.leaderboard.kinds import by_kind
@@ -80,6 +80,7 @@ def board(
                                if (rest := _others(reasons, not_run.get(rule, {})))},
         "growth": growth(every, names, scores[:, _TUNED]),
         "at_end": _at_end(every, names),
+        "at_limit": limits.counts(every, names, config_dir),
         "tuned_over": {name: _tuned_over(every, name) for name in names},
         "n_settings": SETTINGS,
         "conclusive": bool(tuned.tests) and _least_p(every, len(names)) <= over_problems.LEVEL,

@@ -7,7 +7,7 @@ from typing import Any
 from markupsafe import Markup
 
 from mqlearn.analysis import report
-from mqlearn.analysis.report.markup import render
+from mqlearn.analysis.report.markup import number, render
 from mqlearn.suites.leaderboard import beside
 from mqlearn.suites.leaderboard.board import by_setting
 from mqlearn.suites.leaderboard.tables import (
@@ -45,6 +45,8 @@ def build(found: Mapping[str, Any]) -> str:
         cards=cards,
         anchor=anchor,
         ranked=ranked,
+        between=_between,
+        far_of=beside.far_of,
         setting=setting(found),
         beside=beside.words(found) if beside.told_of(found) else "",
         said=[*turned(found), *searched(found)],
@@ -59,6 +61,12 @@ def build(found: Mapping[str, Any]) -> str:
 def anchor(rule: str, problem: str) -> str:
     """The id of a cell's card."""
     return "".join(c if c.isalnum() else "-" for c in f"{rule}--{problem}")
+
+
+def _between(row: Mapping[str, Any]) -> str:
+    """An interval; a dash where there is none."""
+    ends = [number(row[end], 3) for end in ("low", "high")]
+    return "–" if row["low"] is None else " to ".join(ends)
 
 
 def _card(

@@ -63,7 +63,7 @@ def _beside(found: Mapping[str, Any]) -> list[str]:
     lines = ["", *textwrap.wrap(beside.words(found), _WIDTH), ""]
     lines.append(f"{'tuned':21} {'over CE':>8} {'95 % interval':>15} {'by sample':>10} {'by CPU':>8} {'cost':>8}")
     for place, row in enumerate(rows, 1):
-        far = row["over_certainty"] or {"value": None, "low": None, "high": None}
+        far = beside.far_of(row)
         between = "" if far["low"] is None else f"{_short(far['low']):>7} {_short(far['high']):>7}"
         name = f"{row['rule'][: _NAME - 1]}{'*' if row['own'] else ''}"
         times = f"{_short(row['by_sample']):>10} {_short(row['by_cpu']):>8} {_short(row['cost']):>8}"
@@ -154,7 +154,7 @@ def turned(found: Mapping[str, Any]) -> list[str]:
 
 
 def searched(found: Mapping[str, Any]) -> list[str]:
-    """What an own rule was tuned over, and how many choices lie at an end of what was tried."""
+    """What an own rule was tuned over, and how many choices lie at an end of what was tried, or at a limit of ours."""
     texts = [
         f"{rule} was tuned over {', '.join(found['tuned_over'][rule]) or 'nothing: it ran as it is'}."
         for rule in (row["rule"] for row in by_setting(found, "tuned") if row["own"])
@@ -164,6 +164,11 @@ def searched(found: Mapping[str, Any]) -> list[str]:
         rules = ", ".join(f"{rule} {count}" for rule, count in ends["rules"].items())
         count = f"{ends['at_end']} of {ends['choices']} choices"
         texts.append(f"{count} lie at an end of what was tried that no limit sets: {rules}.")
+    limit = found["at_limit"]
+    if limit["ours"]:
+        rules = ", ".join(f"{rule} {count}" for rule, count in limit["rules"].items())
+        count = f"{limit['ours']} of {ends['choices']} choices"
+        texts.append(f"{count} lie at a limit that we set, which is not of theory: {rules}.")
     return texts
 
 
@@ -235,12 +240,12 @@ def comma_separated(found: Mapping[str, Any]) -> str:
     columns, each = (*_COLUMNS, *_BESIDE * has), (*_PER_PROBLEM, *_BESIDE_EACH * has)
     writer.writerow(columns)
     for row in found["rules"]:
-        chance, far = row["improvement"], row["over_certainty"] or {}
+        chance, far = row["improvement"], beside.far_of(row)
         told = {
             **row, "of_problems": len(row["problems"]), "improvement": chance["p"],
             "improvement_low": chance["low"], "improvement_high": chance["high"],
             **{name: " ".join(row[name]) for name in ("better_than", "worse_than")}, "tuned_over": "", "at_end": "",
-            **{f"over_certainty{end}": far.get(key) for end, key in zip(_ENDS, ("value", "low", "high"), strict=True)},
+            **{f"over_certainty{end}": far[key] for end, key in zip(_ENDS, ("value", "low", "high"), strict=True)},
         }  # fmt: skip
         if row["setting"] == "tuned":
             told["tuned_over"] = " ".join(found["tuned_over"][row["rule"]])
