@@ -117,7 +117,7 @@ def test_no_verb_writes_or_says_a_password(form, server, mqlearn, outputs, work)
     assert {*seen} == {shown}
 
 
-@pytest.mark.parametrize("launcher", ["joblib", "submitit_local"])
+@pytest.mark.parametrize("launcher", ["basic", "joblib", "submitit_local"])
 @pytest.mark.integration
 def test_workers_log_in_with_a_password_that_is_written_nowhere(launcher, server, process, outputs, work):
     if launcher == "submitit_local":
