@@ -176,5 +176,7 @@ def test_what_editors_leave_and_links_to_nothing_are_no_choices(work, mqlearn):
             f"mqlearn: {setting}='gone': {work}/mine/{setting}/gone.yaml cannot be read: No such file or directory"
         )
         assert (done.code, done.out, done.err) == (2, "", f"{expected}\n")
+    swept = [job[0] for job in compose.sweep(["algorithm=glob(*q_learning*)"], "mine")]
+    assert "algorithm=q_learning" in swept and not [text for text in swept if "#" in text]
     for group in ("claim", "suite", "paper", "experiment", "algorithm"):
         assert not {".#q_learning", ".#mine", "gone"} & {*own_choices.files(group, "mine")}

@@ -118,6 +118,9 @@ def _read_once(repository: Any, read: dict[str, bytes]) -> Any:
             super().initialize_sources(config_search_path)
             self.read = {}
 
+        def get_group_options(self, *which: Any, **named: Any) -> list[str]:  # for glob(*), and lists in messages
+            return [name for name in super().get_group_options(*which, **named) if not name.startswith(".")]
+
         def load_config(self, config_path: str) -> Any:
             if config_path not in self.read:
                 loaded = self._loaded(config_path)
