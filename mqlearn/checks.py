@@ -8,7 +8,7 @@ import dataclasses
 import functools
 import math
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from numbers import Integral, Real
@@ -208,6 +208,16 @@ def are_distributions(probabilities: Any, allowed: Any = True, rounding: float =
     values = np.asarray(probabilities, dtype=float)
     possible = ((values >= 0) & (np.asarray(allowed) | (values == 0))).all(axis=-1)
     return possible & (np.abs(values.sum(axis=-1) - 1) <= rounding)
+
+
+def differ(first: Any, second: Any) -> bool:
+    """Whether two answers of one function are not the same numbers: arrays, or mappings of them."""
+    if isinstance(first, Mapping) and isinstance(second, Mapping):
+        return first.keys() != second.keys() or any(differ(first[key], second[key]) for key in first)
+    try:
+        return not np.array_equal(np.asarray(first, np.float64), np.asarray(second, np.float64), equal_nan=True)
+    except (TypeError, ValueError):
+        return False  # no numbers, which is told elsewhere
 
 
 def _written(value: Any) -> Any:
