@@ -1,4 +1,5 @@
-"""What a user's functions answer: the same when they are asked again, without chance of their own, from what is given."""
+# ruff: noqa: NPY002  (the chance that users write)
+"""A user's functions answer the same when they are asked again, without chance of their own, from what is given."""
 
 import numpy as np
 import pytest
@@ -101,17 +102,17 @@ def constant_features(x, u):
 @pytest.mark.parametrize(
     "setting, refused",
     [
-        ("metrics.m", lambda: dict(metrics={"m": 3})),
-        ("metrics.m", lambda: dict(metrics={"m": lambda: 1})),
-        ("metrics.m", lambda: dict(metrics={"m": lambda of, mdp: "x"})),
-        ("metrics", lambda: dict(metrics={"m": lambda of, mdp: np.random.rand(len(of))})),
-        ("sampling.behaviour", lambda: dict(sampling=mq.Markovian(behaviour=lambda: 1))),
-        ("sampling.behaviour", lambda: dict(sampling=mq.Markovian(behaviour=3))),
-        ("sampling.behaviour", lambda: dict(sampling=mq.Markovian(behaviour=lambda m: np.random.rand(2, 2)))),
-        ("step_size", lambda: dict(step_size=mq.Constant)),
-        ("features.function", lambda: dict(features=mq.from_function(TWO, 3))),
-        ("features.function(0, 0)", lambda: dict(features=mq.from_function(TWO, lambda: 1))),
-        ("features.function(0, 0)", lambda: dict(features=mq.from_function(TWO, lambda x, u: np.random.rand(2)))),
+        ("metrics.m", lambda: {"metrics": {"m": 3}}),
+        ("metrics.m", lambda: {"metrics": {"m": lambda: 1}}),
+        ("metrics.m", lambda: {"metrics": {"m": lambda of, mdp: "x"}}),
+        ("metrics", lambda: {"metrics": {"m": lambda of, mdp: np.random.rand(len(of))}}),
+        ("sampling.behaviour", lambda: {"sampling": mq.Markovian(behaviour=lambda: 1)}),
+        ("sampling.behaviour", lambda: {"sampling": mq.Markovian(behaviour=3)}),
+        ("sampling.behaviour", lambda: {"sampling": mq.Markovian(behaviour=lambda m: np.random.rand(2, 2))}),
+        ("step_size", lambda: {"step_size": mq.Constant}),
+        ("features.function", lambda: {"features": mq.from_function(TWO, 3)}),
+        ("features.function(0, 0)", lambda: {"features": mq.from_function(TWO, lambda: 1)}),
+        ("features.function(0, 0)", lambda: {"features": mq.from_function(TWO, lambda x, u: np.random.rand(2))}),
     ],
 )
 def test_functions_of_other_kinds_are_one_message(setting, refused):
@@ -146,7 +147,7 @@ class Warnings(mq.QLearning):
 
 @pytest.mark.parametrize("kind", [OwnWithoutDiscount, OwnIsANumber, OwnIsNone, Update, Warnings])
 def test_a_method_with_other_parameters_is_one_message(kind):
-    with pytest.raises(SettingError, match="own_step_size|update|warnings") as error:
+    with pytest.raises(SettingError, match=r"own_step_size|update|warnings") as error:
         mq.run(TWO, kind(), iterations=3, n_seeds=1)
     assert error.value.value == kind.__name__
 
@@ -168,7 +169,7 @@ class Walk(mq.Markovian):
 
 @pytest.mark.parametrize(
     "settings, said",
-    [(dict(operator=Value()), "value"), (dict(operator=Chance()), "numbers"), (dict(sampling=Walk()), "walk")],
+    [({"operator": Value()}, "value"), ({"operator": Chance()}, "numbers"), ({"sampling": Walk()}, "walk")],
 )
 def test_operators_and_samplings_answer_what_they_are_asked(settings, said):
     with pytest.raises(SettingError, match=said):

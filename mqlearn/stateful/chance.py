@@ -84,7 +84,7 @@ def _is_chance(value: Any) -> bool:
     """Whether an object is a module or a generator of random numbers, or a clock, or a function or a class of one."""
     own = getattr(value, "__self__", value)  # of a bound method
     if isinstance(own, ModuleType):
-        return own.__name__ in _MODULES or own.__name__ == "posix" and getattr(value, "__name__", "") == "urandom"
+        return own.__name__ in _MODULES or (own.__name__ == "posix" and getattr(value, "__name__", "") == "urandom")
     modules = [str(getattr(one, "__module__", None) or "") for one in (own, type(own))]
     return any(module == name or module.startswith(f"{name}.") for name in _MODULES for module in modules)
 
