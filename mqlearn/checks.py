@@ -8,7 +8,7 @@ import dataclasses
 import functools
 import math
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from numbers import Integral, Real
@@ -122,12 +122,12 @@ def within(name: str, value: object, low: float, high: float = math.inf, *, ends
         raise SettingError(name, value, f"must be a number in {ends[0]}{low:g}, {high:g}{ends[1]}")
 
 
-def discounted(discount: float, name: str, value: object, instead: str) -> None:
+def discounted(discount: object, name: str, value: object, instead: str) -> None:
     """Refuse at a discount of 1 what exists below it alone, as what has 1/(1 - discount) in it.
 
     instead: what can be chosen there. Raises SettingError.
     """
-    if discount == 1:
+    if finite_number(discount) == 1:
         raise SettingError(name, value, f"needs a discount below 1: {instead}")
 
 
@@ -217,6 +217,16 @@ def are_distributions(probabilities: Any, allowed: Any = True, rounding: float =
     values = np.asarray(probabilities, dtype=float)
     possible = ((values >= 0) & (np.asarray(allowed) | (values == 0))).all(axis=-1)
     return possible & (np.abs(values.sum(axis=-1) - 1) <= rounding)
+
+
+def differ(first: Any, second: Any) -> bool:
+    """Whether two answers of one function are not the same numbers: arrays, or mappings of them."""
+    if isinstance(first, Mapping) and isinstance(second, Mapping):
+        return first.keys() != second.keys() or any(differ(first[key], second[key]) for key in first)
+    try:
+        return not np.array_equal(np.asarray(first, np.float64), np.asarray(second, np.float64), equal_nan=True)
+    except (TypeError, ValueError):
+        return False  # no numbers, which is told elsewhere
 
 
 def _written(value: Any) -> Any:

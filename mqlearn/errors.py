@@ -2,11 +2,12 @@
 
 import contextlib
 import difflib
+import inspect
 import sysconfig
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from types import FrameType
+from types import FrameType, FunctionType
 from typing import Any
 
 from mqlearn.paths import INSTALLED, PACKAGE
@@ -93,8 +94,9 @@ class SettingErrors(SettingError):
 def user_code(setting: str, value: object) -> Iterator[None]:
     """Around a call of the user's own code: whatever that raises becomes a SettingError of one line.
 
-    It says type, message, file and line. A SettingError passes, and so does an exception in which no line of the
-    user's took part: that is a fault of ours, which keeps its traceback.
+    It says type, message, file and line. What the very line of the call raises is the user's too: other parameters
+    than those that are given, something that cannot be called, a value that is no number. A SettingError passes, and
+    so does what a function of ours raises without a line of the user's: a fault of ours, which keeps its traceback.
     """
     try:
         yield
@@ -102,15 +104,54 @@ def user_code(setting: str, value: object) -> Iterator[None]:
         raise
     except Exception as error:
         lines = users_lines(error)
-        if not lines:
+        if not lines and not _at_the_call(error):
             raise
-        raise SettingError(setting, value, raised(error, lines[-1])) from error
+        raise SettingError(setting, value, raised(error, lines[-1] if lines else None)) from error
 
 
-def raised(error: BaseException, line: tuple[FrameType, int]) -> str:
+def asked(setting: str, thing: Any, method: str, *given: Any) -> Any:
+    """What a method of an object answers, which may be the user's. Raises SettingError if it does not take `given`.
+
+    What the method itself raises passes: it has the user's line.
+    """
+    check_method(setting, thing, method, given)
+    return getattr(thing, method)(*given)
+
+
+def check_methods(setting: str, thing: Any, base: type) -> None:
+    """Refuse an object whose class has something else in the place of a method of `base`, or with other parameters."""
+    for method, ours in vars(base).items():
+        if method[0] != "_" and isinstance(ours, FunctionType):
+            check_method(setting, thing, method, [*inspect.signature(ours).parameters][1:])
+
+
+def check_method(setting: str, thing: Any, method: str, given: Sequence[Any]) -> None:
+    """`check_methods` for one, and for these arguments in the order of its parameters."""
+    found, name = getattr(thing, method), type(thing).__name__
+    if str(getattr(found, "__module__", "")).startswith("mqlearn."):
+        return
+    if not callable(found):
+        raise SettingError(setting, name, f"{method} must be a method, not {_short(found)}")
+    try:
+        inspect.signature(found).bind(*given)
+    except TypeError as error:
+        takes = inspect.signature(found)
+        words = f"{method}() must take {len(given)} arguments, and takes {takes} ({error})"
+        raise SettingError(setting, name, words) from None
+    except ValueError:  # of a function without a signature
+        return
+
+
+def raised(error: BaseException, line: tuple[FrameType, int] | None = None) -> str:
     """What an exception says, and where, in one line."""
-    said, (frame, number) = " ".join(str(error).split()), line
-    return f"raised {type(error).__name__}: {said} ({frame.f_code.co_filename}, line {number})"
+    said = f"raised {type(error).__name__}: {' '.join(str(error).split())}"
+    return f"{said} ({line[0].f_code.co_filename}, line {line[1]})" if line else said
+
+
+def _at_the_call(error: BaseException) -> bool:
+    """Whether the block of `user_code` itself raised, and no function that it called."""
+    block = error.__traceback__ and error.__traceback__.tb_next
+    return isinstance(error, TypeError | ValueError) and block is not None and block.tb_next is None
 
 
 def users_lines(error: BaseException | None) -> list[tuple[FrameType, int]]:

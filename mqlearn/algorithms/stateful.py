@@ -50,7 +50,7 @@ import numpy as np
 
 from mqlearn import source_text
 from mqlearn.algorithms.rule import replaced
-from mqlearn.algorithms.step_sizes import Harmonic, StepSize
+from mqlearn.algorithms.step_sizes import Harmonic, StepSize, own_of
 from mqlearn.checks import PlainNumbers
 
 MODES = ("synchronous", "asynchronous", "linear")
@@ -158,7 +158,7 @@ class Stateful(PlainNumbers):
 
     def at(self, discount: float) -> Self:
         """The same rule on a problem of this discount, with a step size: its own, if none was given."""
-        own = self.step_size or self.own_step_size(discount)
+        own = self.step_size or own_of(self, discount)
         return replaced(self, discount=discount, step_size=own)
 
     @property

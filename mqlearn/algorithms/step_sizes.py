@@ -6,11 +6,12 @@ do; the classes here check their parameters and print themselves.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from mqlearn.checks import PlainNumbers, check_int, discounted, within
-from mqlearn.errors import SettingError, user_code
+from mqlearn.errors import SettingError, asked, user_code
 
 _SUMMED = 100_000  # terms
 
@@ -29,6 +30,15 @@ def total(step_size: StepSize, iterations: int) -> float:
             k = np.geomspace(exact - 0.5, iterations - 0.5, 10_001)  # a term reaches half an iteration to either side
             value += float(np.trapezoid(step_size(k) + np.zeros(k.size), k))
     return value
+
+
+def own_of(rule: Any, discount: float) -> StepSize:
+    """The step size that a rule has of its own at a discount. Raises SettingError if it has none."""
+    own = asked("algorithm", rule, "own_step_size", discount)
+    if not callable(own) or isinstance(own, type):
+        expected = f"own_step_size(discount) must return a step size, such as mq.Constant(0.1), not {own!r}"
+        raise SettingError("algorithm", type(rule).__name__, expected)
+    return own
 
 
 @dataclass(frozen=True)
@@ -91,7 +101,7 @@ class RescaledLinear(PlainNumbers):
 
     def __post_init__(self) -> None:
         instead = "choose step_size=polynomial, harmonic or constant, also for a rule of which this is its own"
-        discounted(self.discount, "step_size", "rescaled_linear", instead)
+        discounted(self.discount, "step_size.discount", self.discount, instead)
         within("step_size.discount", self.discount, 0.0, 1.0)
 
     def __call__(self, k: np.ndarray) -> np.ndarray:

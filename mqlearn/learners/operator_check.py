@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 
 from mqlearn.algorithms.operators import SCALARS, Numbers, Operator, name_of
-from mqlearn.errors import SettingError, user_code
+from mqlearn.checks import differ
+from mqlearn.errors import SettingError, check_methods, user_code
 
 _TRIALS = 40  # pairs of random values of states of up to five actions
 _ROUNDING = 1e-9
@@ -16,6 +17,7 @@ _AGREE = 1e-12  # how far the compiled formula may be from its text, relative to
 def check_operator_formula(operator: Operator, facts: Any) -> None:
     """`check_formula` of an operator of the user's, compiled too. Ours are tested in the package."""
     if type(operator).__module__.partition(".")[0] != "mqlearn":
+        check_methods("operator", operator, Operator)
         check_formula(operator, facts, compiled=True)
 
 
@@ -30,6 +32,10 @@ def check_formula(operator: Operator, facts: Any, *, compiled: bool = False) -> 
         raise SettingError("operator", name, f"says scalar={operator.scalar!r}, and s is one of {', '.join(SCALARS)}")
     with user_code("operator", f"{name}.numbers"):
         numbers = operator.numbers(facts.discount)
+        again = operator.numbers(facts.discount)
+    if differ(numbers, again):
+        expected = "gives other numbers() when it is asked again: they must follow from the discount"
+        raise SettingError("operator", name, expected)
     if not isinstance(numbers, Numbers) or not np.isfinite(np.array(numbers, np.float64)).all():
         expected = f"must give finite mq.Numbers(reward, ahead, here, own, common) in numbers(), not {numbers!r}"
         raise SettingError("operator", name, expected)
@@ -89,7 +95,9 @@ def _check_compiled(operator: Operator, name: str, random: np.random.Generator) 
 
 def _value(operator: Operator, name: str, q: np.ndarray) -> float:
     with user_code("operator", f"{name}.value"):
-        v = operator.value(q, q)
+        v, again = operator.value(q, q), operator.value(q, q)
+    if differ(v, again):
+        raise SettingError("operator", name, "gives another value() when it is called again: it must follow from q")
     try:
         number = float(v)
     except (TypeError, ValueError):

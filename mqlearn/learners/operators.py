@@ -8,7 +8,7 @@ import numpy as np
 
 from mqlearn.algorithms.operators import SCALARS, Bellman, Operator, is_bellman, name_of
 from mqlearn.checks import discounted
-from mqlearn.errors import SettingError
+from mqlearn.errors import SettingError, asked
 from mqlearn.learners.operator_check import check_operator_formula
 from mqlearn.problems import solvers
 from mqlearn.problems.environments.simulator import Simulator
@@ -50,7 +50,7 @@ class BoundOperator:
         return solvers.rounding(mdp) if self.plain else rounding(self._model, self.operator)
 
     def warnings(self) -> list[str]:
-        return [] if self.plain else self.operator.warnings(_facts_of(self.mdp))
+        return [] if self.plain else asked("operator", self.operator, "warnings", _facts_of(self.mdp))
 
     def facts(self) -> dict[str, Any]:
         """What the summary of a run says of the fixed point; nothing for Bellman's."""

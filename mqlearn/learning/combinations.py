@@ -16,7 +16,7 @@ from mqlearn.algorithms.operators import Operator, is_bellman, name_of
 from mqlearn.algorithms.rule import Rule
 from mqlearn.algorithms.stateful import Stateful
 from mqlearn.checks import discounted
-from mqlearn.errors import SettingError
+from mqlearn.errors import SettingError, asked
 from mqlearn.problems.encodings import BoxMap
 from mqlearn.problems.environments.simulator import Simulator
 from mqlearn.problems.feature_rows import Features
@@ -48,6 +48,10 @@ def check_parts(
     n_seeds: int,
 ) -> None:
     """Refuse what does not go together, whatever the rule. Raises SettingError."""
+    for name, metric in (metrics or {}).items():
+        if not callable(metric):
+            expected = "must be a function of tables (n_seeds, S, A) and the model that returns one value a seed"
+            raise SettingError(f"metrics.{name}", metric, expected)
     if isinstance(mdp, Simulator):
         _check_simulator(mdp, sampling, features, reward, metrics, evaluation)
         return
@@ -56,7 +60,7 @@ def check_parts(
         if features is not None:
             raise SettingError("sampling", sampling.name, "works with tables only; use markovian, replay or iid")
     else:
-        sampling.check(mdp, iterations, n_seeds)
+        asked("sampling", sampling, "check", mdp, iterations, n_seeds)
         if features is not None:
             instead = "undiscounted their fixed point need not be unique, or be at all; use features=tabular"
             discounted(mdp.discount, "features", getattr(features, "name", features), instead)

@@ -65,6 +65,8 @@ class SeedBatch:
 
     def _groups(self, weights: Sequence[np.ndarray]) -> list[list[int]]:
         """The numbers of the rules, those in one list that one loop moves at once."""
+        if len(self.learners) == 1:
+            return [list(self.learners)]
         groups: list[list[int]] = []
         joined: dict[bytes, list[int]] = {}  # by their seeds
         for number, learner in self.learners.items():

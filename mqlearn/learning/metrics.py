@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mqlearn.checks import differ
 from mqlearn.errors import SettingError, user_code
 from mqlearn.learners.operators import BELLMAN, BoundOperator
 from mqlearn.learning.metric_kinds import BUILT_IN
@@ -148,9 +149,13 @@ class Measure:
             measured |= self._returns_at(column, acting, learner.lanes, self.evaluation.place(self.iteration[column]))
         measured |= success
         for name, metric in self.more.items():
+            of = self._visits(name, learner) if getattr(metric, "of_behaviour", False) else q
             with user_code(f"metrics.{name}", getattr(metric, "__name__", name)):
-                of = self._visits(name, learner) if getattr(metric, "of_behaviour", False) else q
                 measured[name] = np.asarray(metric(of, self.mdp), dtype=np.float64)
+                again = metric(of, self.mdp) if column == 0 else measured[name]
+            if differ(measured[name], again):
+                expected = "gives other numbers when it is called again: it must follow from the tables and the model"
+                raise SettingError("metrics", name, expected)
             if measured[name].shape != (len(q),):
                 raise SettingError("metrics", name, f"must return an array of shape ({len(q)},), one value a seed")
         return measured

@@ -12,8 +12,9 @@ import numpy as np
 from mqlearn import source_text
 from mqlearn.algorithms.rule import Rule
 from mqlearn.algorithms.stateful import Stateful
+from mqlearn.algorithms.step_sizes import own_of
 from mqlearn.checks import PlainNumbers
-from mqlearn.errors import user_code
+from mqlearn.errors import asked, user_code
 from mqlearn.finding import Finding, each_once, no_effect, worded
 from mqlearn.learners.initial import Initial
 from mqlearn.learners.operators import BoundOperator
@@ -78,7 +79,7 @@ def of_rule(setup: Setup, rule: AnyRule) -> list[Finding]:
     """A rule outside its theory, a start that ties, an operator that may not contract, unstable steps."""
     discount, operator = setup.mdp.discount, setup.operator
     found = [
-        *worded("rule", rule.warnings(discount)),
+        *worded("rule", asked("algorithm", rule, "warnings", discount)),
         *tied_start(rule, setup.initial),
         *of_operator(operator),
         *cut_off(setup, rule),
@@ -204,7 +205,7 @@ def idle_step_size(rule: AnyRule, given: Any = None) -> list[Finding]:
     reason = rule.without_effect().get("step_size")
     if reason is None and uses_step_size(rule):
         return []
-    chosen = rule.step_size if given is None and rule.step_size != rule.own_step_size(rule.discount) else given
+    chosen = rule.step_size if given is None and rule.step_size != own_of(rule, rule.discount) else given
     reason = reason or f"{type(rule).__name__} does not use it"
     return [] if chosen is None else [no_effect("step_size", chosen, reason)]
 

@@ -17,7 +17,7 @@ from mqlearn.algorithms.rule import Rule
 from mqlearn.algorithms.stateful import Stateful
 from mqlearn.algorithms.step_sizes import StepSize
 from mqlearn.checks import check_int, choice
-from mqlearn.errors import KeywordError, SettingError, nearest
+from mqlearn.errors import KeywordError, SettingError, asked, nearest
 from mqlearn.finding import Finding
 from mqlearn.learners import Linear, on_clock, with_state
 from mqlearn.learners.initial import Initial, bounds
@@ -100,7 +100,7 @@ class Setup:
 
     def of_rule(self, rule: AnyRule) -> "Setup":
         """The setup with the operator that a rule has of its own, if it has one. Raises SettingError."""
-        own = rule.own_operator(self.sampling)
+        own = asked("algorithm", rule, "own_operator", self.sampling)
         if own is None:
             return self
         if not self.operator.plain:
@@ -198,7 +198,12 @@ def validated(
     bar = progress is None or isinstance(progress, bool)
     for name, given, fits, expected in (
         ("env", mdp, isinstance(mdp, Environment), "an environment, such as mq.frozen_lake()"),
-        ("step_size", step_size, step_size is None or callable(step_size), "a step size, such as mq.Constant(0.1)"),
+        (
+            "step_size",
+            step_size,
+            step_size is None or (callable(step_size) and not isinstance(step_size, type)),
+            "a step size, such as mq.Constant(0.1)",
+        ),
         ("sampling", sampling, isinstance(sampling, Sampling | None), "a sampling mode, such as mq.Markovian()"),
         ("linear", linear, isinstance(linear, Linear | None), "mq.Linear(...)"),
         ("operator", operator, isinstance(operator, Operator | None), "an operator, such as mq.Relaxed(1.1)"),

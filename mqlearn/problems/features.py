@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, overload
 
 import numpy as np
 
-from mqlearn.checks import check_int
+from mqlearn.checks import check_int, differ
 from mqlearn.errors import SettingError, user_code
 from mqlearn.problems.encodings import BoxMap, tile_coding
 from mqlearn.problems.environments.simulator import Simulator
@@ -115,9 +115,14 @@ def from_function(
     2
     """
     rows, d = [], None
+    if not callable(function):
+        raise SettingError("features.function", function, "must be a function of state and action that returns (d,)")
     for x, u in model_of(mdp, name).pairs.tolist():
         with user_code(f"features.function({x}, {u})", name):
-            row = np.asarray(function(x, u))
+            row, again = np.asarray(function(x, u)), function(x, u)
+        if differ(row, again):
+            expected = "gives other numbers when it is called again: features must follow from state and action"
+            raise SettingError(f"features.function({x}, {u})", name, expected)
         row = _checked(f"features.function({x}, {u})", row)
         d = row.size if d is None else d
         if row.shape != (d,) or not d:

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from mqlearn.errors import SettingError, user_code
+from mqlearn.errors import SettingError, check_methods, user_code
 from mqlearn.problems.mdp import FiniteMDP
 from mqlearn.sampling.chains import Chain, Samples
 from mqlearn.sampling.protocol import CLOCKS, QUESTIONS, Sampling, of_walk, stationary
@@ -24,6 +24,7 @@ def check_sampling(sampling: Sampling, mdp: FiniteMDP) -> None:
     """
     if type(sampling).__module__.partition(".")[0] == "mqlearn":
         return
+    check_methods("sampling", sampling, Sampling)
     said = check_answers(sampling, mdp)
     if said is not None and sampling.independent and not sampling.all_pairs:
         _check_draws(sampling, mdp, said)

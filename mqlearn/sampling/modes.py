@@ -7,7 +7,7 @@ from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
-from mqlearn.checks import are_distributions, check_int, choice, finite_number
+from mqlearn.checks import are_distributions, check_int, choice, differ, finite_number
 from mqlearn.errors import SettingError, user_code
 from mqlearn.problems.mdp import FiniteMDP
 from mqlearn.sampling.protocol import BY_VISITS, CLOCKS, LOGARITHMIC, Sampling, Walk, of_walk, stationary
@@ -130,13 +130,19 @@ class _Chain(Sampling):
             return mdp.learned / np.maximum(mdp.learned.sum(axis=1, keepdims=True), 1)
         table: Any = self.behaviour
         if callable(table):
-            with user_code("sampling.behaviour", getattr(table, "__name__", "policy")):
-                table = table(mdp)
+            name = getattr(table, "__name__", "policy")
+            with user_code("sampling.behaviour", name):
+                table, again = table(mdp), table(mdp)
+            if differ(table, again):
+                expected = "gives other numbers when it is called again: a policy must follow from the model"
+                raise SettingError("sampling.behaviour", name, expected)
+        shape = (mdp.n_states, mdp.n_actions)
+        if np.ndim(table) == 0:
+            raise SettingError("sampling.behaviour", table, f"must be an array of probabilities (S, A), here {shape}")
         try:
             table = np.asarray(table, dtype=np.float64)
         except (TypeError, ValueError):
             raise SettingError("sampling.behaviour", table, "must be an array of probabilities (S, A)") from None
-        shape = (mdp.n_states, mdp.n_actions)
         if table.shape != shape:
             raise SettingError("sampling.behaviour", f"array of shape {table.shape}", f"must have the shape {shape}")
         share = np.where(mdp.learned, table, 0.0)

@@ -14,9 +14,11 @@ import numpy as np
 from mqlearn.algorithms.operators import BELLMAN, Operator
 from mqlearn.algorithms.rule import LARGEST, Rule, check_rule
 from mqlearn.algorithms.stateful import MODES, NEEDS, Stateful
-from mqlearn.errors import SettingError, nearest
+from mqlearn.checks import differ
+from mqlearn.errors import SettingError, check_methods, nearest
 from mqlearn.linear_solves import solve
 from mqlearn.paths import PACKAGE
+from mqlearn.stateful.chance import chance
 from mqlearn.stateful.module import compiled_step
 from mqlearn.stateful.pairs import ModelPairs
 from mqlearn.stateful.reference import NoSecond, Sweep, Transition
@@ -32,10 +34,13 @@ _OFFSETS = np.array([0, 2, 3, 5, 5])  # of the tiny model: three states with 2, 
 _SUCCESSORS = np.array([[1, 2, 3, 0, 3], [2, 0, 1, 1, 2], [0, 3, 2, 2, 0], [3, 3, 1, 0, 1], [1, 0, 0, 2, 3]])
 _PHI = np.array([[1.0, 0.0, 0.0], [0.0, 0.6, 0.8], [0.5, 0.5, 0.0], [0.0, 1.0, 0.0], [0.3, 0.0, 0.9]])
 _STEPS = 3
+_ITS_CHANCE = "chance comes from the samples and, with draws_own = True, from s.uniform: so a seed has one run"
 
 
 def check(rule: Rule | Stateful, discount: float = 0.9) -> None:
     """Refuse a rule that cannot be run at a discount. Raises SettingError, with file and line where they are known."""
+    if _of_user(rule):
+        check_methods("algorithm", rule, Rule if isinstance(rule, Rule) else Stateful)
     if isinstance(rule, Rule):
         check_rule(rule)
         return
@@ -49,6 +54,7 @@ def check(rule: Rule | Stateful, discount: float = 0.9) -> None:
     rule = rule.at(discount)
     if rule.plans:  # it has no step
         return
+    _check_chance(rule)
     _check_numbers(rule)
     for mode in modes:
         _Trial(rule, mode).run()
@@ -62,10 +68,31 @@ def try_out(rule: Stateful, mode: str, *, second: bool = True, operator: Operato
     _Trial(rule, mode, second, operator).run()
 
 
+def _check_chance(rule: Stateful) -> None:
+    """Refuse what a run would not show: chance or a clock, which its methods read by name."""
+    for method in (rule.step, rule.estimate, rule.acting):
+        if (found := chance(method, rule)) is not None:
+            expected = f"{method.__name__}() reads {found.name}, and {_ITS_CHANCE} ({found.file}, line {found.line})"
+            raise SettingError("algorithm", type(rule).__name__, expected)
+
+
+def _check_again(rule: Stateful, first: Any, second: Any, method: Any) -> None:
+    """Refuse a method of the user's that answers otherwise when it is called again."""
+    if differ(first, second):
+        expected = f"{method.__name__}() gives other numbers when it is called again, and {_ITS_CHANCE}{_at(method)}"
+        raise SettingError("algorithm", type(rule).__name__, expected)
+
+
+def _of_user(rule: Rule | Stateful) -> bool:
+    return type(rule).__module__.partition(".")[0] != "mqlearn"
+
+
 def _check_numbers(rule: Stateful) -> None:
     name, k = type(rule).__name__, np.concatenate([np.arange(20.0), [1e3, 1e6]])
     with _told(rule, "numbers() must work on an array of k"):
         numbers = rule.numbers(k)
+        again = rule.numbers(k) if _of_user(rule) else numbers
+    _check_again(rule, numbers, again, rule.numbers)
     if not isinstance(numbers, Mapping):
         raise SettingError(
             "algorithm", name, f"numbers() must return a mapping from names to arrays{_at(rule.numbers)}"
@@ -96,14 +123,10 @@ class _Trial:
         self.size = _PHI.shape[1] if mode == "linear" else len(_PHI)
 
     def run(self) -> None:
-        z = self._start()
+        z = self._moved()
         arrays = dict(vars(z))
-        for k, row in enumerate(self.rule.weights(0, _STEPS).tolist()):
-            c = SimpleNamespace(**dict(zip(self.rule.number_names, row, strict=True)))
-            several = _OF_PAIRS if self.mode == "synchronous" else _SEVERAL
-            with _told(self.rule, f"step() cannot do this in {self.mode} mode", several):
-                self.rule.step(z, self._sample(k), c)
-            self._check_state(z, arrays, k)
+        if _of_user(self.rule):
+            _check_again(self.rule, arrays, vars(self._moved()), self.rule.step)
         if self.rule.compiled:  # what Python does, and a compiled step cannot
             shapes = {key: value.shape for key, value in arrays.items()}
             source = "sweeps" if self.mode == "synchronous" else "chain"
@@ -117,6 +140,18 @@ class _Trial:
 
         if self.rule.averaged:
             self._check_average(arrays)
+
+    def _moved(self) -> SimpleNamespace:
+        """The state after the iterations."""
+        z = self._start()
+        arrays = dict(vars(z))
+        for k, row in enumerate(self.rule.weights(0, _STEPS).tolist()):
+            c = SimpleNamespace(**dict(zip(self.rule.number_names, row, strict=True)))
+            several = _OF_PAIRS if self.mode == "synchronous" else _SEVERAL
+            with _told(self.rule, f"step() cannot do this in {self.mode} mode", several):
+                self.rule.step(z, self._sample(k), c)
+            self._check_state(z, arrays, k)
+        return z
 
     def _check_average(self, arrays: dict[str, np.ndarray]) -> None:
         """The mean of what is measured is had from the means of the tables: both have to be linear in them."""
@@ -134,6 +169,7 @@ class _Trial:
         rule = self.rule
         with _told(rule, "init() fails"):
             state = rule.init(np.zeros(self.size))
+            again = rule.init(np.zeros(self.size)) if _of_user(rule) else state
         if not isinstance(state, Mapping) or not state:
             expected = f"init() must return a mapping from names to arrays{_at(rule.init)}"
             raise SettingError("algorithm", self.name, expected)
@@ -148,6 +184,7 @@ class _Trial:
             if not np.isfinite(array).all():
                 raise SettingError("algorithm", self.name, f"init()['{key}'] is not finite{_at(rule.init)}")
             made[key] = array.astype(np.float64)
+        _check_again(rule, state, again, rule.init)
         return SimpleNamespace(**made)
 
     def _sample(self, k: int) -> Any:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from mqlearn.algorithms import Stateful
+from mqlearn.algorithms.step_sizes import own_of
 from mqlearn.errors import SettingError
 from mqlearn.experiments.settings import compose, instantiate
 from mqlearn.experiments.settings.cell import build
@@ -233,7 +234,7 @@ def _given(problem: Problem, rules: Iterable[Entrant], refused: dict[str, Entry]
         if reason is not None:
             refused[rule.name] = Entry.refused(rule.digest, reason)
             continue
-        step_size = vars(rule.made).get("step_size") or rule.made.own_step_size(discount)
+        step_size = vars(rule.made).get("step_size") or own_of(rule.made, discount)
         able.append(Contest.of(problem, rule, {}, rule.made.with_step_size(step_size), step_size))
     return able
 

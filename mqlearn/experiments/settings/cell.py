@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from mqlearn import source_text
-from mqlearn.errors import SettingError, SettingErrors, nearest
+from mqlearn.errors import SettingError, SettingErrors, asked, nearest
 from mqlearn.experiments.presentation.names import of_problem
 from mqlearn.experiments.settings import (
     earlier_versions,
@@ -82,7 +82,7 @@ class Cell:
         limit = evaluation.limit(mdp) if isinstance(mdp, FiniteMDP) else evaluation.time_limit
         bounds = {end: getattr(given["features"], end, None) for end in ("low", "high")}
         told = {
-            "algorithm": given["rule"].effective(self.settings["discount"]),
+            "algorithm": asked("algorithm", given["rule"], "effective", self.settings["discount"]),
             "operator": {key: getattr(self.operator.operator, key, None) for key in self.settings["operator"]},
             "evaluation": {"episodes": evaluation.episodes, "time_limit": limit},
             "features": {end: None if bound is None else bound.tolist() for end, bound in bounds.items()},

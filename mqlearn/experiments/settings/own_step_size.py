@@ -5,6 +5,7 @@ import re
 from typing import Any
 
 from mqlearn.algorithms import Rule, Stateful
+from mqlearn.algorithms.step_sizes import own_of
 from mqlearn.errors import SettingError, nearest
 from mqlearn.experiments.settings import instantiate, targets
 from mqlearn.experiments.settings import plugins as user_modules
@@ -42,7 +43,7 @@ def resolved(node: dict[str, Any], rule: Rule | Stateful, discount: float) -> di
 
     Raises SettingError for an entry that is no setting of it, and for a step size that no settings describe.
     """
-    own = described(rule.own_step_size(discount), type(rule).__name__)
+    own = described(own_of(rule, discount), type(rule).__name__)
     given = {key: value for key, value in node.items() if key != "name" and value is not None}
     for key, value in given.items():
         if key not in own:
