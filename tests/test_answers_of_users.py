@@ -1,6 +1,8 @@
 # ruff: noqa: NPY002  (the chance that users write)
 """A user's functions answer the same when they are asked again, without chance of their own, from what is given."""
 
+from typing import Any, cast
+
 import numpy as np
 import pytest
 
@@ -106,12 +108,12 @@ def constant_features(x, u):
         ("metrics.m", lambda: {"metrics": {"m": lambda: 1}}),
         ("metrics.m", lambda: {"metrics": {"m": lambda of, mdp: "x"}}),
         ("metrics", lambda: {"metrics": {"m": lambda of, mdp: np.random.rand(len(of))}}),
-        ("sampling.behaviour", lambda: {"sampling": mq.Markovian(behaviour=lambda: 1)}),
-        ("sampling.behaviour", lambda: {"sampling": mq.Markovian(behaviour=3)}),
+        ("sampling.behaviour", lambda: {"sampling": mq.Markovian(behaviour=cast(Any, lambda: 1))}),
+        ("sampling.behaviour", lambda: {"sampling": mq.Markovian(behaviour=cast(Any, 3))}),
         ("sampling.behaviour", lambda: {"sampling": mq.Markovian(behaviour=lambda m: np.random.rand(2, 2))}),
         ("step_size", lambda: {"step_size": mq.Constant}),
-        ("features.function", lambda: {"features": mq.from_function(TWO, 3)}),
-        ("features.function(0, 0)", lambda: {"features": mq.from_function(TWO, lambda: 1)}),
+        ("features.function", lambda: {"features": mq.from_function(TWO, cast(Any, 3))}),
+        ("features.function(0, 0)", lambda: {"features": mq.from_function(TWO, cast(Any, lambda: 1))}),
         ("features.function(0, 0)", lambda: {"features": mq.from_function(TWO, lambda x, u: np.random.rand(2))}),
     ],
 )
@@ -127,7 +129,7 @@ class OwnWithoutDiscount(Plain):
 
 
 class OwnIsANumber(Plain):
-    own_step_size = 3
+    own_step_size: Any = 3
 
 
 class OwnIsNone(Plain):
@@ -174,3 +176,40 @@ class Walk(mq.Markovian):
 def test_operators_and_samplings_answer_what_they_are_asked(settings, said):
     with pytest.raises(SettingError, match=said):
         mq.run(TWO, mq.QLearning(), iterations=3, n_seeds=1, **settings)
+
+
+class Idle(mq.Rule):
+    """A rule of four numbers that uses no step size, and one sample after the other."""
+
+    needs = ("consecutive",)
+
+    def update(self, k, q, q_prev, target, target_prev):
+        return 0.9 * q + 0.1 * target
+
+
+class Misnamed(Plain):
+    def numbers(self, k):
+        return {"eta": 0.5 + 0 * k}
+
+    def step(self, z, s, c):
+        s.move(z.q, s.target(z.q), c.beta)
+
+
+def test_a_rule_of_four_numbers_says_what_it_needs_and_that_it_uses_no_step_size():
+    for sampling in (mq.Replay(), mq.Synchronous()):
+        with pytest.raises(SettingError, match="needs for its traces"):
+            mq.run(TWO, Idle(), sampling=sampling, iterations=3, n_seeds=2)
+    done = mq.run(TWO, Idle(), sampling=mq.Markovian(), step_size=mq.Constant(0.5), iterations=3, n_seeds=2)
+    assert [one.text for one in done.findings if one.code == "no_effect" and "step_size" in one.text]
+
+
+def test_a_name_that_is_none_comes_with_those_that_are():
+    for kind in (Misnamed, type("Compiled", (Misnamed,), {"compiled": True})):
+        with pytest.raises(SettingError, match=r"beta.*eta.*numbers\(self, k\)"):
+            mq.run(TWO, kind(), sampling=mq.Markovian(), iterations=3, n_seeds=2)
+
+
+def test_a_setting_of_zap_that_all_pairs_do_not_use_is_said():
+    for sampling, said in ((mq.Synchronous(), True), (mq.Markovian(), False)):
+        done = mq.run(TWO, mq.Zap(refactor=3, shift=2.0), sampling=sampling, iterations=3, n_seeds=2)
+        assert said == any("refactor" in one.text for one in done.findings)

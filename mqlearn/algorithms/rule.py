@@ -52,6 +52,7 @@ class Rule(PlainNumbers):
     averaged: ClassVar[bool] = False
     burn_in: ClassVar[float] = 0.0
     clip: ClassVar[tuple[float, float] | None] = None
+    needs: ClassVar[tuple[str, ...]] = ()  # as of `Stateful`
     samples_per_iteration: ClassVar[int] = 1
 
     def __init_subclass__(cls, **more: Any) -> None:

@@ -6,7 +6,7 @@ do; the classes here check their parameters and print themselves.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -34,11 +34,11 @@ def total(step_size: StepSize, iterations: int) -> float:
 
 def own_of(rule: Any, discount: float) -> StepSize:
     """The step size that a rule has of its own at a discount. Raises SettingError if it has none."""
-    own = asked("algorithm", rule, "own_step_size", discount)
+    own: Any = asked("algorithm", rule, "own_step_size", discount)
     if not callable(own) or isinstance(own, type):
         expected = f"own_step_size(discount) must return a step size, such as mq.Constant(0.1), not {own!r}"
         raise SettingError("algorithm", type(rule).__name__, expected)
-    return own
+    return cast(StepSize, own)
 
 
 @dataclass(frozen=True)

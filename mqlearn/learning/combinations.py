@@ -91,6 +91,7 @@ def check_rule(
     if features is not None and rule.clip is not None:
         expected = "is for tables; linear.projection keeps the parameters of features in a ball"
         raise SettingError("algorithm.clip", [*rule.clip], expected)
+    _check_needs(rule, sampling)
     if not isinstance(rule, Stateful):
         return
     _check_sampling_of(rule, sampling, features)
@@ -159,17 +160,21 @@ def _check_without_model(rule: Rule | Stateful) -> None:
         raise SettingError("algorithm.averaged", True, "needs an exact model, against which errors are measured")
 
 
+def _check_needs(rule: Rule | Stateful, sampling: Any) -> None:
+    needs = rule.rule.needs if isinstance(rule, FourNumbers) else rule.needs
+    if "consecutive" in needs and not sampling.consecutive:
+        expected = f"has no consecutive samples, which {_name(rule)} needs for its traces; use markovian, or recorded"
+        raise SettingError("sampling", sampling.name, expected)
+    if "unbroken" in needs:
+        _check_unbroken(_name(rule), sampling)
+
+
 def _check_sampling_of(rule: Stateful, sampling: Any, features: Any) -> None:
     """Refuse a sampling that a rule with state has no mode for, or whose clock and updates it does not know."""
     name, mode, four = _name(rule), _mode(sampling, features), isinstance(rule, FourNumbers)
     if mode not in rule.modes:
         supported = " and ".join(_MODES[one] for one in rule.modes)
         raise SettingError("algorithm", name, f"does not support {_MODES[mode]}; it supports {supported}")
-    if "consecutive" in rule.needs and not sampling.consecutive:
-        expected = f"has no consecutive samples, which {name} needs for its traces; use markovian, or recorded ones"
-        raise SettingError("sampling", sampling.name, expected)
-    if "unbroken" in rule.needs:
-        _check_unbroken(name, sampling)
     if not sampling.all_pairs and sampling.adaptive and not rule.acts:
         expected = f"is not defined for {name}, which must not act by what it learns; use uniform or a fixed policy"
         raise SettingError("sampling.behaviour", sampling.behaviour, expected)
@@ -249,7 +254,7 @@ def _check_memory(rule: Stateful, n: int, numbers: float, n_seeds: int) -> None:
         raise SettingError("algorithm", type(rule).__name__, expected)
 
 
-def _name(rule: Stateful) -> str:
+def _name(rule: Rule | Stateful) -> str:
     return type(rule.rule if isinstance(rule, FourNumbers) else rule).__name__
 
 

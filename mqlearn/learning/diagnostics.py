@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from mqlearn.algorithms.rule import Rule
-from mqlearn.algorithms.stateful import Stateful
 from mqlearn.algorithms.step_sizes import total
 from mqlearn.finding import Finding
 from mqlearn.learners.counting import SampledPlans, SynchronousPlans
@@ -34,12 +33,13 @@ def after_run(setup: Setup, rule: AnyRule, learners: list[Any], recorder: Record
     """Of a run of a rule that `setup` has made ready. learners: of the seeds that are finite at its end."""
     mdp, sampling = setup.mdp, setup.sampling_of(rule)
     facts, findings = of_samples(mdp, learners, recorder.ended, setup.iterations, sampling)
-    if setup.features is None and not sampling.all_pairs:
-        facts["clock"] = sampling.clock
-    if isinstance(rule, Rule) and isinstance(mdp, FiniteMDP) and setup.features is None:
+    used = uses_step_size(rule)
+    if not sampling.all_pairs:
+        facts["clock"] = sampling.clock if setup.features is None else "global"
+    if used and isinstance(rule, Rule) and isinstance(mdp, FiniteMDP) and setup.features is None:
         known, found = horizon(rule, mdp, sampling, setup.iterations)
         facts, findings = facts | known, findings + found
-    if isinstance(rule, Stateful) and not uses_step_size(rule):
+    if not used:
         facts["step_size_used"] = False
         facts |= of_plans(learners)
     if "q_error" in recorder.curves:

@@ -174,6 +174,8 @@ def without_effect(setup: Setup, rule: AnyRule) -> list[Finding]:
     unplayed = isinstance(setup.mdp, FiniteMDP) and not evaluation.episodes
     no_features, no_table = "there are no linear features", "features are learned, and no table"
     no_episodes = "no episodes are played (evaluation.episodes=0)"
+    refactor, usual = (getattr(one, "refactor", 0) for one in (rule, type(rule)))  # of Zap
+    solved = sampling.all_pairs and refactor > 0
     clock = getattr(sampling, "clock", "global").replace("auto", "global")  # what auto came to with features
     settings: Sequence[tuple[str, Any, Any, bool, str]] = (
         ("sampling.clock", clock, "global", with_features, no_table),
@@ -184,6 +186,7 @@ def without_effect(setup: Setup, rule: AnyRule) -> list[Finding]:
         ("theta0", setup.theta0, 0, tabular, no_features),
         ("q0", setup.q0, 0, with_features, no_table),
         ("evaluation.start", evaluation.start, "both", unplayed, no_episodes),
+        ("algorithm.refactor", refactor, usual, solved, "with samples of all pairs each step is a solve"),
     )
     return [
         *idle_step_size(rule, setup.step_size),
@@ -199,13 +202,13 @@ def without_effect(setup: Setup, rule: AnyRule) -> list[Finding]:
 
 
 def idle_step_size(rule: AnyRule, given: Any = None) -> list[Finding]:
-    """If a rule does not use the step size that it has, and that is not its own, or was given."""
-    if not isinstance(rule, Stateful):
-        return []
+    """If a rule does not use the step size that was given, or of one with state, one that is not its own."""
     reason = rule.without_effect().get("step_size")
     if reason is None and uses_step_size(rule):
         return []
-    chosen = rule.step_size if given is None and rule.step_size != own_of(rule, rule.discount) else given
+    chosen = given
+    if given is None and isinstance(rule, Stateful) and rule.step_size != own_of(rule, rule.discount):
+        chosen = rule.step_size
     reason = reason or f"{type(rule).__name__} does not use it"
     return [] if chosen is None else [no_effect("step_size", chosen, reason)]
 

@@ -22,6 +22,7 @@ from mqlearn.stateful.chance import chance
 from mqlearn.stateful.module import compiled_step
 from mqlearn.stateful.pairs import ModelPairs
 from mqlearn.stateful.reference import NoSecond, Sweep, Transition
+from mqlearn.stateful.source import no_name
 from mqlearn.stateful.values import Layout
 from mqlearn.stateful.verbs import no_verb
 
@@ -254,7 +255,7 @@ def _said(error: Exception, several: str) -> str:
     if isinstance(error, ValueError) and "truth value of an array" in str(error):
         return several
     if isinstance(error, AttributeError) and isinstance(error.obj, SimpleNamespace):
-        return f"there is no {error.name}{nearest(str(error.name), list(vars(error.obj)))}"
+        return no_name(str(error.name), vars(error.obj))
     if isinstance(error, TypeError) and "NoneType" in str(error) and "subscriptable" in str(error):
         return "s.uniform is drawn for rules that say draws_own = True only"
     return f"{type(error).__name__}: {' '.join(str(error).split())}"

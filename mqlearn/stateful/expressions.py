@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from mqlearn.stateful.helpers import Helpers, literal
-from mqlearn.stateful.source import Step, of_module, solver
+from mqlearn.stateful.source import Step, no_name, of_module, solver
 from mqlearn.stateful.values import ARRAY, NUMBER, PAIRS, TABLE, VECTOR, Layout, Value, is_all
 
 _ENTRYWISE = {
@@ -131,7 +131,7 @@ class Expressions:
                 return self._of_state(node)
             if who.id == self.step.c:
                 if name not in self.numbers:
-                    self.step.refuse(node, f"there is no {name} among numbers()")
+                    self.step.refuse(node, no_name(f"c.{name}", (f"c.{one}" for one in self.numbers)))
                 return Value(NUMBER, f"c_{name}")
             if who.id == self.step.self:
                 value = self.step.field(node)
@@ -149,7 +149,7 @@ class Expressions:
         if node.attr in self.tables:
             return Value(TABLE, str(self.tables.index(node.attr)))
         if node.attr not in self.others:
-            self.step.refuse(node, f"there is no z.{node.attr}; init() has {', '.join(self.dimensions)}")
+            self.step.refuse(node, no_name(f"z.{node.attr}", (f"z.{one}" for one in self.dimensions)))
         return Value(ARRAY, f"m_{node.attr}")
 
     def _of_subscript(self, node: ast.Subscript) -> Value:

@@ -3,6 +3,7 @@
 import ast
 import builtins
 import math
+from collections.abc import Iterable
 from types import FunctionType, ModuleType
 from typing import Any, NoReturn
 
@@ -12,10 +13,17 @@ import mqlearn.linear_solves
 from mqlearn import source_text
 from mqlearn.algorithms.operators import Operator
 from mqlearn.algorithms.stateful import Stateful
-from mqlearn.errors import SettingError
+from mqlearn.errors import SettingError, nearest
 
 _SOLVES = {name: getattr(mqlearn.linear_solves, name) for name in ("solve", "times")}
 _BUILT_IN = ("abs", "bool", "float", "int", "len", "max", "min", "range", "round")
+
+
+def no_name(name: str, names: Iterable[str]) -> str:
+    """That neither a number nor an array of the state has a name, and which there are."""
+    known = list(names)
+    has = f"there is {', '.join(known)}" if known else "there is none"
+    return f"there is no {name}{nearest(name, known)}; {has}, and what depends on k comes from numbers(self, k)"
 
 
 class Step:

@@ -1,4 +1,4 @@
-"""Whether a rule with state uses its step size: found out by asking for its numbers, and from the text of its step."""
+"""Whether a rule uses its step size: found out by asking for its numbers, and from the text of a step with state."""
 
 import ast
 import functools
@@ -8,14 +8,19 @@ from typing import Any
 import numpy as np
 
 from mqlearn import source_text
+from mqlearn.algorithms.rule import Rule
 from mqlearn.algorithms.stateful import Stateful
 
+_ITERATIONS = 20  # that are asked for, of a rule of four numbers
 _METHODS = ("step", "init", "estimate", "acting")
 _OF_SELF = ("step_size", "alpha", "numbers", "weights")  # by which a method may come to the step size itself
 
 
-def uses_step_size(rule: Stateful) -> bool:
+def uses_step_size(rule: Rule | Stateful) -> bool:
     """Whether any number of a rule can depend on its step size; true where that cannot be seen."""
+    if isinstance(rule, Rule):
+        other = rule.with_step_size(lambda k: rule.step_size(k) / 2)
+        return not np.array_equal(rule.weights(0, _ITERATIONS), other.weights(0, _ITERATIONS), equal_nan=True)
     if rule.plans:
         return False
     methods = [getattr(type(rule), name) for name in _METHODS if name == "step" or _own(rule, name)]

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from mqlearn.algorithms import Stateful
+from mqlearn.algorithms import Rule, Stateful
 from mqlearn.algorithms.step_sizes import own_of
 from mqlearn.errors import SettingError
 from mqlearn.experiments.settings import compose, instantiate
@@ -52,7 +52,7 @@ class Contest:
     def of(cls, problem: Problem, rule: Entrant, settings: dict[str, Any], default: Any, step_size: Any) -> "Contest":
         discount = problem.settings["discount"]
         named = axes.of_rule(rule.tuning, step_size)
-        if isinstance(default, Stateful) and not uses_step_size(default):  # all its trials would be one and the same
+        if isinstance(default, Rule | Stateful) and not uses_step_size(default):  # all trials would be the same
             named = tuple(axis for axis in named if axis.setting.startswith("algorithm."))
         tuned = tuple(axis.at(discount) for axis in named)
         form = Form.of(step_size)

@@ -294,13 +294,11 @@ def name_of(settings: Mapping[str, Any], plugins: Mapping[str, Any], rule: Any) 
         ]
         return " ".join([_label(written, written), *shown])
 
-    from mqlearn.algorithms import Stateful
     from mqlearn.stateful.step_size import uses_step_size
 
     hidden = ("map", "slippery", "success_rate", "rewards", "kwargs", "content", "model")
     operator = (described("operator"),) if identity.counts("operator", settings["operator"], plugins) else ()
-    idle = isinstance(rule, Stateful) and not uses_step_size(rule)
-    step_size = "step size not used" if idle else described("step_size", ("discount",))
+    step_size = described("step_size", ("discount",)) if uses_step_size(rule) else "step size not used"
     parts = (described("algorithm"), *operator, step_size, described("env", hidden))
     return ", ".join([*parts, f"discount={settings['discount']:g}"])
 
