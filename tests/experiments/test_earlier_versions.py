@@ -17,6 +17,7 @@ SMALL = ("iterations=20", "n_seeds=2", "n_checkpoints=3", "tracking=none")
 
 @pytest.mark.parametrize("old", sorted(old for old in PRESENT if old.rpartition(".")[2].islower()))
 def test_a_module_of_before_is_the_present_one(old):
+    assert old != PRESENT[old]
     assert importlib.import_module(old) is importlib.import_module(PRESENT[old])
     spec = importlib.import_module(PRESENT[old]).__spec__
     assert spec is not None and spec.name == PRESENT[old]
@@ -60,7 +61,7 @@ def test_no_function_of_ours_is_a_metric_by_its_name_of_before_either():
             instantiate.metrics({"mine": path}, {})
 
 
-def test_settings_of_a_users_folder_may_hearlier_versions_of_before(mqlearn, work: Path, outputs: Path):
+def test_settings_of_a_users_folder_may_have_names_of_before(mqlearn, work: Path, outputs: Path):
     (work / "my" / "features").mkdir(parents=True)
     (work / "my" / "features" / "mine.yaml").write_text("name: mine\n_target_: mqlearn.features.aggregation\ntile: 2\n")
     (work / "my" / "experiment").mkdir()
