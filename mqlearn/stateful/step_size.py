@@ -19,8 +19,11 @@ _OF_SELF = ("step_size", "alpha", "numbers", "weights")  # by which a method may
 def uses_step_size(rule: Rule | Stateful) -> bool:
     """Whether any number of a rule can depend on its step size; true where that cannot be seen."""
     if isinstance(rule, Rule):
-        other = rule.with_step_size(lambda k: rule.step_size(k) / 2)
-        return not np.array_equal(rule.weights(0, _ITERATIONS), other.weights(0, _ITERATIONS), equal_nan=True)
+        try:
+            other = rule.with_step_size(lambda k: rule.step_size(k) / 2)
+            return not np.array_equal(rule.weights(0, _ITERATIONS), other.weights(0, _ITERATIONS), equal_nan=True)
+        except Exception:  # of the user's update, as below
+            return True
     if rule.plans:
         return False
     methods = [getattr(type(rule), name) for name in _METHODS if name == "step" or _own(rule, name)]

@@ -298,7 +298,8 @@ def name_of(settings: Mapping[str, Any], plugins: Mapping[str, Any], rule: Any) 
 
     hidden = ("map", "slippery", "success_rate", "rewards", "kwargs", "content", "model")
     operator = (described("operator"),) if identity.counts("operator", settings["operator"], plugins) else ()
-    step_size = described("step_size", ("discount",)) if uses_step_size(rule) else "step size not used"
+    idle = rule is not None and not uses_step_size(rule)
+    step_size = "step size not used" if idle else described("step_size", ("discount",))
     parts = (described("algorithm"), *operator, step_size, described("env", hidden))
     return ", ".join([*parts, f"discount={settings['discount']:g}"])
 
