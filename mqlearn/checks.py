@@ -32,7 +32,7 @@ def plain_number(value: Any) -> int | float | None:
     It may be one of NumPy's or of another library's, an array without axes, a fraction or a decimal.
     """
     if getattr(value, "ndim", None) == 0 and hasattr(value, "item"):
-        value = value.item()
+        value = None if np.any(getattr(value, "mask", False)) else value.item()
     if isinstance(value, bool | np.bool_) or not isinstance(value, Real | Decimal):
         return None
     try:

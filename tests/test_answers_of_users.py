@@ -213,3 +213,12 @@ def test_a_setting_of_zap_that_all_pairs_do_not_use_is_said():
     for sampling, said in ((mq.Synchronous(), True), (mq.Markovian(), False)):
         done = mq.run(TWO, mq.Zap(refactor=3, shift=2.0), sampling=sampling, iterations=3, n_seeds=2)
         assert said == any("refactor" in one.text for one in done.findings)
+
+
+def test_a_mask_is_not_overlooked():
+    p, r = np.tile(np.eye(2)[None], (2, 1, 1)), np.ma.masked_array(np.ones((2, 2)), [[False, True], [False, False]])
+    with pytest.raises(SettingError, match=r"R='a masked array'.*filled"):
+        mq.from_arrays(p, r, axes="xuy", discount=0.5)
+    assert mq.from_arrays(p, r.filled(-np.inf), axes="xuy", discount=0.5).learned.sum() == 3
+    with pytest.raises(SettingError, match="iterations"):
+        mq.run(TWO, mq.QLearning(), iterations=cast(Any, np.ma.masked), n_seeds=2)

@@ -49,6 +49,11 @@ def from_arrays(
     [9.0, -2.0]
     """
 
+    for setting, given in (("P", P), ("R", R), ("start", start), ("terminal", terminal), ("admissible", admissible)):
+        if isinstance(given, np.ma.MaskedArray):
+            expected = "must be a plain array; what is masked in R is not admissible if filled: R.filled(-numpy.inf)"
+            raise SettingError(setting, "a masked array", expected)
+
     def read(order: str | None) -> FiniteMDP:
         p, y, r, allowed = arrays(P, R, order, admissible, s_indices, a_indices)
         closed = _flags("terminal", terminal, p.shape[:1], np.zeros(len(p), bool))
