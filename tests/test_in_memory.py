@@ -134,7 +134,7 @@ def test_step_sizes_of_one_text_and_other_numbers_are_two(make):
 
 def test_what_a_function_reads_is_part_of_what_it_is():
     names: dict[str, Any] = {"scale": 1.0, "helper": lambda k: k + 1}
-    made = types.FunctionType((lambda k: scale / helper(k)).__code__, names)  # type: ignore  # noqa: F821
+    made = types.FunctionType((lambda k: scale / helper(k)).__code__, names)  # type: ignore  # noqa: F821  # its names come with it
     before = own_code.digest(made)
     assert own_code.digest(made) == before
     names["scale"] = 2.0
@@ -195,7 +195,7 @@ def test_one_rule_at_each_point_has_no_rival_but_across_them():
 
 
 def test_a_part_of_some_runs_is_some_runs(swept):
-    for part in (swept[:2], swept[2:] + swept[:2], [swept[0]] + swept[1:2]):  # noqa: RUF005
+    for part in (swept[:2], swept[2:] + swept[:2], [swept[0]] + swept[1:2]):  # noqa: RUF005  # + is asked
         assert isinstance(part, type(swept)) and len(part.frame())
     assert swept[0] is swept[:1][0]
 

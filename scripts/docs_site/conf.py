@@ -6,7 +6,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent)]
 
-from docs_site.docstrings import on_docstring  # noqa: E402
+from docs_site.docstrings import on_docstring  # noqa: E402  # found by the line above
 
 project = "mqlearn"
 project_copyright = "The mqlearn developers"

@@ -42,7 +42,7 @@ class Cell:
 
 def size(number: int, launcher: str, seconds: float = 0.0, per_job: int | str = "auto", **chosen: str) -> int:
     words = {f"hydra.launcher.{key}": value for key, value in chosen.items()}
-    return chunks.size([Cell(seconds)] * number, launcher, per_job, words)  # type: ignore[list-item]
+    return chunks.size([Cell(seconds)] * number, launcher, per_job, words)  # type: ignore[list-item]  # all that is read of them
 
 
 def test_each_place_has_several_jobs_and_none_takes_long(monkeypatch):
@@ -58,7 +58,7 @@ def test_each_place_has_several_jobs_and_none_takes_long(monkeypatch):
 
 
 def test_the_cells_are_divided_in_their_order():
-    assert [list(one) for one in chunks.divided(list(range(7)), 3)] == [[0, 1, 2], [3, 4, 5], [6]]  # type: ignore
+    assert [list(one) for one in chunks.divided(list(range(7)), 3)] == [[0, 1, 2], [3, 4, 5], [6]]  # type: ignore  # numbers do
 
 
 @pytest.mark.parametrize("value", [0, -1, 7, 1.5, "many", True])

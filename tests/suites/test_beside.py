@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from leaderboard_cases import errors, every, found, results_of, suite  # noqa: F401
+from leaderboard_cases import errors, every, found, results_of, suite  # noqa: F401  # fixtures
 
 import mqlearn as mq
 from mqlearn.suites import references
@@ -29,7 +29,7 @@ def straight(pairs: int, budget: int, slope: float, size: float) -> tuple[np.nda
 
 
 @pytest.fixture(scope="module")
-def two(suite):  # noqa: F811
+def two(suite):  # noqa: F811  # a fixture
     """Q-learning and Zap on two problems, with the facts of certainty equivalence and of the costs."""
     made = []
     for number, problem in enumerate(suite.problems[:2]):
@@ -51,7 +51,7 @@ def middle(values: list[float]) -> float:
     return sum(ordered[n : len(ordered) - n]) / (len(ordered) - 2 * n)
 
 
-def test_both_columns_by_hand(two, suite):  # noqa: F811
+def test_both_columns_by_hand(two, suite):  # noqa: F811  # a fixture
     rows = {row["rule"]: row for row in board("small", two)["rules"] if row["setting"] == "tuned"}
     for rule, slope, sizes in (("q_learning", 0.3, (0.4, 0.4)), ("zap", 0.5, (0.2, 0.3))):
         far, same, equal = [], [], []
@@ -98,7 +98,7 @@ def test_a_seed_that_diverged_counts_as_far_away(two):
     assert after["over_certainty"]["value"] > before["over_certainty"]["value"]
 
 
-def test_facts_of_a_problem(suite):  # noqa: F811
+def test_facts_of_a_problem(suite):  # noqa: F811  # a fixture
     problem = suite.problems[1]
     run = mq.run(problem.cell.mdp, mq.CertaintyEquivalence(), iterations=problem.iterations(mq.QLearning()),
                  n_seeds=N, reward="sampled")  # fmt: skip
