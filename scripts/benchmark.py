@@ -21,7 +21,7 @@ sweep                 what a cell of 0.1 s takes beyond its own run, under jobli
                       status of 1,000 runs
 growth                comparing 100 and 200 runs, in units of what 20 take; status, export, mq.load and the look-up of
                       a digest of 1,000 runs, in units of what 250 take; the status of a sweep under way of 50,000
-                      cells, in units of 5,000
+                      cells, in units of 5,000; what a cell takes of a SQLite store
 large                 Q* and policy values of garnets of 1,000 to 100,000 states and of the lake 128x128, against
                       QuantEcon, if that is installed; stationary distributions; covariances of a lake of 24x24
 cluster               100,000 cells of 1 s on 1,000 slots, played on a clock of its own: what the sweep costs beside the

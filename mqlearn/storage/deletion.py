@@ -34,16 +34,20 @@ def gone(uri: str) -> set[tuple[str, str]]:
     return {(experiment, digest) for experiment, digest in some if digest not in kept}
 
 
-def is_deleted(uri: str, run_id: str) -> bool:
-    """Whether a run of a store has been deleted there; false of one that the store does not know."""
-    rows = sql.query(uri, sql.STAGE, run_id)
+def is_deleted(uri: str, run_id: str, digest: str) -> bool:
+    """Whether a run of a store has been deleted there; false of one that the store does not know.
+
+    digest: of the run: two stores may have given one id, each to a run of its own.
+    """
+    rows = sql.query(uri, sql.STAGE, run_id, digest)
     if rows is not None:
         return rows == [("deleted",)]
     with failures("reading a run", uri):
         from mlflow.exceptions import MlflowException
 
         with suppress(MlflowException):
-            return connect(uri).get_run(run_id).info.lifecycle_stage == "deleted"
+            run = connect(uri).get_run(run_id)
+            return run.info.lifecycle_stage == "deleted" and run.data.tags.get("digest") == digest
     return False
 
 

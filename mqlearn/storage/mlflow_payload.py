@@ -3,7 +3,7 @@
 Each metric NAME of `curves` gives curves/NAME (mean over the finite seeds) at checkpoints that are spread evenly among
 all, the first and the last among them: _ERROR of the error that a run is shown by, _OTHERS of any other, all if there
 are no more. The error also gives curves/0_log10_NAME, the logarithm of its mean where that is above 0, at _LOG of them.
-A value costs SQLite 300 bytes (MLflow's four indexes), and all values of all seeds are in the run's artifact
+A value costs SQLite 190 bytes (MLflow's table and three indexes), and all values of all seeds are in the run's artifact
 curves.npz, from which runs are read back. At the last of these checkpoints come spread/NAME_std, spread/NAME_low and
 spread/NAME_high (95 % interval of the mean) of the error, of all metrics if there is none; the picture of the error has
 its interval all along, and summary.json has those of all metrics. spread/NAME_n_finite is where some, but not all,

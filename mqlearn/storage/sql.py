@@ -37,7 +37,9 @@ UNVERSIONED = f"""{OF_STATUS} AND version.value IS NULL
 ANYWHERE = f"""{_COLUMNS.format(_AMONG)} AND experiments.lifecycle_stage = 'active'
     ORDER BY end_time, runs.run_uuid"""
 IDS = f"""SELECT experiments.name, digest.value, runs.run_uuid FROM {_AMONG} WHERE runs.lifecycle_stage = 'active'"""
-STAGE = "SELECT lifecycle_stage FROM runs WHERE run_uuid = ?"
+STAGE = """
+    SELECT lifecycle_stage FROM runs JOIN tags AS digest ON digest.run_uuid = runs.run_uuid AND digest.key = 'digest'
+    WHERE runs.run_uuid = ? AND digest.value = ?"""
 # Deleted, and no finished run of the same digest is left.
 DELETED = """
     SELECT DISTINCT experiments.name, digest.value FROM runs JOIN tags AS digest ON digest.run_uuid = runs.run_uuid

@@ -1,8 +1,6 @@
 """MLflow as an edge: a complete run folder becomes one MLflow run, whose content is told in `content`."""
 
-import secrets
 import shutil
-import time
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext, suppress
 from datetime import datetime
@@ -132,10 +130,22 @@ class _Told(NamedTuple):
 
 def _log_by_sql(run: runs.Run, store: sql_store.SqlStore, root: str, told: _Told) -> str:
     """`log` into a SQLite store whose artifacts are in this file system: files first, then the record as a whole."""
-    run_id = f"{time.time_ns() // 1_000_000:012x}{secrets.token_hex(10)}"  # by time: pages of indexes are then full
+    while not _logged_as(run_id := sql_store.new_id(), run, store, root, told):
+        pass
+    return run_id
+
+
+def _logged_as(run_id: str, run: runs.Run, store: sql_store.SqlStore, root: str, told: _Told) -> bool:
+    """Whether the run is recorded under this id; not if another run has the id."""
     address = f"{root.rstrip('/')}/{run_id}/artifacts"
     folder = moved.local(address)
     assert folder is not None
+    folder.parent.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        folder.parent.mkdir()
+    except FileExistsError:
+        return False
+    done = False
     try:
         run = runs.update_summary(run, mlflow_run_id=run_id)
         parameters, long = mlflow_payload.parameters(effective_settings(run))
@@ -148,13 +158,13 @@ def _log_by_sql(run: runs.Run, store: sql_store.SqlStore, root: str, told: _Told
             run_id, told.shown.name[:250], address, _status(run), told.started, told.ended, told.tags, parameters,
             told.values, model,
         )  # fmt: skip
-        store.write_run(told.experiment_id, record)
-    except BaseException:
-        with suppress(Exception):
-            runs.update_summary(run, mlflow_run_id=None)
-        shutil.rmtree(folder.parent, ignore_errors=True)
-        raise
-    return run_id
+        done = store.write_run(told.experiment_id, record)
+    finally:
+        if not done:
+            with suppress(Exception):
+                runs.update_summary(run, mlflow_run_id=None)
+            shutil.rmtree(folder.parent, ignore_errors=True)
+    return done
 
 
 def _artifacts(store: sql_store.SqlStore, experiment_id: str) -> str | None:
@@ -234,7 +244,7 @@ def record(
         there = finished(uri, experiment, [run.digest])
         if not there:
             before = run.summary.get("mlflow_run_id")
-            if before and not restore and deletion.is_deleted(uri, before):
+            if before and not restore and deletion.is_deleted(uri, before, run.digest):
                 raise deletion.Deleted(f"run {before} was deleted in MLflow; `mqlearn delete` removes its files, too")
             end_killed(uri, experiment, run.digest)
             run_id = log(run, uri, experiment, per_seed, tags=tags, show=show)

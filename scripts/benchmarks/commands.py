@@ -112,8 +112,8 @@ def _copy_runs(database: Path, copies: int) -> None:
                 "CASE key WHEN 'digest' THEN ? || substr(value, 2) ELSE value END" if column == "value" else column
                 for column in kept
             ]
-            rows = f"SELECT ? || substr(run_uuid, 2), {', '.join(read)} FROM {table} WHERE run_uuid NOT GLOB '[g-p]*'"
+            rows = f"SELECT ? || substr(run_uuid, 2), {', '.join(read)} FROM {table} WHERE run_uuid NOT GLOB '[G-P]*'"
             for copy in range(copies):
-                mark = "ghijklmnop"[copy]  # no digest and no run has these letters
+                mark = "GHIJKLMNOP"[copy]  # no digest and no run has these letters
                 marks = (mark,) * (1 + ("value" in kept))
                 store.execute(f"INSERT INTO {table} (run_uuid, {', '.join(kept)}) {rows}", marks)

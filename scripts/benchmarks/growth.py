@@ -16,7 +16,7 @@ from mqlearn.experiments.settings import compose, identity
 from mqlearn.experiments.settings.cell import build, run_cells
 from mqlearn.storage.runs import Run
 
-from .many_runs import many_runs, under_way
+from .many_runs import many_runs, store_size, under_way
 from .measuring import Row, fastest
 from .yardstick import Yardstick
 
@@ -34,6 +34,7 @@ def growth(_: Yardstick) -> Iterator[Row]:
     yield Row("compare_best_400", many, "CPU s", "time of 100 runs", many / few, 4.5)
     yield from many_runs()
     yield from under_way()
+    yield from store_size()
 
 
 def _runs(n: int, n_seeds: int) -> list[Run]:

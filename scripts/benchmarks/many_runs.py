@@ -1,4 +1,4 @@
-"""What looking at many finished runs costs: `status`, `export`, `mq.load`, and a digest in a store."""
+"""What many finished runs cost: `status`, `export`, `mq.load`, a digest in a store, and the bytes of a store."""
 
 import contextlib
 import gc
@@ -18,6 +18,7 @@ from mqlearn.analysis import tidy
 from mqlearn.cli import status
 from mqlearn.experiments import execute
 from mqlearn.experiments.plan import PlannedCell
+from mqlearn.experiments.presentation import mlflow_view
 from mqlearn.experiments.settings import identity
 from mqlearn.experiments.settings.cell import Cell, run_cells
 from mqlearn.experiments.sweep import journal
@@ -28,6 +29,7 @@ from mqlearn.storage import lookup, runs, sql, tracking
 from .measuring import Row, fastest
 
 _SETTINGS = ("env=two_state", "iterations=200", "n_checkpoints=10", "n_seeds=4", "n_workers=1")
+_RULES = ("algorithm=q_learning,speedy_q,momentum_q", "iterations=1000", "n_seeds=2", "n_workers=1")
 
 
 def many_runs(few: int = 250, many: int = 1000) -> Iterator[Row]:
@@ -59,6 +61,20 @@ def under_way(few: int = 5_000, many: int = 50_000) -> Iterator[Row]:
                 raise SystemExit("status counts other cells than those that are done")
     against = f"time of {few} cells"
     yield Row(f"status_{many}", seconds[many], "CPU s", against, seconds[many] / seconds[few], 1.3 * many / few)
+
+
+def store_size(seeds: int = 80, wanted: float = 20) -> Iterator[Row]:
+    """By how many kB a SQLite store grows with a cell more, of three rules in turn, by number of checkpoints."""
+    for checkpoints in (10, 200):
+        with tempfile.TemporaryDirectory() as outputs, mock.patch.dict(os.environ, {"MQLEARN_OUTPUTS": outputs}):
+            sizes = []
+            for one in plan((*_RULES, f"n_checkpoints={checkpoints}", f"seed=range({seeds})"), [], None):
+                ((_, run),) = _written([one], one.cell)
+                tags = {"sweep": "20000101-000000-0000", "cell": one.label, "group": one.panel}
+                tracking.log(run, str(one.uri), "default", tags=tags, show=mlflow_view.shows({}))
+                sizes.append(Path(outputs, "mlflow.db").stat().st_size / 1000)
+            grown = (sizes[-1] - sizes[len(sizes) // 4]) / (len(sizes) - 1 - len(sizes) // 4)
+        yield Row(f"store_cell_{checkpoints}", grown, "kB", f"size of {wanted:g} kB", grown / wanted, 1)
 
 
 def _half_done(number: int, outputs: Path) -> str:

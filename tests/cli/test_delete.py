@@ -36,7 +36,8 @@ def test_nothing_is_deleted_without_a_word_and_then_folder_and_record_go_togethe
     assert done.code == 0 and "deleted: 1 of 1 runs" in done.out
     assert not swept["speedy_q"].exists() and swept["q_learning"].exists()
     assert connection.connect(stored).get_run(run_id).info.lifecycle_stage == "deleted"
-    assert deletion.deleted(stored) == {digest} and deletion.is_deleted(stored, run_id)
+    assert deletion.deleted(stored) == {digest} and deletion.is_deleted(stored, run_id, digest)
+    assert not deletion.is_deleted(stored, run_id, "of another store")
     told = mqlearn("status").out
     assert "1 done" in told and "1 missing" in told and "1 finished run deleted in MLflow" in told
     again = mqlearn("run", "-m", *TWO, "hydra/launcher=basic")  # asked for anew, so made anew

@@ -6,7 +6,8 @@ import os
 import sys
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ import pytest
 from mqlearn import files
 from mqlearn.cli import status
 from mqlearn.experiments.sweep import index, journal, states, told
-from mqlearn.storage import looked, lookup, sql, store, tracking
+from mqlearn.storage import looked, lookup, sql, sql_store, store, tracking
 
 _opened: list[Counter[str]] = []
 
@@ -200,6 +201,29 @@ def test_a_digest_is_found_in_a_store_by_an_index_and_one_statement(stored, outp
     assert [one.digest for one in store.unversioned(stored, "many")] == ["d3"]
     assert store.finished(stored, "many", ["d5"]) == [everything["d5"]]
     assert lookup.finished(outputs, "many", store=stored, digests=["d5"]) == {}  # its files are nowhere
+
+
+def test_a_cell_takes_little_of_a_store(mqlearn, stored, outputs, monkeypatch):
+    """Bytes by which a SQLite store grows with each further run, with all that people see of it in MLflow."""
+    import sqlite3
+    from contextlib import closing
+
+    write, records = sql_store.SqlStore.write_run, []
+    with monkeypatch.context() as patch:
+        patch.setattr(sql_store.SqlStore, "write_run", lambda *told: records.append(told) or write(*told))
+        settings = ("iterations=1000", "n_seeds=2", "hydra/launcher=basic")
+        assert mqlearn("run", "-m", "n_checkpoints=10,200", *settings).code == 0
+    with closing(sqlite3.connect(outputs / "mlflow.db")) as opened_one:
+        monkeypatch.setattr(sql_store.SqlStore, "_open", lambda _: nullcontext(opened_one))  # one transaction for all
+        for (of, place, record), most in zip(records, (18_200, 20_300), strict=True):
+            sizes = []
+            for number in range(220):
+                run_id = sql_store.new_id()
+                address = record.artifact_uri.replace(record.run_id, run_id)
+                ended = record.ended + number
+                of.write_run(place, replace(record, run_id=run_id, artifact_uri=address, ended=ended))
+                sizes.append(opened_one.execute("PRAGMA page_count").fetchone()[0] * 4096)
+            assert 15_000 < (sizes[-1] - sizes[19]) / 200 <= most
 
 
 def test_settings_are_read_alike_by_both_readers_of_yaml(tmp_path):

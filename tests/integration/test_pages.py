@@ -1,6 +1,7 @@
 """MLflow's own pages on the runs, in a browser: what `mqlearn ui` opens."""
 
 import contextlib
+import json
 import os
 import pty
 import re
@@ -8,13 +9,14 @@ import signal
 import subprocess
 import sys
 import threading
+import urllib.parse
 from collections.abc import Iterator
 from pathlib import Path
 
 import browser
 import pytest
 
-from mqlearn.storage import lookup, store
+from mqlearn.storage import lookup, runs, sql_store, store, tracking
 
 from . import servers
 from .test_servers import mqlearn, needs
@@ -72,7 +74,7 @@ def _read_on(terminal: int) -> None:
             pass
 
 
-def test_an_experiment_opens_as_charts_of_runs_with_names_and_pictures(tmp_path):
+def test_an_experiment_opens_as_charts_of_runs_with_names_and_pictures(tmp_path, monkeypatch):
     if browser.PROGRAM is None:
         needs("chromium")
     outputs = tmp_path / "outputs"
@@ -110,3 +112,11 @@ def test_an_experiment_opens_as_charts_of_runs_with_names_and_pictures(tmp_path)
             servers.wait(lambda: "def update" in page.js(TEXT) and "frozen_lake_4x4" in page.js(TEXT), "the note", 180)
             assert "mqlearn compare experiment.name=default" in page.js(TEXT)
             page.screenshot(tmp_path / "run.png")
+        ids = [recorded.run_id for recorded in store.recorded(uri, "default")]
+        monkeypatch.setattr(sql_store, "of", lambda _: None)  # so that MLflow gives one of its longer ids
+        ids.append(tracking.log(runs.load(next(iter(found)).folder), uri, "default"))
+        assert [len(one) for one in ids] == [10, 10, 10, 32]
+        both = urllib.parse.urlencode({"runs": json.dumps(ids), "experiments": '["1"]'})
+        with browser.opened(f"{place}/#/compare-runs?{both}", tmp_path / "compared") as page:
+            servers.wait(lambda: all(one in page.js(TEXT) for one in ids), "the comparison", 180)
+            assert "Comparing 4 Runs from 1 Experiment" in page.js(TEXT) and "last/q_error" in page.js(TEXT)

@@ -243,7 +243,7 @@ def _is_deleted(uri: str, run: runs.Run) -> bool:
     """Whether the record of a run was deleted in its store: it is then left as it is."""
     recorded = run.summary.get("mlflow_run_id")
     with contextlib.suppress(TrackingError):  # met again, and told, when the run is delivered
-        return bool(recorded) and deletion.is_deleted(uri, recorded)
+        return bool(recorded) and deletion.is_deleted(uri, recorded, run.digest)
     return False
 
 

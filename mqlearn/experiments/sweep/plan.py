@@ -60,7 +60,7 @@ def planned_cell(job: compose.Job, overrides: tuple[str, ...], label: str, panel
     mdp, n_seeds = job.cell.mdp, settings["n_seeds"]
     table = getattr(mdp, "n_states", 1) * getattr(mdp, "n_actions", 1)
     size = 8 * (n_seeds * (5 * settings["n_checkpoints"] + table) + 20 * table)
-    rows = 0 if track.uri is None else 20_000 + 300 * (25 + 10 * min(settings["n_checkpoints"], 20))  # of the store
+    rows = 0 if track.uri is None else 16_300 + 200 * min(settings["n_checkpoints"], 20)  # of the store
     problem = f"{of_problem(settings['env'])} discount={settings['discount']:g} {settings['sampling']['name']}"
     return PlannedCell.of(
         job.cell,
