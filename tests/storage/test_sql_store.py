@@ -114,8 +114,7 @@ def test_ids_rise_with_time_and_are_ten_digits_and_small_letters(monkeypatch):
 
 
 def test_an_id_that_another_run_has_is_drawn_again(uri, tmp_path, monkeypatch):
-    """Whether its artifacts are there, in the same experiment, or only its record, in another one or after `mlflow gc`;
-    nothing of the other run is touched."""
+    """In the same experiment its artifacts tell, in another one its record; nothing of the other run is touched."""
     drawn = iter(["mtwq3k9xa0"] * 3 + ["mtwq3k9xa1"] + ["mtwq3k9xa0", "mtwq3k9xa1", "mtwq3k9xa2"])
     monkeypatch.setattr(sql_store, "new_id", lambda: next(drawn))
     places = [("a", "trial"), ("b", "trial"), ("c", "other")]
