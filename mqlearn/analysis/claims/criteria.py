@@ -278,7 +278,7 @@ def _mean_words(check: Mapping[str, Any], places: Sequence[Mapping[str, str]]) -
         "below": f"below {1 - tolerance:g}",
     }[check["side"]]
     return (
-        f"the interval of the mean {check['metric'] or 'error'} at T over the reported {_reported(check['equals'])} "
+        f"the interval of the mean {check['metric'] or 'error'} at T, divided by {_reported(check['equals'])}, "
         f"lies {where}; fails if it lies wholly outside; else open "
         f"({_together(check, places)})"
     )
