@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 import mqlearn as mq
-from mqlearn.analysis.claims import claim, pairs, reported, single_runs
+from mqlearn.analysis.claims import claim, pairs, reported, single_runs, tables
 from mqlearn.analysis.claims.checks import FAILS, HOLDS, OPEN, ClaimCheck, Seen, verdict
 from mqlearn.analysis.papers import pages, paper, results
 from mqlearn.analysis.papers.paper import MARKS, Paper
@@ -64,6 +64,38 @@ def test_the_page_of_the_field_is_made_of_what_is_stored():
     every = [paper.load(key) for key in KEYS]
     text = pages.markdown([(one, results.measured(one)) for one in every])
     assert text == (FIELD / "README.md").read_text(encoding="utf-8")
+
+
+def test_intervals_on_the_page_show_why_a_check_came_out_so():
+    """As they are printed, the ends of an interval lie on the side of the limits that the outcome says."""
+    told = 0
+    for key in KEYS:
+        found = results.measured(paper.load(key))
+        for check in [check for each in (found.claims if found else ()) for check in each.answer.checks]:
+            if "measured_exponent" not in check.evidence:
+                continue
+            told += 1
+            (line,) = tables.brief([check])
+            ends = re.findall(r"intervals within ([-\d.e]+)(?: to ([-\d.e]+))?\)", line)[0]
+            low, high = (float(end) for end in (ends[0], ends[1] or ends[0]))
+            least, most = check.evidence["between"]
+            least, most = -np.inf if least is None else least, np.inf if most is None else most
+            if check.outcome == HOLDS:
+                assert least <= low <= high <= most, line
+            elif check.outcome == FAILS:
+                assert high <= least or most <= low, line
+            else:
+                assert low < least < high or low < most < high, line
+    assert told > 50
+
+
+def test_what_is_below_zero_is_told_by_means_and_no_ratio():
+    found = results.measured(paper.load("sarsa_2018"))
+    assert found is not None
+    for each in found.claims:
+        checks = each.answer.checks
+        ratios = [text for text in tables.brief(checks) if "a/b" in text]
+        assert not ratios and min(check.evidence["value_b"] for check in checks) < 0
 
 
 def test_claims_of_papers_are_none_of_the_paper_that_is_implemented():
@@ -152,7 +184,7 @@ def test_papers_are_listed_and_printed(mqlearn):
     done = mqlearn("papers", "--json", "-")
     rows = json.loads(done.out)
     assert [row["key"] for row in rows] == KEYS
-    wanted = {"key", "citation", "year", "experiments", "claims", "verdict", "why", "unknown", "seconds"}
+    wanted = {"key", "citation", "year", "experiments", "claims", "verdict", "unknown", "seconds"}
     assert all(row.keys() == wanted for row in rows)
     assert {key for row in rows for one in row["claims"] for key in one} == {"name", "ours", "verdict"}
     assert {row["verdict"] for row in rows} <= {*results.VERDICTS} - {"not run"}
@@ -188,12 +220,16 @@ def test_a_paper_of_ones_own_is_run_stored_and_checked(mqlearn, own, outputs, mo
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (lambda spec: spec.pop("citation"), "citation"),
+        (lambda spec: spec.pop("citation"), "citation=None: must be given as a mapping with authors, title, year, in"),
         (lambda spec: spec["citation"].pop("year"), "citation.year"),
+        (lambda spec: spec["citation"].update(year="later"), "must be a whole number"),
+        (lambda spec: spec["claims"].append("qqqq"), "claims='qqqq': is no claim that there is, in"),
+        (lambda spec: spec["experiments"].append("qqqq"), "; there are asymptotic_rate_1997, averaged_2023, "),
+        (lambda spec: spec["settings"][1].update(essential="no"), "settings[2].essential='no': must be true or false"),
         (lambda spec: spec["claims"].append("my_paper_speedi_q"), "did you mean 'my_paper_speedy_q'?"),
         (lambda spec: spec["experiments"].append("my_papr"), "did you mean 'my_paper'?"),
         (lambda spec: spec["reported"][0].pop("place"), "reported[1].place"),
-        (lambda spec: spec["reported"][0].pop("mark"), "reported[1].mark"),
+        (lambda spec: spec["reported"][0].pop("mark"), "reported[1].mark=None: must be one of T (read in the"),
         (lambda spec: spec["reported"][0].update(mark="X"), "T (read in the paper's text)"),
         (lambda spec: spec["reported"][0].update(claim="theorem_1"), "reported[1].claim"),
         (lambda spec: spec["settings"][1].pop("why"), "settings[2].why"),

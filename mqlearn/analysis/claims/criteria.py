@@ -4,8 +4,9 @@
 claim's yaml says of it and then, from the settings of its checks, every criterion.
 """
 
+import itertools
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from mqlearn.analysis.claims.checks import FAILS, HOLDS, OPEN, level_of_each
@@ -26,7 +27,7 @@ def reading(claim: Claim, places: Sequence[Mapping[str, str]]) -> str:
     """What the yaml says, then each criterion. places: the combinations of conditions under which it is tested."""
     checks = claim.spec["checks"]
     several = [check for check in checks if check["test"] not in _PAIRED]
-    told = [" ".join(claim.spec["reading"].split()), *(words(check, places) for check in checks)]
+    told = [" ".join(claim.spec["reading"].split()), *_sentences(checks, places)]
     if len(several) < len(checks):
         paired = [check for check in checks if check["test"] in _PAIRED]
         most = "at most " * any(check["test"] == "order" for check in paired)
@@ -42,9 +43,30 @@ def words(check: Mapping[str, Any], places: Sequence[Mapping[str, str]]) -> str:
     """What decides a check, in a sentence or two."""
     name = f'"{check["quantity"]}"' if check["quantity"] is not None else f"The {check['test']} check"
     aside = ", beside the verdict," * bool(check["aside"])
-    some = narrowed(check, places)
+    return f"{name}{aside} holds{_alone(check)} if {_WORDS[check['test']](check, narrowed(check, places))}."
+
+
+def _sentences(checks: Sequence[Mapping[str, Any]], places: Sequence[Mapping[str, str]]) -> Iterator[str]:
+    """`words` of each check; of exponents in a row that differ in name, place and limits alone, one for all."""
+
+    def but_for_limits(check: Mapping[str, Any]) -> Any:
+        if check["test"] != "exponent" or check["quantity"] is None or check["aside"]:
+            return id(check)
+        return _exponent_words(check, narrowed(check, places), "")
+
+    for _, group in itertools.groupby(checks, but_for_limits):
+        first, *others = some = list(group)
+        if others:
+            limits = ", ".join(f'"{check["quantity"]}"{_alone(check)} {_between(check)}' for check in some)
+            text = _exponent_words(first, narrowed(first, places), f"meets its limits ({limits})")
+            yield f"Each of {len(some)} checks holds if {text}."
+        else:
+            yield words(first, places)
+
+
+def _alone(check: Mapping[str, Any]) -> str:
     where = "; ".join(f"{name} {_levels(levels)}" for name, levels in check["in"].items())
-    return f"{name}{aside} holds{f' (for {where} alone)' * bool(where)} if {_WORDS[check['test']](check, some)}."
+    return f" (for {where} alone)" * bool(where)
 
 
 def _levels(levels: Any) -> str:
@@ -209,7 +231,7 @@ def _between(check: Mapping[str, Any]) -> str:
     return f"is at most {high:g}" if low is None else f"is at least {low:g}"
 
 
-def _exponent_words(check: Mapping[str, Any], places: Sequence[Mapping[str, str]]) -> str:
+def _exponent_words(check: Mapping[str, Any], places: Sequence[Mapping[str, str]], limits: str | None = None) -> str:
     rest, x = along(check, places)
     name = check["metric"] or "error"
     epsilon = f"{check['epsilon'] or 0:g}" + " times its initial mean" * bool(check["relative"])
@@ -220,9 +242,10 @@ def _exponent_words(check: Mapping[str, Any], places: Sequence[Mapping[str, str]
     }[check["measure"]]
     of += ", counted from the end of the burn-in," * (check["count"] != "all")
     less = f", less that of {check['minus']}," * bool(check["minus"])
+    limits = _between(check) if limits is None else limits
     censored = "" if check["measure"] == "error" else ", a seed that never arrives counting as beyond all others"
     return (
-        f"the whole interval of the slope of {of} {_on(check)}{less} {_between(check)}; fails if it lies wholly "
+        f"the whole interval of the slope of {of} {_on(check)}{less} {limits}; fails if it lies wholly "
         f"outside; else open, and open without that number at the last of the {len(x)} places "
         f"({_together(check, rest)}; seeds are resampled{censored})"
     )
@@ -278,7 +301,7 @@ def _mean_words(check: Mapping[str, Any], places: Sequence[Mapping[str, str]]) -
         "below": f"below {1 - tolerance:g}",
     }[check["side"]]
     return (
-        f"the interval of the mean {check['metric'] or 'error'} at T over the reported {_reported(check['equals'])} "
+        f"the interval of the mean {check['metric'] or 'error'} at T, divided by {_reported(check['equals'])}, "
         f"lies {where}; fails if it lies wholly outside; else open "
         f"({_together(check, places)})"
     )

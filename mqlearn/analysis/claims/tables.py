@@ -136,11 +136,11 @@ def _numbers(kind: str, own: Sequence[dict[str, Any]]) -> str:
         inside = f"{sum(map(interval_within, own))} of {len(own)} wholly within {percent(own[0]['tolerance'])}"
         return f"measured/predicted {ratio} (intervals within {ends}; {inside}); times the floor: {times}"
     if kind == "exponent":
-        ends = _range([e[end] for e in own for end in ("low", "high")])
+        ends = _range([e[end] for e in own for end in ("low", "high")], 3)
         short = [f"{e['levels_used']} of {len(e['levels'])}" for e in own if e["levels_used"] < len(e["levels"])]
         lost = f"; through {', '.join(dict.fromkeys(short))} places, the others censored" if short else ""
         what = "difference of exponents" if "minus" in own[0] else "exponent"
-        return f"{what} {_range([e['measured_exponent'] for e in own])} (intervals within {ends}){lost}"
+        return f"{what} {_range([e['measured_exponent'] for e in own], 3)} (intervals within {ends}){lost}"
     if kind == "floor":
         ends = _range([e[end] for e in own for end in ("low", "high")])
         return (
@@ -153,8 +153,10 @@ def _numbers(kind: str, own: Sequence[dict[str, Any]]) -> str:
         of = ", ".join(dict.fromkeys(e["value"].replace("_", " ") for e in own))
         return f"exponent of the {of} {_range([e['exact_exponent'] for e in own])}"
     if kind == "reported":
-        ends = _range([e[end] for e in own for end in ("low", "high")])
-        return f"measured/reported {_range([e['measured_over_reported'] for e in own])} (intervals within {ends})"
+        ends = _range([e[end] for e in own for end in ("low", "high")], 3)
+        against = _range([e["equals"] for e in own], 4)
+        ratio = _range([e["measured_over_reported"] for e in own], 3)
+        return f"measured, divided by {against}: {ratio} (intervals within {ends})"
     if kind == "ends":
         sides = " and ".join(f"{side} {own[0][side]:g}" for side in ("below", "above") if own[0][side] is not None)
         share, median = (_range([e[name] for e in own]) for name in ("share_of_seeds", "median_ratio"))
@@ -164,7 +166,14 @@ def _numbers(kind: str, own: Sequence[dict[str, Any]]) -> str:
     p = f"Holm's p {_range([e['p_corrected'] for e in own])}"
     if "ratio_of_spreads" in own[0]:
         return f"spread a/b {_range([e['ratio_of_spreads'] for e in own])}, {p}"
+    if any(min(e["value_a"], e["value_b"]) < 0 for e in own):  # of which a ratio says nothing
+        return f"{_of_both('mean', 'value', own)}, {_of_both('median', 'median', own)}, {p}"
     return f"mean a/b {_range([e['ratio'] for e in own])}{_heavy_tails(own)}, {p}"
+
+
+def _of_both(word: str, name: str, own: Sequence[dict[str, Any]]) -> str:
+    a, b = (_range([e[f"{name}_{side}"] for e in own], 3) for side in "ab")
+    return f"{word} of a {a}, of b {b}"
 
 
 def _heavy_tails(own: Sequence[dict[str, Any]]) -> str:
@@ -178,16 +187,16 @@ def _heavy_tails(own: Sequence[dict[str, Any]]) -> str:
     return text + (f", a below b in {_range(below)} pairs)" if below else ")")
 
 
-def _range(values: Sequence[float]) -> str:
+def _range(values: Sequence[float], digits: int = 2) -> str:
     finite = [value for value in values if value is not None and math.isfinite(value)]
     if not finite:
         return "-"
-    low, high = _n(min(finite)), _n(max(finite))
+    low, high = _n(min(finite), digits), _n(max(finite), digits)
     return low if low == high else f"{low} to {high}"
 
 
-def _n(x: float) -> str:
-    return str(x) if isinstance(x, int | np.integer) else f"{x:.2g}"
+def _n(x: float, digits: int = 2) -> str:
+    return str(x) if isinstance(x, int | np.integer) else f"{x:.{digits}g}"
 
 
 def terminal(found: Sequence[Stored], *, width: int | None = None) -> str:

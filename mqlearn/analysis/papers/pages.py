@@ -14,7 +14,8 @@ _SHARE = (
     "The claims of a paper share the level 0.05 among them (Bonferroni). Within a claim all pairs are corrected "
     "together (Holm), and the intervals of each of its other checks hold together (Bonferroni). There is no correction "
     "over papers, and no statement about all of them together. g is the discount, k the iteration, T the last one, "
-    "Q_0 the initial table; a question of ours is a control that the paper leaves out, and decides no verdict."
+    "Q_0 the initial table; a/b is what the first rule of a comparison has on average, over what its rival has; a "
+    "question of ours is a control that the paper leaves out, and decides no verdict."
 )
 Pair = tuple[Paper, Measured | None]
 
@@ -54,7 +55,7 @@ def page(paper: Paper, found: Measured | None, width: int | None = None) -> str:
     lines = []
     for level, text in _content(paper, found):
         lines += ["", text.upper()] if level == "head" else wrapped(text, width, "  " * (level == "item"))
-    return "\n".join(lines)
+    return "\n".join([*lines, "", *wrapped(_SHARE, width)])
 
 
 def markdown(some: Sequence[Pair]) -> str:
@@ -71,15 +72,13 @@ def markdown(some: Sequence[Pair]) -> str:
     ]
     for paper, found in some:
         one = row(paper, found)
-        counts = []
+        cells = [f"[{paper.key}](#{paper.key})", f"**{one['verdict']}**", verdict(paper, found)[1]]
         for ours in (False, True):
             group = [claim for claim in one["claims"] if claim["ours"] is ours]
-            counts.append(
+            cells.append(
                 f"{sum(claim['verdict'] == 'reproduced' for claim in group)} of {len(group)}" if group else "-"
             )
-        lines.append(
-            f"| [{paper.key}](#{paper.key}) | **{one['verdict']}** | {one['why']} | {counts[0]} | {counts[1]} |"
-        )
+        lines.append(f"| {' | '.join(cells)} |")
     for paper, found in some:
         lines += ["", f"## {paper.key}", ""]
         for level, text in _content(paper, found):
@@ -100,7 +99,7 @@ def _content(paper: Paper, found: Measured | None) -> list[tuple[str, str]]:
     known = [one for one in spec["settings"] if "choice" not in one]
     told += _group("Settings", [f"{one['setting']}: {one['value']} ({one['place']}; {_mark(one)})" for one in known])
     chosen = [
-        f"{one['setting']}: ours is {one['choice']}, {one['why']}"
+        f"{one['setting']}: {one['choice']}; why: {one['why']}"
         + ("" if one.get("essential", True) else " (no verdict depends on it)")
         for one in paper.unknown
     ]

@@ -25,7 +25,8 @@ MARKS = {
 }
 READ = ("T", "A", "3")  # what may decide a verdict
 _KEYS = ("citation", "read", "settings", "reported", "experiments", "claims", "not_testable")
-_CITATION = ("authors", "title", "year", "venue", "arxiv", "doi")
+_CITED = ("authors", "title", "year")  # what a citation must have
+_CITATION = (*_CITED, "venue", "arxiv", "doi")
 _WHERE = {"venue": "", "year": "", "arxiv": "arXiv ", "doi": "doi "}
 _PLACES = {"doi": "https://doi.org/", "arxiv": "https://arxiv.org/abs/"}
 _ENTRIES = {"read": ("what", "mark"), "reported": ("quantity", "value", "place", "mark")}
@@ -86,7 +87,10 @@ def load(key: str, config_dir: str | None = None) -> Paper:
 def _checked(key: str, path: Path, config_dir: str | None) -> Paper:
     spec: dict[str, Any] = yamls.read("paper", path)
     _only(path, "", spec, _KEYS, ("citation",))
-    _only(path, "citation", spec["citation"], _CITATION, ("authors", "title", "year"))
+    _only(path, "citation", spec["citation"], _CITATION, _CITED)
+    year = spec["citation"]["year"]
+    if not isinstance(year, int):
+        raise SettingError("citation.year", year, f"must be a whole number, in {path}")
     spec = {name: spec.get(name) or ([] if name != "not_testable" else None) for name in _KEYS}
     for name in ("read", "settings", "reported", "experiments", "claims"):
         if not isinstance(spec[name], list):
@@ -98,6 +102,8 @@ def _checked(key: str, path: Path, config_dir: str | None) -> Paper:
         unknown = isinstance(entry, dict) and "choice" in entry
         keys_of = (*_UNKNOWN, "essential") if unknown else _KNOWN
         _entry(path, f"settings[{number}]", entry, keys_of, _UNKNOWN if unknown else _KNOWN)
+        if not isinstance(entry.get("essential", True), bool):
+            raise SettingError(f"settings[{number}].essential", entry["essential"], f"must be true or false, in {path}")
     _names(path, "claims", spec["claims"], claim.every(config_dir))
     _names(path, "experiments", spec["experiments"], [*own_choices.files("experiment", config_dir)])
     for number, entry in enumerate(spec["reported"], 1):
@@ -111,15 +117,15 @@ def _names(path: Path, where: str, names: Sequence[Any], there: Sequence[str]) -
     for name in names:
         if name not in there:
             kind = where.rpartition(".")[2].removesuffix("s")
-            expected = f"is no {kind} that there is, in {path}{nearest(str(name), there)}"
-            raise SettingError(where, name, expected)
+            known = nearest(str(name), there) or f"; there are {', '.join(there) or 'none'}"
+            raise SettingError(where, name, f"is no {kind} that there is, in {path}{known}")
 
 
 def _entry(path: Path, where: str, entry: Any, keys: Sequence[str], needed: Sequence[str]) -> None:
-    _only(path, where, entry, keys, needed)
-    if "mark" in entry and str(entry["mark"]) not in MARKS:
+    _only(path, where, entry, keys, [name for name in needed if name != "mark"])
+    if "mark" in needed and str(entry.get("mark")) not in MARKS:
         marks = ", ".join(f"{mark} ({words})" for mark, words in MARKS.items())
-        raise SettingError(f"{where}.mark", entry["mark"], f"must be one of {marks}, in {path}")
+        raise SettingError(f"{where}.mark", entry.get("mark"), f"must be one of {marks}, in {path}")
 
 
 def _only(path: Path, where: str, node: Any, keys: Sequence[str], needed: Sequence[str]) -> None:
@@ -131,5 +137,6 @@ def _only(path: Path, where: str, node: Any, keys: Sequence[str], needed: Sequen
             raise SettingError(f"{where}.{key}".lstrip("."), node[key], f"is no key of a paper, in {path}{known}")
     for key in needed:
         if node.get(key) in (None, ""):
-            expected = f"must be given beside {', '.join(name for name in needed if name != key)}, in {path}"
-            raise SettingError(f"{where}.{key}".lstrip("."), node.get(key), expected)
+            others = [name for name in needed if name != key]
+            beside = f"beside {', '.join(others)}" if others else f"as a mapping with {', '.join(_CITED)}"
+            raise SettingError(f"{where}.{key}".lstrip("."), node.get(key), f"must be given {beside}, in {path}")

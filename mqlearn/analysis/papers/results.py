@@ -109,7 +109,6 @@ def _power(checks: Sequence[Any]) -> str:
 
 def row(paper: Paper, found: Measured | None) -> dict[str, Any]:
     """A paper as plain data, for --json."""
-    said, why = verdict(paper, found)
     tested = {one.answer.claim.name: one.answer for one in found.claims} if found else {}
     claims = [
         {
@@ -121,7 +120,7 @@ def row(paper: Paper, found: Measured | None) -> dict[str, Any]:
     ]
     return {
         "key": paper.key, "citation": paper.citation, "year": paper.spec["citation"]["year"],
-        "experiments": list(paper.spec["experiments"]), "claims": claims, "verdict": said, "why": why,
+        "experiments": list(paper.spec["experiments"]), "claims": claims, "verdict": verdict(paper, found)[0],
         "unknown": len(paper.unknown), "seconds": found.seconds if found else None,
     }  # fmt: skip
 
