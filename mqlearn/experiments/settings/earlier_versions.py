@@ -92,6 +92,8 @@ ADDED: dict[str, Any] = {
     "operator": {"_target_": "mqlearn.Bellman"},
     "sampling.passes": 1,
     "sampling.resample": "none",
+    "step_size.base.cap": None,
+    "step_size.cap": None,
 }
 # Groups that came later, as they stand for what was done before.
 _LATER = {"operator": {"_target_": "mqlearn.Bellman", "name": "bellman"}}
