@@ -56,7 +56,8 @@ class ChainTables(NamedTuple):
     behaviour: UNIFORM, TABLE or EPSILON_GREEDY.   edges: (pairs,) uint64, lower edges of the pairs' shares of a word.
     starts, keep, alias: first states of an episode and their alias table.   restart: an episode ends when a word is
     below.   limit: moves of an episode, 0 for no limit.   epsilon: first and last exploration rate, iterations between.
-    goal: (states,) uint8.   pair_keep, pair_alias: alias table of the stationary distribution of the pairs, for IID.
+    temperature: likewise, see `asynchronous.greedy_pair`; None, for which the loops are compiled apart: greedy.   goal:
+    (states,) uint8.   pair_keep, pair_alias: alias table of the stationary distribution of the pairs, for IID.
     """
 
     mode: int
@@ -72,6 +73,7 @@ class ChainTables(NamedTuple):
     goal: np.ndarray
     pair_keep: np.ndarray
     pair_alias: np.ndarray
+    temperature: tuple[float, float, float] | None
 
 
 class Walks(NamedTuple):
@@ -178,14 +180,14 @@ def leave(state, walk):
 def exploration(epsilon, k, visits, first, count):
     """Exploration rate at iteration k: epsilon[0] to epsilon[1], linearly in epsilon[2] iterations; then constant.
 
-    Of -1 iterations: 1/log(k + 2), at most 1 (`sampling.protocol.LOGARITHMIC`).   Of -2: 1/sqrt(n), n the visits of the
-    state whose pairs are first .. first + count - 1, this one included (`sampling.protocol.BY_VISITS`).
+    Of -1 iterations: 1/log(k + 2), at most 1 (`sampling.protocol.LOGARITHMIC`).   Of -2: 1/n^epsilon[0], n the visits
+    of the state whose pairs are first .. first + count - 1, this one included (`sampling.protocol.BY_VISITS`).
     """
     if epsilon[2] < -1.5:
         n = 1
         for pair in range(first, first + count):
             n += visits[pair]
-        return 1.0 / math.sqrt(n)
+        return 1.0 / math.sqrt(n) if epsilon[0] == 0.5 else 1.0 / float(n) ** epsilon[0]
     if epsilon[2] < 0:
         return min(1.0, 1.0 / math.log(k + 2.0))
     return epsilon[0] + (epsilon[1] - epsilon[0]) * min(1.0, k / epsilon[2])
@@ -199,7 +201,7 @@ def move(model, chain, walk, buffer, visits, greedy, k, words, i):
     """
     offsets, rows, _, shift, _ = model
     (
-        mode, period, behaviour, edges, starts, keep, alias, restart, limit, epsilon, goal, pair_keep, pair_alias,
+        mode, period, behaviour, edges, starts, keep, alias, restart, limit, epsilon, goal, pair_keep, pair_alias, _,
     ) = chain  # fmt: skip
     x, moves, steps, episodes, goals, paid, place = walk
     pair, b, to = np.uint64(0), np.uint64(0), np.uint64(0)

@@ -246,7 +246,7 @@ class ChainStateful(OnChain, _OneTransition):
             self._learn(k + i, c.lanes, samples, numbers[i : i + 1])
 
     def _greedy(self, k: int) -> np.ndarray:
-        """(L,) the greedy pairs in the states of the chains; ties are broken uniformly at random."""
+        """(L,) the greedy pairs in the states of the chains, see `greedy_pair`."""
         from mqlearn.kernels.asynchronous import greedy_pair
 
         c, pairs = self.chain, []
@@ -255,7 +255,8 @@ class ChainStateful(OnChain, _OneTransition):
             values = np.zeros(len(self.mdp.pairs))
             for pair in range(self.pairs.offsets[x], self.pairs.offsets[x + 1]):
                 values[pair] = self.pairs.value(table, pair)
-            pairs.append(greedy_pair(values, c.model.offsets, np.uint64(x), k, c.lanes[row], c.seed, c.streams.ties))
+            place = np.uint64(x), k, c.lanes[row], c.seed, c.streams.ties
+            pairs.append(greedy_pair(values, c.model.offsets, *place, c.tables.temperature))
         return np.array(pairs, np.uint64)
 
     def copy(self) -> Self:

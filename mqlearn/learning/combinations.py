@@ -142,12 +142,12 @@ def _check_simulator(
     ):
         if value != plain:
             raise SettingError(name, value, f"{reason}; use {plain}")
-    if getattr(sampling, "exploration", None) == BY_VISITS and sampling.adaptive:
+    if sampling.adaptive and sampling.exploration[2] == BY_VISITS:
         raise SettingError("sampling.epsilon", "visits", f"counts visits of states: it {reason}; use a number or log")
     if metrics:
         raise SettingError("metrics", list(metrics), f"{reason}; functions of the tables cannot be measured")
     if not isinstance(sampling.behaviour, str):
-        raise SettingError("sampling.behaviour", "table", f"{reason}; use uniform or epsilon_greedy")
+        raise SettingError("sampling.behaviour", "table", f"{reason}; use uniform, epsilon_greedy or boltzmann")
     if evaluation.start == "uniform":
         raise SettingError("evaluation.start", evaluation.start, f"{reason}; use start, the environment's own")
 

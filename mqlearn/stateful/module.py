@@ -194,7 +194,8 @@ def _clips(rule: Stateful, layout: Layout, mode: str) -> list[str]:
 def _greedy(rule: Stateful, layout: Layout, linear: bool) -> list[str]:
     """Statements that find the pair of the greedy action of `acting` where the chain is."""
     value, lines = _formula(rule, "acting", layout)
-    call = "greedy = greedy_pair({}, offsets, walk.state, k + done + i, lanes[lane], seed, streams.ties)"
+    place = "offsets, walk.state, k + done + i, lanes[lane], seed, streams.ties, chain.temperature"
+    call = f"greedy = greedy_pair({{}}, {place})"
     if not linear and value.kind == TABLE:
         return [*lines, call.format(value.whole)]
     lines = [*lines, "for q in range(offsets[walk.state], offsets[walk.state + np.uint64(1)]):"]

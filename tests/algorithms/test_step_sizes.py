@@ -151,7 +151,9 @@ def test_matched_refuses_beta_and_lam_outside_the_half_open_interval(name, value
         Matched(Constant(), **{name: value})
 
 
-@pytest.mark.parametrize("step_size", [Harmonic(), Polynomial(), Polynomial(1, 5e5, cap=1), InverseSqrt(0.1, 2e6), Constant(0.3)], ids=str)
+@pytest.mark.parametrize(
+    "step_size", [Harmonic(), Polynomial(), Polynomial(1, 5e5, cap=1), InverseSqrt(0.1, 2e6), Constant(0.3)], ids=str
+)
 def test_total_is_the_sum_of_all_terms(step_size):
     for iterations in (0, 1, 1000, 1_500_000):
         terms = step_size(np.arange(iterations, dtype=float))

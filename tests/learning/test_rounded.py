@@ -89,6 +89,18 @@ def test_rules_are_bits_unless_they_call_more_than_ieee_754_fixes():
         assert learned(Own(function)) == (rounding.POWERS,)
 
 
+def test_behaviours_are_bits_unless_they_come_through_more():
+    for power, through in ((0.5, ()), (1, ()), (0.7, (rounding.POWERS,))):
+        sampling = mq.Markovian(behaviour="epsilon_greedy", epsilon="visits", power=power)
+        assert learned(mq.QLearning(), sampling=sampling) == through
+    for sampling, through in (
+        (mq.Markovian(behaviour="boltzmann"), (rounding.POWERS,)),
+        (mq.Replay(behaviour="epsilon_greedy", epsilon="log"), (rounding.POWERS,)),
+        (mq.Markovian(epsilon="log"), ()),
+    ):
+        assert learned(mq.QLearning(), sampling=sampling) == through, sampling
+
+
 def test_operators_and_features_bring_theirs():
     sampled = {"sampling": mq.Markovian()}
     assert learned(mq.QLearning(), operator=mq.Relaxed(1.1)) == ()
