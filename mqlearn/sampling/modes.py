@@ -295,7 +295,7 @@ class Pairs(Sampling):
     cannot be reached from the start are never drawn.
 
     clock: the k of a table's step size, "local" visits of the pair, "state" visits of its state or "global"
-        iterations; "auto" is local where the rule can.
+        iterations; "auto" is local for rules of four numbers.
 
     Raises SettingError for another clock.
 

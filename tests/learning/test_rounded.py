@@ -105,6 +105,7 @@ def test_operators_and_features_bring_theirs():
     sampled = {"sampling": mq.Markovian()}
     assert learned(mq.QLearning(), operator=mq.Relaxed(1.1)) == ()
     assert learned(mq.QLearning(), operator=mq.Mellowmax(5.0)) == (rounding.POWERS,)
+    assert learned(mq.QLearning(), operator=mq.Boltzmann(0.5)) == (rounding.POWERS,)
     for features, through in (
         (mq.one_hot(LAKE), ()),
         (mq.tile_coding(LAKE), ()),
