@@ -76,7 +76,17 @@ TABLE: dict[str, tuple[Any, Row]] = {
     "expected": (mq.Expected(epsilon=0.2), Row(_bellman, lambda q: 0.8 * max(q) + 0.2 * sum(q) / len(q))),
     "expected sarsa": (ExpectedSarsa(), Row(_bellman, lambda q: 0.8 * max(q) + 0.2 * sum(q) / len(q))),
 }
-LINEAR = ("bellman", "relaxed", "over-relaxed", "mellowmax", "soft", "truncated", "expected", "expected sarsa")
+LINEAR = (
+    "bellman",
+    "relaxed",
+    "over-relaxed",
+    "mellowmax",
+    "soft",
+    "truncated",
+    "expected",
+    "expected sarsa",
+    "boltzmann",
+)
 
 
 def model(name: str, seed: int = 3) -> FiniteMDP:

@@ -107,7 +107,7 @@ def test_minibatches_means_and_clips_count_visits_as_the_rule_alone_does():
         for made in (mq.minibatch(rule, 3), mq.averaged(rule), mq.clipped(rule, -9, 9)):
             other = mq.run(sure, made, sampling=sampling, **FAST)
             np.testing.assert_allclose(np.asarray(other.q), np.asarray(alone.q), rtol=1e-12, atol=1e-15)
-    tables = [learned(mq.DoubleQ(), sampling, iterations=k, n_checkpoints=2).q for k in range(1, 6)]
+    tables: Any = [learned(mq.DoubleQ(), sampling, iterations=k, n_checkpoints=2).q for k in range(1, 6)]
     mean = learned(mq.averaged(mq.DoubleQ()), sampling, iterations=5, n_checkpoints=2)
     error = np.abs(np.mean(tables, axis=0) - mq.optimal(LAKE).q)[:, LAKE.counted].max(axis=1)
     np.testing.assert_allclose(mean.curves["q_error_average"][:, -1], error, rtol=1e-12)
@@ -116,7 +116,7 @@ def test_minibatches_means_and_clips_count_visits_as_the_rule_alone_does():
 def test_counts_are_of_a_seed():
     for sampling in (mq.Markovian(clock="local"), mq.Markovian(clock="local", behaviour="epsilon_greedy")):
         rule, lanes = mq.DoubleQ().at(0.9), np.arange(3, dtype=np.uint32)
-        learner = start(LAKE, sampling, None, mq.Linear(), 0, 0.0, False, lanes, rule=rule)
+        learner: Any = start(LAKE, sampling, None, mq.Linear(), 0, 0.0, False, lanes, rule=rule)
         learner.advance(0, 50, rule.weights(*learner.rows(0, 50)))
         other, counts = learner.copy(), learner.counts.copy()
         assert counts.sum(axis=1).tolist() == [50] * 3

@@ -1,6 +1,7 @@
 """Settings of sampling that are refused, by name."""
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -34,11 +35,6 @@ from mqlearn.sampling.modes import IID, Markovian, Replay, Synchronous
         (lambda: Markovian(epsilon=(0.5, 0.1, 0)), "epsilon"),
         (lambda: Markovian(epsilon=(0.5, 0.1)), "epsilon"),  # pyright: ignore  # wrong on purpose
         (lambda: Markovian(epsilon=(1, 0, -1)), "epsilon"),
-        *((lambda power=power: Markovian(power=power), "power") for power in (0, -0.5, 1.1, math.nan, "a half")),
-        *(
-            (lambda given=given: Markovian(behaviour="boltzmann", temperature=given), "temperature")
-            for given in (0, -1, math.inf, "hot", (0.1, 1.0, 100), (1.0, 0.0, 100), (1.0, 0.1, 0), (1.0, 0.1))
-        ),
         (lambda: IID(behaviour="epsilon_greedy"), "behaviour"),
         (lambda: IID(behaviour="boltzmann"), "behaviour"),
     ],
@@ -46,6 +42,14 @@ from mqlearn.sampling.modes import IID, Markovian, Replay, Synchronous
 def test_bad_settings_are_refused_by_name(make, setting):
     with pytest.raises(SettingError, match=rf"^sampling\.{setting}="):
         make()
+
+
+def test_a_power_and_a_temperature_that_are_none_are_refused():
+    lines: list[Any] = [(0.1, 1.0, 100), (1.0, 0.0, 100), (1.0, 0.1, 0), (1.0, 0.1)]
+    for name, wrong in (("power", [0, -0.5, 1.1, math.nan, "half"]), ("temperature", [0, -1, math.inf, "hot", *lines])):
+        for value in wrong:
+            with pytest.raises(SettingError, match=rf"^sampling\.{name}="):
+                Markovian(behaviour="boltzmann", **{name: value})
 
 
 def test_what_has_no_effect_beside_a_behaviour_is_named():

@@ -23,6 +23,7 @@ class Boltzmann(Operator):
     """
 
     temperature: float = 1.0
+    with_features: ClassVar[bool] = True
     fixed_point: ClassVar[str] = "Q of a policy that is Boltzmann in its own Q, one of possibly several"
 
     def __post_init__(self) -> None:
