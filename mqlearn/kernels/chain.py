@@ -154,11 +154,21 @@ def chain_words(chain, state, buffer, k, n, lane, seed, streams, out):
     philox_steps(k, n, lane, seed, streams.moves, out[:4])
     if chain.mode == REPLAY or chain.behaviour == EPSILON_GREEDY or chain.restart > 0:
         philox_steps(k, n, lane, seed, streams.choices, out[4:])
+        if chain.epsilon[2] < -1.5 and chain.epsilon[0] != 0.5:
+            _as_of_root(chain.epsilon[0], n, out[4])
     if chain.mode == REPLAY:
         drawn = out[7]
         stored = min(np.uint64(state[2]), np.uint64(buffer.shape[0]))
         for i in range(min(n, _AHEAD)):
             _prefetch(buffer, below(drawn[i], stored))
+
+
+@compiled
+def _as_of_root(power, n_words, words):
+    """Words u 2^32 that explore at the rate 1/n^power, as those that do at 1/sqrt(n): u < n^-power is u^(1/(2 power))
+    < n^-1/2. So the loop of `move` has one power, and takes no longer for another."""
+    for i in range(n_words):
+        words[i] = np.uint32(4294967296.0 * (words[i] / 4294967296.0) ** (0.5 / power))
 
 
 @inlined
@@ -180,14 +190,15 @@ def leave(state, walk):
 def exploration(epsilon, k, visits, first, count):
     """Exploration rate at iteration k: epsilon[0] to epsilon[1], linearly in epsilon[2] iterations; then constant.
 
-    Of -1 iterations: 1/log(k + 2), at most 1 (`sampling.protocol.LOGARITHMIC`).   Of -2: 1/n^epsilon[0], n the visits
-    of the state whose pairs are first .. first + count - 1, this one included (`sampling.protocol.BY_VISITS`).
+    Of -1 iterations: 1/log(k + 2), at most 1 (`sampling.protocol.LOGARITHMIC`).   Of -2: 1/sqrt(n), n the visits of the
+    state whose pairs are first .. first + count - 1, this one included (`sampling.protocol.BY_VISITS`); another power
+    than the root is in the words that it is compared with: see `_as_of_root`.
     """
     if epsilon[2] < -1.5:
         n = 1
         for pair in range(first, first + count):
             n += visits[pair]
-        return 1.0 / math.sqrt(n) if epsilon[0] == 0.5 else 1.0 / float(n) ** epsilon[0]
+        return 1.0 / math.sqrt(n)
     if epsilon[2] < 0:
         return min(1.0, 1.0 / math.log(k + 2.0))
     return epsilon[0] + (epsilon[1] - epsilon[0]) * min(1.0, k / epsilon[2])

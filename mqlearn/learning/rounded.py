@@ -62,11 +62,11 @@ def of_learning(setup: Setup, rule: AnyRule) -> Rounding | None:
 
 
 def _acts_by_powers(sampling: Any) -> bool:
-    """Whether a behaviour comes through exp, log, or a power that is no root."""
+    """Whether a behaviour comes through exp, log, or another power than the root."""
     if not sampling.adaptive:
         return False
     power, _, iterations = sampling.exploration
-    by_power = iterations == BY_VISITS and power not in (0.5, 1.0)
+    by_power = iterations == BY_VISITS and power != 0.5
     return sampling.cooling is not None or iterations == LOGARITHMIC or by_power
 
 
