@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from mqlearn.algorithms.operators import (
         Advantage,
         Bellman,
+        Boltzmann,
         Expected,
         Mellowmax,
         Numbers,
@@ -140,6 +141,7 @@ __all__ = [
     "Advantage",
     "AveragingQ",
     "Bellman",
+    "Boltzmann",
     "CertaintyEquivalence",
     "Comparison",
     "Constant",

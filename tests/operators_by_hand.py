@@ -43,6 +43,11 @@ def _bellman(g: float) -> tuple[float, float, float, float, float]:
     return 1, g, 0, 0, 0
 
 
+def _softmax(omega: float, q: list[float]) -> list[float]:
+    exps = [math.exp(omega * x) for x in q]
+    return [x / sum(exps) for x in exps]
+
+
 # Operator, and its row; `every`: V of all states, `living`: of those that are not terminal.
 TABLE: dict[str, tuple[Any, Row]] = {
     "bellman": (mq.Bellman(), Row(_bellman)),
@@ -63,11 +68,25 @@ TABLE: dict[str, tuple[Any, Row]] = {
         Row(_bellman, lambda q: math.log(sum(math.exp(3 * x) for x in q) / len(q)) / 3),
     ),
     "soft": (mq.Soft(omega=3.0), Row(_bellman, lambda q: math.log(sum(math.exp(3 * x) for x in q)) / 3)),
+    "boltzmann": (
+        mq.Boltzmann(temperature=0.5),
+        Row(_bellman, lambda q: sum(p * x for p, x in zip(_softmax(2, q), q, strict=True))),
+    ),
     "truncated": (mq.Truncated(bound=0.3), Row(_bellman, lambda q: max(-0.3, min(0.3, max(q))))),
     "expected": (mq.Expected(epsilon=0.2), Row(_bellman, lambda q: 0.8 * max(q) + 0.2 * sum(q) / len(q))),
     "expected sarsa": (ExpectedSarsa(), Row(_bellman, lambda q: 0.8 * max(q) + 0.2 * sum(q) / len(q))),
 }
-LINEAR = ("bellman", "relaxed", "over-relaxed", "mellowmax", "soft", "truncated", "expected", "expected sarsa")
+LINEAR = (
+    "bellman",
+    "relaxed",
+    "over-relaxed",
+    "mellowmax",
+    "soft",
+    "truncated",
+    "expected",
+    "expected sarsa",
+    "boltzmann",
+)
 
 
 def model(name: str, seed: int = 3) -> FiniteMDP:
@@ -92,6 +111,8 @@ def target(mdp: FiniteMDP, name: str, q: Any, pair: int, y: Any, r: Any, by: Any
             return 0.0
         if name.startswith("expected"):
             return 0.8 * q[max(range(first, end), key=by.__getitem__)] + 0.2 * sum(q[first:end]) / (end - first)
+        if name == "boltzmann":
+            return sum(a * b for a, b in zip(_softmax(2, by[first:end]), q[first:end], strict=True))
         if q is not by and by != q:
             if name not in ("mellowmax", "soft"):
                 return row.v([q[max(range(first, end), key=by.__getitem__)]])
@@ -112,8 +133,11 @@ def target(mdp: FiniteMDP, name: str, q: Any, pair: int, y: Any, r: Any, by: Any
 def dv(name: str, q: list[float]) -> list[float]:
     """The derivative of V in the values of its state."""
     if name in ("mellowmax", "soft"):
-        exps = [math.exp(3 * x) for x in q]
-        return [x / sum(exps) for x in exps]
+        return _softmax(3, q)
+    if name == "boltzmann":
+        p = _softmax(2, q)
+        mean = sum(a * b for a, b in zip(p, q, strict=True))
+        return [a * (1 + 2 * (b - mean)) for a, b in zip(p, q, strict=True)]
     if name.startswith("expected"):
         return [0.8 * (i == q.index(max(q))) + 0.2 / len(q) for i in range(len(q))]
     inside = name != "truncated" or abs(max(q)) <= 0.3

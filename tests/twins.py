@@ -162,6 +162,24 @@ class ChainTwin:
         best = np.flatnonzero(table[first:end] == table[first:end].max())
         return int(first + best[below(word, len(best))])
 
+    def boltzmann(self, table: np.ndarray, k: int) -> int:
+        """By the probabilities exp(q/T) over their sum, and the word that would decide a tie."""
+        given = self.sampling.temperature
+        first, last, span = given if isinstance(given, tuple) else (given, given, 1)
+        begin, end = self.mdp.pair_offsets[self.state : self.state + 2]
+        odds = np.exp(table[begin:end] / np.interp(k, (0, span), (first, last)))
+        return int(begin) + chosen((odds / odds.sum()).tolist(), self.ties[k][2])
+
+    def explores(self, k: int, choices: list[int]) -> bool:
+        """Whether an epsilon-greedy behaviour takes any action."""
+        if self.sampling.epsilon == "visits":
+            begin, end = self.mdp.pair_offsets[self.state : self.state + 2]
+            epsilon = (self.visits[begin:end].sum() + 1.0) ** -self.sampling.power
+        else:
+            first, last, span = self.sampling.exploration
+            epsilon = first + (last - first) * min(1, k / span)
+        return choices[0] / WORD < epsilon
+
     def step(self, main: list[int], choices: list[int], greedy: int | None) -> tuple[int, int]:
         """One step of the chain; `greedy` is what a greedy behaviour does, None for a uniform one."""
         mdp, sampling = self.mdp, self.sampling
@@ -199,16 +217,16 @@ class ChainTwin:
         self.buffer[place : place + 1] = [transition]
 
     def next(self, k: int, table: np.ndarray) -> tuple[int, int]:
-        """table (n,): the estimates that an epsilon-greedy behaviour looks at."""
+        """table (n,): the estimates that a behaviour looks at, if it does."""
         main, choices = self.words[k], self.choices[k]
         replay = isinstance(self.sampling, Replay)
         transition = None
         if not replay or k % self.sampling.draws == 0:
             greedy = None
-            if self.sampling.adaptive:
-                first, last, span = self.sampling.exploration
-                if choices[0] / WORD >= first + (last - first) * min(1, k / span):
-                    greedy = self.greedy(table, self.ties[k][2])
+            if self.sampling.adaptive and self.sampling.behaviour == "boltzmann":
+                greedy = self.boltzmann(table, k)
+            elif self.sampling.adaptive and not self.explores(k, choices):
+                greedy = self.greedy(table, self.ties[k][2])
             transition = self.step(main, choices, greedy)
             if replay:
                 self.push(transition)

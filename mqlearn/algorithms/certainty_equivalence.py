@@ -22,8 +22,8 @@ class CertaintyEquivalence(Stateful):
     drawn. It has no step size. It is the reference of how far any rule is from using its samples fully, with tables of
     at most 5,000 pairs; its time grows with the number of checkpoints.
 
-    A run raises SettingError with features, with an operator other than Bellman's, with minibatches and means, under an
-    epsilon-greedy behaviour, and undiscounted.
+    A run raises SettingError with features, with an operator other than Bellman's, with minibatches and means, under a
+    behaviour that sees what is learned, and undiscounted.
 
     >>> lake = mq.frozen_lake("4x4")
     >>> both = mq.run_together(lake, [mq.CertaintyEquivalence(), mq.QLearning()], iterations=2000, n_seeds=5)

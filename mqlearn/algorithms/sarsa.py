@@ -5,32 +5,35 @@ from typing import Any
 
 import numpy as np
 
-from mqlearn.algorithms.operators import BELLMAN, Expected, Operator
+from mqlearn.algorithms.operators import BELLMAN, Boltzmann, Expected, Operator
 from mqlearn.algorithms.q_learning import QLearning
 from mqlearn.algorithms.stateful import Stateful
 from mqlearn.algorithms.step_sizes import RescaledLinear
 from mqlearn.errors import SettingError
 
 
-def _rates(rule: Any, sampling: Any) -> tuple[float, float]:
-    """The first and the last exploration rate of a behaviour, 1 of the uniform one. Raises SettingError."""
+def _operators(rule: Any, sampling: Any) -> tuple[Operator, Operator]:
+    """Those of a behaviour at the start of a run and in the limit. Raises SettingError for one that has none."""
     name = type(rule).__name__
     if sampling.all_pairs or sampling.recorded or not hasattr(sampling, "behaviour"):
         expected = f"has no behaviour of its own, whose values {name} learns; use markovian"
         raise SettingError("sampling", sampling.name, expected)
     if sampling.adaptive:
+        if sampling.cooling is not None:
+            first, last, _ = sampling.cooling
+            return Boltzmann(first), Boltzmann(last)
         first, last, span = sampling.exploration
-        return (first, last) if span > 0 else (1.0, 0.0)
+        return (_expected(first), _expected(last)) if span > 0 else (Expected(1.0), BELLMAN)
     if not isinstance(sampling.behaviour, str):
-        expected = f"must be uniform or epsilon_greedy with {name}, whose target is made of the behaviour"
+        expected = f"must be uniform, epsilon_greedy or boltzmann with {name}, whose target is made of the behaviour"
         raise SettingError("sampling.behaviour", "a policy", expected)
-    return 1.0, 1.0
+    return Expected(1.0), Expected(1.0)
 
 
 _APART = "errors are distances from Q of the best policy that explores as the run does, not from Q*"
 
 
-def _operator(epsilon: float) -> Operator:
+def _expected(epsilon: float) -> Operator:
     return Expected(epsilon) if epsilon else BELLMAN
 
 
@@ -38,16 +41,18 @@ def _operator(epsilon: float) -> Operator:
 class ExpectedSarsa(QLearning):
     """Q-learning whose operator has the run's own behaviour: r + g sum_v b(v) Q(y, v) for r + g max_v Q(y, v).
 
-    b is the epsilon-greedy or the uniform behaviour of the sampling, at an epsilon that stays: see `Expected`, against
-    whose fixed point errors are measured. A run raises SettingError for other behaviours.
+    b is the behaviour of the sampling: epsilon-greedy or uniform (`Expected`), or Boltzmann (`operators.Boltzmann`), at
+    an epsilon or a temperature that stays. Errors are measured against the fixed point of that operator. A run raises
+    SettingError for other behaviours.
     """
 
     def own_operator(self, sampling: Any) -> Operator:
-        first, last = _rates(self, sampling)
+        first, last = _operators(self, sampling)
         if first != last:
             expected = "must be one number with ExpectedSarsa, whose operator stays; use sarsa, or q_learning"
-            raise SettingError("sampling.epsilon", sampling.epsilon, expected)
-        return _operator(last)
+            name = "epsilon" if sampling.cooling is None else "temperature"
+            raise SettingError(f"sampling.{name}", getattr(sampling, name), expected)
+        return last
 
     def warnings(self, discount):
         return [_APART]
@@ -59,14 +64,15 @@ class Sarsa(Stateful):
 
     A transition is learned from when the next action is known, in the iteration after it, with its own step size: the
     order of the source. The step size is ours. Its errors are measured against Q of the best policy of the last
-    exploration rate, see `Expected`; Q* if that is 0.
+    exploration rate, see `Expected`; Q* if that is 0. Under a Boltzmann behaviour: as with `ExpectedSarsa`, at the last
+    temperature.
     """
 
     needs = ("consecutive", "unbroken")
     modes = ("asynchronous",)
 
     def own_operator(self, sampling: Any) -> Operator:
-        return _operator(_rates(self, sampling)[1])
+        return _operators(self, sampling)[1]
 
     def own_step_size(self, discount):
         return RescaledLinear(discount)

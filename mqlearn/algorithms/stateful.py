@@ -65,11 +65,11 @@ class Stateful(PlainNumbers):
     powers, exp, sums and the like.   modes: the sampling modes that it has.
     needs: ("consecutive",) for a rule whose traces follow a chain, each sample from the state where the last one led;
     "unbroken" beside it for one that cannot bear an episode that ends elsewhere than in a terminal state.
-    acts: whether an epsilon-greedy behaviour may follow `acting`.   discount: of the problem, as a run has set it, for
-    `init` and `numbers`.   rounds_ties: whether the rounding of a step decides which of two tied actions is greedy; a
-    run from a Q_0 that ties says so.   plans: of `CertaintyEquivalence` alone, which counts samples in place of a step,
-    and has no state of this kind.   needs_discount: whether it has no meaning at a discount of 1.   batch, averaged,
-    burn_in, clip: see `mqlearn.minibatch`, `averaged` and `clipped`.
+    acts: whether a behaviour that sees what is learned may follow `acting`.   discount: of the problem, as a run has
+    set it, for `init` and `numbers`.   rounds_ties: whether the rounding of a step decides which of two tied actions is
+    greedy; a run from a Q_0 that ties says so.   plans: of `CertaintyEquivalence` alone, which counts samples in place
+    of a step, and has no state of this kind.   needs_discount: whether it has no meaning at a discount of 1.   batch,
+    averaged, burn_in, clip: see `mqlearn.minibatch`, `averaged` and `clipped`.
 
     A run raises SettingError for a rule that does not keep to its contract.
 
@@ -123,7 +123,7 @@ class Stateful(PlainNumbers):
         return next(iter(vars(z).values()))
 
     def acting(self, z: Any) -> np.ndarray:
-        """The table that acts: epsilon-greedy behaviour and the greedy evaluation follow it. By default `estimate`."""
+        """The table that acts: a behaviour that sees it and the greedy evaluation follow it. By default `estimate`."""
         return self.estimate(z)
 
     @property

@@ -64,26 +64,40 @@ class Harmonic(PlainNumbers):
 class Polynomial(PlainNumbers):
     """alpha_k = scale/(k + 1 + offset)^exponent, scale > 0, exponent >= 0 (Even-Dar and Mansour 2003).
 
-    Takes k and returns alpha_k, of one shape. Raises SettingError for values that are not admissible.
+    With a cap, min(cap, that): `Polynomial(1, scale=N, cap=c)` is min(c, N/(k + 1)). Where the cap ends, nothing
+    is left of it: limits and rates are those without. c/(k + c) is `Polynomial(1, scale=c, offset=c - 1)`.
+
+    cap: the largest step, > 0; None for none. Takes k and returns alpha_k, of one shape. Raises SettingError for
+    values that are not admissible.
 
     >>> mq.Polynomial(exponent=0.5, scale=3.0)(np.array([0.0, 3.0, 8.0])).tolist()
     [3.0, 1.5, 1.0]
+    >>> mq.Polynomial(exponent=1.0, scale=10.0, cap=0.5)(np.array([0.0, 18.0, 19.0, 39.0])).tolist()
+    [0.5, 0.5, 0.5, 0.25]
     """
 
     exponent: float = 0.7
     scale: float = 1.0
     offset: float = 0.0
+    cap: float | None = None
 
     def __post_init__(self) -> None:
         within("step_size.exponent", self.exponent, 0.0, ends="[)")
         within("step_size.scale", self.scale, 0.0)
         within("step_size.offset", self.offset, 0.0, ends="[)")
+        if self.cap is not None:
+            within("step_size.cap", self.cap, 0.0)
 
     def without_effect(self) -> dict[str, str]:
-        return {} if self.exponent else {"offset": "exponent is 0"}
+        idle = {} if self.exponent else {"offset": "exponent is 0"}
+        above = self.cap is None or float(self._uncapped(np.zeros(1))[0]) > self.cap
+        return idle if above else idle | {"cap": "no step is above it"}
+
+    def _uncapped(self, k: np.ndarray) -> np.ndarray:
+        return self.scale / (k + 1.0 + self.offset) ** self.exponent
 
     def __call__(self, k: np.ndarray) -> np.ndarray:
-        return self.scale / (k + 1.0 + self.offset) ** self.exponent
+        return self._uncapped(k) if self.cap is None else np.minimum(self.cap, self._uncapped(k))
 
 
 @dataclass(frozen=True)

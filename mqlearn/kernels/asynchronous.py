@@ -1,5 +1,6 @@
 """Tables that learn from one visited pair an iteration: alone (`pair`), or in rounds over all reachable pairs."""
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -37,6 +38,41 @@ class Rounds(NamedTuple):
 
 
 @inlined
+def _own_word(k, lane, seed, stream):
+    """The third word of iteration k of a stream."""
+    step = np.uint64(k)
+    _, _, word, _ = philox(np.uint32(0), np.uint32(step), np.uint32(step >> HALF), np.uint32(lane), seed, stream)
+    return word
+
+
+@compiled
+def _boltzmann_pair(q, offsets, x, k, lane, seed, stream, temperature):
+    """A pair of state x, drawn with probabilities proportional to exp(q/T), T the temperature at iteration k.
+
+    Of exp((q - max q)/T), which cannot overflow; the largest is 1. The first pair is taken up to which they sum to more
+    than the word's share of them all: the last sum is the whole, so that there is one, unless q is no number.
+    """
+    first = offsets[x]
+    end = offsets[x + np.uint64(1)]
+    start, last, iterations = temperature
+    heat = start + (last - start) * min(1.0, k / iterations)
+    best = first
+    for pair in range(first + np.uint64(1), end):
+        best = pair if q[pair] > q[best] else best
+    largest = q[best]
+    total = 0.0
+    for pair in range(first, end):
+        total += math.exp((q[pair] - largest) / heat)
+    share = _own_word(k, lane, seed, stream) / 4294967296.0 * total
+    reached = 0.0
+    for pair in range(first, end):
+        reached += math.exp((q[pair] - largest) / heat)
+        if reached > share:
+            return pair
+    return best
+
+
+@inlined
 def _largest(q, offsets, y):
     """max_v q(y, v), 0 at a state without pairs."""
     first = offsets[y]
@@ -50,8 +86,14 @@ def _largest(q, offsets, y):
 
 
 @compiled
-def greedy_pair(q, offsets, x, k, lane, seed, stream):
-    """The greedy pair of state x at iteration k; ties are broken by a random word, at this iteration's counter."""
+def greedy_pair(q, offsets, x, k, lane, seed, stream, temperature=None):
+    """The greedy pair of state x at iteration k; ties are broken by a random word, at this iteration's counter.
+
+    temperature: (first, last, iterations), for the pair that a Boltzmann behaviour draws by this word; None, which
+    compiles without it.
+    """
+    if temperature is not None:
+        return _boltzmann_pair(q, offsets, x, k, lane, seed, stream, temperature)
     best = offsets[x]
     ties = 1
     for pair in range(best + np.uint64(1), offsets[x + np.uint64(1)]):
@@ -61,8 +103,7 @@ def greedy_pair(q, offsets, x, k, lane, seed, stream):
         elif q[pair] == q[best]:
             ties += 1
     if ties > 1:
-        step = np.uint64(k)
-        _, _, word, _ = philox(np.uint32(0), np.uint32(step), np.uint32(step >> HALF), np.uint32(lane), seed, stream)
+        word = _own_word(k, lane, seed, stream)
         left = below(word, ties)
         largest = q[best]
         while left > 0:
@@ -126,7 +167,9 @@ def asynchronous_table(tables, model, chain, walks, weights, local, discount, k,
             for i in range(n):
                 greedy = np.uint64(0)
                 if adaptive:
-                    greedy = greedy_pair(table, offsets, walk.state, k + done + i, lanes[lane], seed, streams.ties)
+                    greedy = greedy_pair(
+                        table, offsets, walk.state, k + done + i, lanes[lane], seed, streams.ties, chain.temperature
+                    )
                 walk, sample = move(packed, chain, walk, buffer, visits, greedy, k + done + i, words, i)
                 pair, y, reward = read(sample, packed)
                 counted = pair
@@ -195,7 +238,9 @@ def asynchronous_rounds(tables, wanted, model, chain, walks, weights, discount, 
             for i in range(n):
                 greedy = np.uint64(0)
                 if adaptive:
-                    greedy = greedy_pair(table, offsets, walk.state, k + done + i, lanes[lane], seed, streams.ties)
+                    greedy = greedy_pair(
+                        table, offsets, walk.state, k + done + i, lanes[lane], seed, streams.ties, chain.temperature
+                    )
                 walk, sample = move(packed, chain, walk, buffer, visits, greedy, k + done + i, words, i)
                 pair, y, reward = read(sample, packed)
                 if operator is None:

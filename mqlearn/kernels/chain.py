@@ -56,7 +56,8 @@ class ChainTables(NamedTuple):
     behaviour: UNIFORM, TABLE or EPSILON_GREEDY.   edges: (pairs,) uint64, lower edges of the pairs' shares of a word.
     starts, keep, alias: first states of an episode and their alias table.   restart: an episode ends when a word is
     below.   limit: moves of an episode, 0 for no limit.   epsilon: first and last exploration rate, iterations between.
-    goal: (states,) uint8.   pair_keep, pair_alias: alias table of the stationary distribution of the pairs, for IID.
+    temperature: likewise, see `asynchronous.greedy_pair`; None, for which the loops are compiled apart: greedy.   goal:
+    (states,) uint8.   pair_keep, pair_alias: alias table of the stationary distribution of the pairs, for IID.
     """
 
     mode: int
@@ -72,6 +73,7 @@ class ChainTables(NamedTuple):
     goal: np.ndarray
     pair_keep: np.ndarray
     pair_alias: np.ndarray
+    temperature: tuple[float, float, float] | None
 
 
 class Walks(NamedTuple):
@@ -152,11 +154,21 @@ def chain_words(chain, state, buffer, k, n, lane, seed, streams, out):
     philox_steps(k, n, lane, seed, streams.moves, out[:4])
     if chain.mode == REPLAY or chain.behaviour == EPSILON_GREEDY or chain.restart > 0:
         philox_steps(k, n, lane, seed, streams.choices, out[4:])
+        if chain.epsilon[2] < -1.5 and chain.epsilon[0] != 0.5:
+            _as_of_root(chain.epsilon[0], n, out[4])
     if chain.mode == REPLAY:
         drawn = out[7]
         stored = min(np.uint64(state[2]), np.uint64(buffer.shape[0]))
         for i in range(min(n, _AHEAD)):
             _prefetch(buffer, below(drawn[i], stored))
+
+
+@compiled
+def _as_of_root(power, n_words, words):
+    """Words u 2^32 that explore at the rate 1/n^power, as those that do at 1/sqrt(n): u < n^-power is u^(1/(2 power))
+    < n^-1/2. So the loop of `move` has one power, and takes no longer for another."""
+    for i in range(n_words):
+        words[i] = np.uint32(4294967296.0 * (words[i] / 4294967296.0) ** (0.5 / power))
 
 
 @inlined
@@ -179,7 +191,8 @@ def exploration(epsilon, k, visits, first, count):
     """Exploration rate at iteration k: epsilon[0] to epsilon[1], linearly in epsilon[2] iterations; then constant.
 
     Of -1 iterations: 1/log(k + 2), at most 1 (`sampling.protocol.LOGARITHMIC`).   Of -2: 1/sqrt(n), n the visits of the
-    state whose pairs are first .. first + count - 1, this one included (`sampling.protocol.BY_VISITS`).
+    state whose pairs are first .. first + count - 1, this one included (`sampling.protocol.BY_VISITS`); another power
+    than the root is in the words that it is compared with: see `_as_of_root`.
     """
     if epsilon[2] < -1.5:
         n = 1
@@ -199,7 +212,7 @@ def move(model, chain, walk, buffer, visits, greedy, k, words, i):
     """
     offsets, rows, _, shift, _ = model
     (
-        mode, period, behaviour, edges, starts, keep, alias, restart, limit, epsilon, goal, pair_keep, pair_alias,
+        mode, period, behaviour, edges, starts, keep, alias, restart, limit, epsilon, goal, pair_keep, pair_alias, _,
     ) = chain  # fmt: skip
     x, moves, steps, episodes, goals, paid, place = walk
     pair, b, to = np.uint64(0), np.uint64(0), np.uint64(0)

@@ -120,7 +120,7 @@ def _largest_parameter(theta, columns, first, end):
 
 @compiled
 def linear_adaptive(parameters, model, chain, features, walks, weights, options, discount, k, operator=None):
-    """`linear_from_samples` for chains that see what is learned (epsilon-greedy): iterations k, k + 1, ..."""
+    """`linear_from_samples` for chains that see what is learned: iterations k, k + 1, ..."""
     packed = pack(model)
     offsets = packed.offsets
     phi = entries(features)
@@ -147,8 +147,9 @@ def linear_adaptive(parameters, model, chain, features, walks, weights, options,
                 enter_segment(z, w, total, plan[start], end - start)
                 for i in range(start, end):  # one loop: calls at every iteration would cost as much as the iteration
                     greedy = greedy_estimate(
-                        z, w, plan[i, D], phi, scratch, offsets, walk.state, first + i, lanes[lane], seed, streams.ties
-                    )
+                        z, w, plan[i, D], phi, scratch, offsets, walk.state, first + i, lanes[lane], seed, streams.ties,
+                        chain.temperature,
+                    )  # fmt: skip
                     walk, drawn = move(packed, chain, walk, buffer, visits, greedy, first + i, words, i)
                     sample = read(drawn, packed)
                     row = np.uint64(i)
@@ -217,8 +218,9 @@ def linear_dense(parameters, model, chain, features, walks, weights, options, ra
                 greedy = np.uint64(0)
                 if adaptive:
                     greedy = greedy_estimate(
-                        theta, v, 0.0, phi, scratch, offsets, walk.state, k + done + i, lanes[lane], seed, streams.ties
-                    )
+                        theta, v, 0.0, phi, scratch, offsets, walk.state, k + done + i, lanes[lane], seed, streams.ties,
+                        chain.temperature,
+                    )  # fmt: skip
                 walk, drawn = move(packed, chain, walk, buffer, visits, greedy, k + done + i, words, i)
                 sample = read(drawn, packed)
                 pair = sample.pair

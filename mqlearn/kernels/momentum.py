@@ -239,11 +239,11 @@ def difference(z, w, d, features, offsets, sample, discount, operator):
 
 
 @compiled
-def greedy_estimate(z, w, d, features, scratch, offsets, x, k, lane, seed, stream):
+def greedy_estimate(z, w, d, features, scratch, offsets, x, k, lane, seed, stream, temperature=None):
     """`asynchronous.greedy_pair` for estimates; scratch (pairs,)."""
     for pair in range(offsets[x], offsets[x + np.uint64(1)]):
         scratch[pair] = _estimate(z, w, d, features, pair)
-    return greedy_pair(scratch, offsets, x, k, lane, seed, stream)
+    return greedy_pair(scratch, offsets, x, k, lane, seed, stream, temperature)
 
 
 @inlined

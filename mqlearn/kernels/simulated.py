@@ -82,18 +82,20 @@ def simulated_linear(
     seed,
     stream,
     operator,
+    temperature,
 ):
     """Iterations of one lane from recorded transitions, in O(active features) each; returns what is greedy after them.
 
-    Called at every step of an epsilon-greedy walk, where handing over named tuples would cost a quarter of the step:
-    tuples are plain here. parameters: (3, d) theta, v, sums, see `momentum.Parameters`; (z, w, .) between the rows of a
-    segment.   last: (2,) as there.   rows: columns (3 A, F) uint32 and values (3 A, F), see above.   recorded: `plan`
-    of the block, see `momentum_plan`; transitions (n, 2 K + 3), each an observation, the next one, action, reward,
-    whether the next one is terminal; `place` (1, K), where the greedy action is wanted.   encoder: `grid` and `tiles`
-    of `tile_columns`; tiles 0: another encoding.   index, value: (2 m + 1, F), the features of m transitions, two each,
-    and of `place`; with tile coding index is scratch and value is constant.   first, stop: iterations of the block.
-    options: see `momentum.Options`.   radius: of the projection, which asks for segments of one iteration in the plan.
-    k, lane, seed, stream: where ties at `place` draw from.   operator: None for Bellman's.
+    Called at every step of a walk that sees what is learned, where handing over named tuples would cost a quarter of
+    the step: tuples are plain here. parameters: (3, d) theta, v, sums, see `momentum.Parameters`; (z, w, .) between the
+    rows of a segment.   last: (2,) as there.   rows: columns (3 A, F) uint32 and values (3 A, F), see above.
+    recorded: `plan` of the block, see `momentum_plan`; transitions (n, 2 K + 3), each an observation, the next one,
+    action, reward, whether the next one is terminal; `place` (1, K), where the greedy action is wanted.   encoder:
+    `grid` and `tiles` of `tile_columns`; tiles 0: another encoding.   index, value: (2 m + 1, F), the features of m
+    transitions, two each, and of `place`; with tile coding index is scratch and value is constant.   first, stop:
+    iterations of the block. options: see `momentum.Options`.   radius: of the projection, which asks for segments of
+    one iteration in the plan. k, lane, seed, stream: where ties at `place` draw from.   operator: None for Bellman's.
+    temperature: see `asynchronous.greedy_pair`.
     """
     plan, transitions, place = recorded
     grid, tiles = encoder
@@ -149,5 +151,5 @@ def simulated_linear(
         tile_columns(place, grid, tiles, index[:1])
     _spread(rows, _NEXT, index[at], value[at], n_actions)
     scratch = np.empty(active.shape[0])
-    greedy = greedy_estimate(z, w, d, phi, scratch, offsets, np.uint64(_NEXT), k, lane, seed, stream)
+    greedy = greedy_estimate(z, w, d, phi, scratch, offsets, np.uint64(_NEXT), k, lane, seed, stream, temperature)
     return np.int64(greedy - np.uint64(_NEXT) * block)

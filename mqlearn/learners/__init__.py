@@ -9,6 +9,7 @@ stateful_sweeps   the same by all pairs
 counting          counts, and plans on them
 together          several of them that one loop moves
 starting          the learner that a run needs
+clock             by what the k of a step size is looked up
 initial           Q_0 or theta_0 of each seed
 sources           where samples come from: chains of a learner's own, or samples that rules share
 operators         the operator of the targets on the problem of a run; that its formula is right, `operator_check`

@@ -56,10 +56,11 @@ def start(
         assert samples is not None  # its behaviour is non-adaptive, see `acts`
         return SampledPlans(samples, sampling, initial)
     if isinstance(rule, Stateful):
+        clock = sampling.clock if features is None else "global"
         if samples is not None:
-            return SharedStateful(rule, samples, features, initial, operator)
+            return SharedStateful(rule, samples, features, initial, operator, clock)
         chain = Chain(mdp, sampling, lanes, seed, mean_reward)
-        return ChainStateful(rule, chain, features, initial, linear.projection, operator)
+        return ChainStateful(rule, chain, features, initial, linear.projection, operator, clock)
     if samples is not None:
         if features is None:
             return SharedTable(samples, initial, sampling.clock, operator)
@@ -80,9 +81,10 @@ def on_clock(sampling: Any, rule: Any, features: Any) -> Any:
 
 
 def usual_clock(rule: Any, tabular: bool, update: str = "pair") -> str:
-    """By what the step size of a rule counts unless it is said: by the visits of the pair, where the rule can.
+    """By what the step size of a rule counts unless it is said: by the visits of the pair.
 
-    Rules with state of their own, minibatches, means and clips cannot; features have no pairs, and rounds move all.
+    Rules with state of their own, minibatches, means and clips count iterations, as they all did once; features have
+    no pairs, and rounds move all.
     """
     can = tabular and update == "pair" and isinstance(with_state(rule, None, None), Rule)
     return "local" if can else "global"

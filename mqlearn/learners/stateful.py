@@ -7,6 +7,7 @@ from typing import Any, Self
 import numpy as np
 
 from mqlearn.algorithms.stateful import Stateful
+from mqlearn.learners.clock import OnClock
 from mqlearn.learners.initial import Initial, initial_values
 from mqlearn.learners.operators import BELLMAN, BoundOperator
 from mqlearn.learners.sources import FromSamples, OnChain
@@ -159,7 +160,7 @@ class StatefulLearner:
         return own_uniforms(self.rule, k, lane, self.seed)
 
 
-class _OneTransition(StatefulLearner):
+class _OneTransition(OnClock, StatefulLearner):
     """One transition an iteration. Abstract."""
 
     chain: Chain
@@ -169,7 +170,7 @@ class _OneTransition(StatefulLearner):
     def _compiled(self, source: str) -> Any:
         mode = "asynchronous" if self.features is None else "linear"
         own = self.operator.operator
-        return compiled_step(self.rule, mode, self.layout, source, own) if self.rule.compiled else None
+        return compiled_step(self.rule, mode, self.layout, source, own, self.local) if self.rule.compiled else None
 
     @property
     def _entries(self) -> tuple[np.ndarray, np.ndarray, np.uint64]:
@@ -180,12 +181,13 @@ class _OneTransition(StatefulLearner):
         return active.reshape(-1), values.reshape(-1), np.uint64(active.shape[1])
 
     def _learn(self, k: int, lanes: np.ndarray, samples: np.ndarray, numbers: list[SimpleNamespace]) -> None:
-        """Iterations k, k + 1, ... from samples (L, n)."""
+        """Iterations k, k + 1, ... from samples (L, n); numbers: of each, or where visits are counted of each count."""
         for row, lane in enumerate(lanes.tolist()):
             z = self.of_seed(row)
+            pairs = unpack(samples[row], self.chain.model.shift).pair.tolist()
             transitions = self._transitions(k, lane, samples[row])
-            for sample, c in zip(transitions, numbers, strict=True):
-                self.rule.step(z, sample, c)
+            for i, (pair, sample) in enumerate(zip(pairs, transitions, strict=True)):
+                self.rule.step(z, sample, numbers[self.count(row, pair) if self.local else i])
                 for name in self.kept:
                     project(getattr(z, name), self.radius)
                 self._clip(z)
@@ -211,6 +213,8 @@ class _OneTransition(StatefulLearner):
 class ChainStateful(OnChain, _OneTransition):
     """From chains of its own: tables or linear features."""
 
+    arrays: tuple[str, ...] = ("counts",)
+
     def __init__(
         self,
         rule: Stateful,
@@ -219,9 +223,11 @@ class ChainStateful(OnChain, _OneTransition):
         initial: Initial,
         radius: float | None = None,
         operator: BoundOperator = BELLMAN,
+        clock: str = "global",
     ) -> None:
         _OneTransition.__init__(self, rule, chain.mdp, features, chain.lanes, int(chain.seed), initial, operator)
         self.chain = chain
+        self.begin_clock(clock)
         if radius is not None:
             self.radius, self.kept = float(radius), measured(rule, vars(self.of_seed(0)))
         self.greedy: Any = chain.tables.behaviour == _kernels().EPSILON_GREEDY
@@ -229,12 +235,14 @@ class ChainStateful(OnChain, _OneTransition):
 
     def advance(self, k: int, n: int, weights: np.ndarray) -> None:
         kernels, c = _kernels(), self.chain
+        weights = weights if self.local else weights[:n]
         self.k: int = k + n
         if self.compiled is not None:
-            moved = c.model, c.tables, c.walks, self._entries, self.radius
-            self.compiled(self.z, self.others, *moved, weights[:n], self.mdp.discount, k, n, self.operator.compiled)
+            moved = c.model, c.tables, c.walks, self._entries, self.radius, weights
+            targets = self.operator.compiled, self.counting
+            self.compiled(self.z, self.others, *moved, self.mdp.discount, k, n, *targets)
             return
-        numbers = self._numbers(weights[:n])
+        numbers = self._numbers(weights)
         if not self.greedy:
             samples = np.empty((len(c.lanes), n), np.uint64)
             kernels.samples(c.model, c.tables, c.walks, k, samples)
@@ -243,10 +251,10 @@ class ChainStateful(OnChain, _OneTransition):
         samples = np.empty((len(c.lanes), 1), np.uint64)
         for i in range(n):
             kernels.sample_greedily(c.model, c.tables, c.walks, self._greedy(k + i), k + i, samples)
-            self._learn(k + i, c.lanes, samples, numbers[i : i + 1])
+            self._learn(k + i, c.lanes, samples, numbers if self.local else numbers[i : i + 1])
 
     def _greedy(self, k: int) -> np.ndarray:
-        """(L,) the greedy pairs in the states of the chains; ties are broken uniformly at random."""
+        """(L,) the greedy pairs in the states of the chains, see `greedy_pair`."""
         from mqlearn.kernels.asynchronous import greedy_pair
 
         c, pairs = self.chain, []
@@ -255,7 +263,8 @@ class ChainStateful(OnChain, _OneTransition):
             values = np.zeros(len(self.mdp.pairs))
             for pair in range(self.pairs.offsets[x], self.pairs.offsets[x + 1]):
                 values[pair] = self.pairs.value(table, pair)
-            pairs.append(greedy_pair(values, c.model.offsets, np.uint64(x), k, c.lanes[row], c.seed, c.streams.ties))
+            place = np.uint64(x), k, c.lanes[row], c.seed, c.streams.ties
+            pairs.append(greedy_pair(values, c.model.offsets, *place, c.tables.temperature))
         return np.array(pairs, np.uint64)
 
     def copy(self) -> Self:
@@ -271,22 +280,32 @@ class ChainStateful(OnChain, _OneTransition):
 class SharedStateful(FromSamples, _OneTransition):
     """From samples that other learners share: tables or linear features, under a non-adaptive behaviour."""
 
+    arrays: tuple[str, ...] = ("counts",)
+
     def __init__(
-        self, rule: Stateful, samples: Samples, features: Any, initial: Initial, operator: BoundOperator = BELLMAN
+        self,
+        rule: Stateful,
+        samples: Samples,
+        features: Any,
+        initial: Initial,
+        operator: BoundOperator = BELLMAN,
+        clock: str = "global",
     ) -> None:
         FromSamples.__init__(self, samples)
         chain = samples.chain
         _OneTransition.__init__(self, rule, chain.mdp, features, chain.lanes, int(chain.seed), initial, operator)
+        self.begin_clock(clock)
         self.compiled = self._compiled("samples")
 
     def advance(self, k: int, n: int, weights: np.ndarray) -> None:
         drawn = self.samples.block(k, n, self.places)
+        weights = weights if self.local else weights[:n]
         self.k: int = k + n
         if self.compiled is not None:
-            place = self.mdp.discount, k, self.lanes, self.seed, self.operator.compiled
-            self.compiled(self.z, self.others, self.chain.model, drawn, self._entries, weights[:n], *place)
+            place = self.mdp.discount, k, self.lanes, self.seed, self.operator.compiled, self.counting
+            self.compiled(self.z, self.others, self.chain.model, drawn, self._entries, weights, *place)
             return
-        self._learn(k, self.lanes, drawn, self._numbers(weights[:n]))
+        self._learn(k, self.lanes, drawn, self._numbers(weights))
 
     def copy(self) -> Self:
         other = super().copy()

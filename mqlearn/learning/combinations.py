@@ -27,6 +27,7 @@ from mqlearn.sampling.modes import Sampling
 from mqlearn.sampling.protocol import BY_VISITS
 from mqlearn.stateful.check import try_out
 from mqlearn.stateful.reference import measured
+from mqlearn.stateful.step_size import scheduled
 
 _SIZES = (5, 8)  # of the tables by which the growth of a state is seen
 _PLANNED = 5000  # pairs, of certainty equivalence: an exact plan a seed and checkpoint
@@ -142,12 +143,12 @@ def _check_simulator(
     ):
         if value != plain:
             raise SettingError(name, value, f"{reason}; use {plain}")
-    if getattr(sampling, "exploration", None) == BY_VISITS and sampling.adaptive:
+    if sampling.adaptive and sampling.exploration[2] == BY_VISITS:
         raise SettingError("sampling.epsilon", "visits", f"counts visits of states: it {reason}; use a number or log")
     if metrics:
         raise SettingError("metrics", list(metrics), f"{reason}; functions of the tables cannot be measured")
     if not isinstance(sampling.behaviour, str):
-        raise SettingError("sampling.behaviour", "table", f"{reason}; use uniform or epsilon_greedy")
+        raise SettingError("sampling.behaviour", "table", f"{reason}; use uniform, epsilon_greedy or boltzmann")
     if evaluation.start == "uniform":
         raise SettingError("evaluation.start", evaluation.start, f"{reason}; use start, the environment's own")
 
@@ -180,15 +181,24 @@ def _check_sampling_of(rule: Stateful, sampling: Any, features: Any) -> None:
         raise SettingError("sampling.behaviour", sampling.behaviour, expected)
     if not sampling.all_pairs and features is None:
         reason = "with algorithm.batch or algorithm.averaged, or a clip" if four else f"for a rule with state ({name})"
-        if sampling.clock != "global":
-            own = "" if four else "; a rule of your own may count visits in its state"
-            raise SettingError("sampling.clock", sampling.clock, f"must be global {reason}{own}")
+        if sampling.clock != "global" and not four:
+            _check_clock(rule, sampling.clock)
         if sampling.update != "pair":
             expected = f"must be pair {reason}: a step for each visited pair"
             raise SettingError("sampling.update", sampling.update, expected)
     if sampling.recorded and rule.samples_per_iteration * rule.batch > 1:
         expected = "a record has one successor of a pair an iteration, and this rule draws more"
         raise SettingError("sampling", sampling.name, expected)
+
+
+def _check_clock(rule: Stateful, clock: str) -> None:
+    """Refuse to count visits where more than a step size hangs on the iteration, or nothing."""
+    name, beside = _name(rule), scheduled(rule)
+    if rule.plans:
+        raise SettingError("sampling.clock", clock, f"must be global for {name}, which has no step size")
+    if beside:
+        expected = f"must be global for {name}: beside the step size, {', '.join(beside)} change with the iteration"
+        raise SettingError("sampling.clock", clock, expected)
 
 
 def _check_unbroken(name: str, sampling: Any) -> None:

@@ -64,7 +64,7 @@ def fixed_point(
     absent = "theta_error is absent"
     mu = stationary(sampling, mdp)
     if mu is None:
-        text = f"epsilon-greedy behaviour has no stationary chain: {absent}"
+        text = f"a behaviour that sees what is learned has no stationary chain: {absent}"
         return None, ({}, [Finding("no_stationary_chain", text)])
     common = of_all_seeds(theta0)
     held = 0.0 if isinstance(common, tuple) else common
@@ -116,7 +116,9 @@ def of_samples(mdp: Any, learners: list[Any], ended: list[Ended], iterations: in
     else:
         return {}, []
     facts["common_random_numbers"] = "uniforms, not the trajectory" if sampling.adaptive else "samples"
-    if sampling.adaptive and getattr(sampling, "exploration", None) != BY_VISITS:
+    if sampling.adaptive and sampling.cooling is not None:
+        facts["temperature"] = float(exploration_rate(sampling.cooling, iterations))
+    elif sampling.adaptive and sampling.exploration[2] != BY_VISITS:
         facts["exploration"] = float(exploration_rate(sampling.exploration, iterations))
     if not iterations or facts.get("rewards_seen", 1):  # a simulator's rewards are not counted
         return facts, []

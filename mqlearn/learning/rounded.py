@@ -19,7 +19,7 @@ from mqlearn.learning.setup import AnyRule, Environment, Setup, validated
 from mqlearn.problems import solvers
 from mqlearn.problems.mdp import FiniteMDP
 from mqlearn.rounding import OWN_CODE, POWERS, Rounding, has_powers, joined, of_discount
-from mqlearn.sampling.protocol import LOGARITHMIC
+from mqlearn.sampling.protocol import BY_VISITS, LOGARITHMIC
 from mqlearn.stateful.source import inexact, inexact_value
 
 _PROBED = np.concatenate([np.arange(20.0), [1e3, 1e6]])
@@ -49,8 +49,7 @@ def of_learning(setup: Setup, rule: AnyRule) -> Rounding | None:
         powers = any(has_powers(partial(_weight, own, unit), _PROBED) for unit in np.eye(4))
     else:
         powers = has_powers(own.numbers, _PROBED) or inexact(own)
-    explored = setup.sampling.adaptive and getattr(setup.sampling, "exploration", None) == LOGARITHMIC
-    if powers or explored or inexact_value(setup.operator.operator):
+    if powers or _acts_by_powers(setup.sampling) or inexact_value(setup.operator.operator):
         through.append(POWERS)
     through += filter(None, [getattr(setup.features, "through", "")])
     if not isinstance(setup.mdp, FiniteMDP):
@@ -60,6 +59,15 @@ def of_learning(setup: Setup, rule: AnyRule) -> Rounding | None:
     mdp = setup.mdp
     condition = solvers.condition(mdp) if isinstance(mdp, FiniteMDP) else of_discount(mdp.discount)
     return Rounding((*dict.fromkeys(through),), condition)
+
+
+def _acts_by_powers(sampling: Any) -> bool:
+    """Whether a behaviour comes through exp, log, or another power than the root."""
+    if not sampling.adaptive:
+        return False
+    power, _, iterations = sampling.exploration
+    by_power = iterations == BY_VISITS and power != 0.5
+    return sampling.cooling is not None or iterations == LOGARITHMIC or by_power
 
 
 def _weight(rule: Rule, unit: np.ndarray, k: np.ndarray) -> np.ndarray:

@@ -7,10 +7,20 @@ from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
-from mqlearn.checks import are_distributions, check_int, choice, differ, finite_number
+from mqlearn.checks import are_distributions, check_int, choice, differ, finite_number, within
 from mqlearn.errors import SettingError, user_code
 from mqlearn.problems.mdp import FiniteMDP
-from mqlearn.sampling.protocol import BY_VISITS, CLOCKS, LOGARITHMIC, Sampling, Walk, of_walk, stationary
+from mqlearn.sampling.protocol import (
+    ADAPTIVE,
+    BY_VISITS,
+    CLOCKS,
+    LOGARITHMIC,
+    Line,
+    Sampling,
+    Walk,
+    of_walk,
+    stationary,
+)
 
 __all__ = ["IID", "Markovian", "Pairs", "Replay", "Sampling", "Synchronous", "stationary"]
 
@@ -38,13 +48,15 @@ class Synchronous(Sampling):
         return mdp.learned / mdp.learned.sum()
 
 
-_NAMED = {"log": LOGARITHMIC, "visits": BY_VISITS}
 _PARAMETERS = """
     behaviour: "uniform" over admissible actions, "epsilon_greedy" in the current estimate (ties uniformly at random),
-        or a stochastic policy (S, A), as an array or as a function of the MDP.
+        "boltzmann", P(u | x) proportional to exp(Q(x, u)/temperature) in the current estimate Q, or a stochastic
+        policy (S, A), as an array or as a function of the MDP.
     epsilon: exploration rate of epsilon_greedy, a number; (first, last, iterations), linear in the iteration k and
-        constant afterwards; "log", 1/log(k + 2), at most 1; or "visits", 1/sqrt(n), n how often the chain was in its
+        constant afterwards; "log", 1/log(k + 2), at most 1; or "visits", 1/n^power, n how often the chain was in its
         state by then, now included.
+    power: of epsilon="visits", in (0, 1].
+    temperature: of boltzmann, a number above 0, or (first, last, iterations), linear in k and constant afterwards.
     start: of an episode, "start" (the MDP's distribution) or "uniform" over non-terminal states.
     restart_probability: of ending an episode after any step, in [0, 1).
     time_limit: moves of an episode, None for no limit. Neither it nor a restart is a terminal state: the target
@@ -56,6 +68,17 @@ _PARAMETERS = """
 
     Raises SettingError for a value that is not admissible.
     """
+
+
+def _line(given: Any) -> Line:
+    """(first, last, iterations) of a number or of three; NaN of all else."""
+    alone = finite_number(given)
+    if alone is not None:
+        return alone, alone, 1.0
+    several = isinstance(given, list | tuple) or (isinstance(given, np.ndarray) and given.ndim == 1)
+    values = [math.nan if (number := finite_number(one)) is None else number for one in (given if several else ())]
+    first, last, span = values if len(values) == 3 else [math.nan] * 3
+    return first, last, span
 
 
 def _explained(kind: type[_Kind]) -> type[_Kind]:
@@ -75,7 +98,9 @@ class _Chain(Sampling):
     one_seed: ClassVar[bool] = False
     needs_model: ClassVar[bool] = False
     behaviour: str | Policy = "uniform"
-    epsilon: float | tuple[float, float, float] | str = 0.1
+    epsilon: float | Line | str = 0.1
+    power: float = 0.5
+    temperature: float | Line = 1.0
     start: str = "start"
     restart_probability: float = 0.0
     time_limit: int | None = None
@@ -85,7 +110,7 @@ class _Chain(Sampling):
     def __post_init__(self) -> None:
         if isinstance(self.behaviour, str):
             more = ", or a policy (S, A) of one of your plugins"
-            choice("sampling.behaviour", self.behaviour, ("uniform", "epsilon_greedy"), more)
+            choice("sampling.behaviour", self.behaviour, ("uniform", *ADAPTIVE), more)
         choice("sampling.start", self.start, ("start", "uniform"))
         choice("sampling.clock", self.clock, CLOCKS)
         choice("sampling.update", self.update, ("pair", "rounds"))
@@ -93,37 +118,51 @@ class _Chain(Sampling):
         if probability is None or not 0 <= probability < 1:
             raise SettingError("sampling.restart_probability", self.restart_probability, "must lie in [0, 1)")
         check_int("sampling.time_limit", self.time_limit, 1, of="moves", null="none")
-        first, last, span = self.exploration
-        if not (0 <= last <= first <= 1 and (span > 0 or (first, last, span) in _NAMED.values())):
+        within("sampling.power", self.power, 0.0, 1.0, ends="(]")
+        first, last, span = _line(self.epsilon)
+        if self._word is None and not (0 <= last <= first <= 1 and span > 0):
             expected = (
                 "must be a number in [0, 1], [first, last, iterations] with 1 >= first >= last >= 0, log or visits"
             )
             raise SettingError("sampling.epsilon", self.epsilon, expected)
+        first, last, span = _line(self.temperature)
+        if not (0 < last <= first and span > 0):
+            expected = "must be a number above 0, or [first, last, iterations] with first >= last > 0"
+            raise SettingError("sampling.temperature", self.temperature, expected)
 
     @property
-    def exploration(self) -> tuple[float, float, float]:
-        """(first, last, iterations) of the exploration rate; one of _NAMED for a word."""
-        if isinstance(self.epsilon, str) and self.epsilon in _NAMED:
-            return _NAMED[self.epsilon]
-        alone = finite_number(self.epsilon)
-        if alone is not None:
-            return alone, alone, 1.0
-        given: Any = self.epsilon
-        several = isinstance(given, list | tuple) or (isinstance(given, np.ndarray) and given.ndim == 1)
-        values = [math.nan if (number := finite_number(one)) is None else number for one in (given if several else ())]
-        first, last, span = values if len(values) == 3 else [math.nan] * 3
-        return first, last, span
+    def _word(self) -> str | None:
+        return self.epsilon if isinstance(self.epsilon, str) and self.epsilon in ("log", "visits") else None
+
+    @property
+    def exploration(self) -> Line:
+        """(first, last, iterations) of the exploration rate, see `protocol`; 0 of boltzmann, which needs none."""
+        if self.cooling is not None:
+            return 0.0, 0.0, 1.0
+        words = {"log": (1.0, 0.0, LOGARITHMIC), "visits": (self.power, 0.0, BY_VISITS)}
+        return _line(self.epsilon) if self._word is None else words[self._word]
+
+    @property
+    def cooling(self) -> Line | None:
+        """(first, last, iterations) of the temperature; None but for boltzmann."""
+        return _line(self.temperature) if self._acts("boltzmann") else None
 
     def without_effect(self) -> dict[str, str]:
-        return {} if self.adaptive else {"epsilon": "the behaviour is not epsilon_greedy"}
+        idle = {} if self._acts("boltzmann") else {"temperature": "the behaviour is not boltzmann"}
+        if not self._acts("epsilon_greedy"):
+            return dict.fromkeys(("epsilon", "power"), "the behaviour is not epsilon_greedy") | idle
+        return idle if self._word == "visits" else idle | {"power": "epsilon is not visits"}
+
+    def _acts(self, *names: str) -> bool:
+        return isinstance(self.behaviour, str) and self.behaviour in names
 
     @property
     def adaptive(self) -> bool:
         """Whether the trajectory depends on what is learned: then only its uniforms are common to all rules."""
-        return isinstance(self.behaviour, str) and self.behaviour == "epsilon_greedy"
+        return self._acts(*ADAPTIVE)
 
     def policy(self, mdp: FiniteMDP) -> np.ndarray | None:
-        """The behaviour as probabilities (S, A), None for epsilon_greedy. Raises SettingError."""
+        """The behaviour as probabilities (S, A), None if it depends on what is learned. Raises SettingError."""
         if isinstance(self.behaviour, str):
             if self.adaptive:
                 return None
@@ -160,7 +199,7 @@ class _Chain(Sampling):
     def walk(self, mdp: FiniteMDP) -> Walk:
         uniform = isinstance(self.behaviour, str) and not self.adaptive
         episodes = self.episode_starts(mdp), self.restart_probability, self.time_limit
-        return Walk(self.policy(mdp), uniform, *episodes, self.exploration)
+        return Walk(self.policy(mdp), uniform, *episodes, self.exploration, self.cooling)
 
     def trajectory(self, mdp: FiniteMDP) -> Walk | str:
         """The walk, if its states are a Markov chain; else why they are none."""
@@ -204,7 +243,7 @@ class Replay(_Chain):
     1500
 
     capacity: transitions that the buffer holds.
-    warm_up: steps of the chain before iteration 0, acting uniformly under epsilon_greedy.
+    warm_up: steps of the chain before iteration 0, acting uniformly where the behaviour sees what is learned.
     draws: iterations for each further step of the chain.
     """
 
@@ -227,7 +266,7 @@ class Replay(_Chain):
 class IID(_Chain):
     """Independent transitions from the exact stationary distribution of the chain, restarts included.
 
-    The behaviour must be uniform or a fixed policy: epsilon_greedy has no stationary chain.
+    The behaviour must be uniform or a fixed policy: one that sees what is learned has no stationary chain.
 
     >>> cautious = np.full((16, 4), [0.1, 0.4, 0.4, 0.1])
     >>> sampling = mq.IID(behaviour=cautious, restart_probability=0.01)
@@ -256,7 +295,7 @@ class Pairs(Sampling):
     cannot be reached from the start are never drawn.
 
     clock: the k of a table's step size, "local" visits of the pair, "state" visits of its state or "global"
-        iterations; "auto" is local where the rule can.
+        iterations; "auto" is local for rules of four numbers.
 
     Raises SettingError for another clock.
 

@@ -13,6 +13,7 @@ from mqlearn.errors import SettingError, user_code
 from mqlearn.problems.mdp import FiniteMDP
 
 CLOCKS = ("auto", "global", "local", "state")
+ADAPTIVE = ("epsilon_greedy", "boltzmann")  # behaviours that see what is learned
 # What every mode answers, and by which kind; None stands for a method of the model.
 QUESTIONS = {
     **dict.fromkeys(("all_pairs", "independent"), bool),
@@ -22,26 +23,33 @@ QUESTIONS = {
 }
 
 
+Line = tuple[float, float, float]  # (first, last, iterations): linear in so many iterations, then constant
+
+
 class Walk(NamedTuple):
     """How a chain moves: policy (S, A), None if it depends on what is learned; whether it is uniform; starts (S,) of
-    episodes; restart_probability and time_limit of an episode; exploration, (first, last, iterations)."""
+    episodes; restart_probability and time_limit of an episode; exploration and temperature, (first, last, iterations),
+    the latter None but for a Boltzmann behaviour."""
 
     policy: np.ndarray | None
     uniform: bool
     starts: np.ndarray
     restart_probability: float = 0.0
     time_limit: int | None = None
-    exploration: tuple[float, float, float] = (0.0, 0.0, 1.0)
+    exploration: Line = (0.0, 0.0, 1.0)
+    temperature: Line | None = None
 
 
-LOGARITHMIC = (1.0, 0.0, -1.0)  # in place of (first, last, iterations): at most 1, and 1/log(k + 2)
-BY_VISITS = (1.0, 0.0, -2.0)  # likewise: 1/sqrt(n), n the visits of the state by then, this one included
+# In place of the iterations of an exploration: at most 1, and 1/log(k + 2);
+LOGARITHMIC = -1.0
+# 1/n^first, n the visits of the state by then, this one included.
+BY_VISITS = -2.0
 
 
-def exploration_rate(exploration: tuple[float, float, float], k: Any) -> Any:
+def exploration_rate(exploration: Line, k: Any) -> Any:
     """The exploration rate at iteration k, a number or an array: from first to last in so many iterations."""
     first, last, iterations = exploration
-    if exploration == LOGARITHMIC:
+    if iterations == LOGARITHMIC:
         return np.minimum(1.0, 1 / np.log(np.asarray(k) + 2.0))
     return first + (last - first) * np.minimum(1.0, k / iterations)
 

@@ -70,7 +70,7 @@ def chain_tables(sampling: Any, mdp: FiniteMDP, mode: int) -> "kernels.ChainTabl
     x, u = mdp.pairs.T
     edges = np.zeros(len(x), np.uint64)
     if walk.policy is None:
-        behaviour = kernels.EPSILON_GREEDY
+        behaviour = kernels.EPSILON_GREEDY  # with a temperature, the greedy pair is drawn
     elif walk.uniform:
         behaviour = kernels.UNIFORM
     else:
@@ -94,6 +94,7 @@ def chain_tables(sampling: Any, mdp: FiniteMDP, mode: int) -> "kernels.ChainTabl
         restart=round(walk.restart_probability * _WORD),
         limit=0 if walk.time_limit is None else int(walk.time_limit),
         epsilon=walk.exploration,
+        temperature=walk.temperature,
         goal=mdp.goal.astype(np.uint8),
         pair_keep=pair_keep,
         pair_alias=pair_alias,

@@ -17,7 +17,7 @@ from mqlearn.learners.operators import BELLMAN, BoundOperator
 from mqlearn.problems.encodings import BoxMap
 from mqlearn.problems.environments.simulator import Simulator
 from mqlearn.sampling.chains import copied, drop_lanes, stream_at, uniform_words
-from mqlearn.sampling.protocol import exploration_rate
+from mqlearn.sampling.protocol import Line, exploration_rate
 
 if TYPE_CHECKING:
     import gymnasium
@@ -35,7 +35,7 @@ class SimulatedLearner:
     `LinearLearner`.   active, values: (L, 3 A, F), the features that the kernel looks at.
 
     A behaviour that does not depend on what is learned is stepped for a whole block, then learned from in one call;
-    epsilon-greedy costs a call a step, which learns and returns the greedy action where the walk now is.
+    any other costs a call a step, which learns and returns the greedy action where the walk now is.
     """
 
     arrays: tuple[str, ...] = ("lanes", "parameters", "last", "active", "values")
@@ -120,16 +120,23 @@ class SimulatedLearner:
 
         n = len(weights)
         plan = kernels.momentum_plan(weights, self.same_sample, n if self.radius == np.inf else 1) if n else NO_PLAN
-        return self._kernel(i, plan, transitions, self.walks[i].place, "ties")
+        return self._kernel(i, plan, transitions, self.walks[i].place, "ties", temperature=self.sampling.cooling)
 
     def _kernel(
-        self, i: int, plan: np.ndarray, transitions: np.ndarray, place: np.ndarray, stream: str, at: int | None = None
+        self,
+        i: int,
+        plan: np.ndarray,
+        transitions: np.ndarray,
+        place: np.ndarray,
+        stream: str,
+        at: int | None = None,
+        temperature: Line | None = None,
     ) -> Callable[[int, int, int], int]:
         """(first, stop, k) -> `kernels.simulated_linear` of lane number i, with the greedy action at `place`."""
         from mqlearn import kernels
 
         features, n_axes = self.features, place.shape[1]
-        tail = (self.lanes[i], np.uint32(self.seed), stream_at(stream, at), self.operator.compiled)
+        tail = (self.lanes[i], np.uint32(self.seed), stream_at(stream, at), self.operator.compiled, temperature)
         settings = (self.simulator.discount, self.options, self.radius)
         rows, recorded = (self.active[i], self.values[i]), (plan, transitions, place)
         state = (self.parameters[i], self.last[i], rows, recorded, self.encoder)

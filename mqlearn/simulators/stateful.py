@@ -46,7 +46,8 @@ class SimulatedStateful(SimulatedLearner):
     def _greedy(self, i: int, stream: str) -> Callable[[int], int]:
         """k -> the greedy action of the parameters that act, where walk number i is."""
         walk = self.walks[i]
-        call = self._kernel(i, NO_PLAN, np.zeros((0, walk.width)), walk.place, stream)
+        nothing, temperature = np.zeros((0, walk.width)), self.sampling.cooling
+        call = self._kernel(i, NO_PLAN, nothing, walk.place, stream, temperature=temperature)
 
         def greedy(k: int) -> int:
             self.parameters[i, 0] = self.rule.acting(self.states[i])

@@ -50,7 +50,9 @@ def advance(z_all, others, fields, model, numbers, discount, k, n_all, lanes, se
 """,
     "chain": """\
 @compiled(**kept)
-def advance(z_all, others, fields, model, chain, walks, features, radius, numbers, discount, k, n_all, operator):
+def advance(
+    z_all, others, fields, model, chain, walks, features, radius, numbers, discount, k, n_all, operator, counting
+):
     n = z_all.shape[2]
     offsets = model.offsets
     packed = pack(model)
@@ -84,7 +86,7 @@ def advance(z_all, others, fields, model, chain, walks, features, radius, number
 """,
     "samples": """\
 @compiled(**kept)
-def advance(z_all, others, fields, model, samples, features, numbers, discount, k, lanes, seed, operator):
+def advance(z_all, others, fields, model, samples, features, numbers, discount, k, lanes, seed, operator, counting):
     n = z_all.shape[2]
     offsets, successors, rewards, _, shift = model
     reading = Packed(offsets, successors, rewards, shift, (np.uint64(1) << shift) - np.uint64(1))

@@ -31,12 +31,17 @@ from mqlearn.stateful.text import Text
 from mqlearn.stateful.values import TABLE, VECTOR, Layout, Value
 from mqlearn.stateful.written import written_by_verbs
 
+_COUNTED = ["row = np.uint64(count[firsts[pair]])", "count[firsts[pair]] += 1"]
 
-def compiled_step(rule: Stateful, mode: str, layout: Layout, source: str, operator: Operator = BELLMAN) -> "Compiled":
+
+def compiled_step(
+    rule: Stateful, mode: str, layout: Layout, source: str, operator: Operator = BELLMAN, counts: bool = False
+) -> "Compiled":
     """The compiled loop of a rule in a mode of `algorithms.stateful.MODES`. Raises SettingError for its text.
 
     source: of its samples, "sweeps", "chain", "greedy chain" (which follows `acting`) or "samples".   operator: of the
-    targets.
+    targets.   counts: whether the numbers of an iteration are those of as many visits; then the last argument of the
+    loop is (counts, firsts) as in `kernels.asynchronous`, and row 0 of its numbers is count 0.
     """
     step = Step(rule)
     synchronous, linear = mode == "synchronous", mode == "linear"
@@ -48,9 +53,10 @@ def compiled_step(rule: Stateful, mode: str, layout: Layout, source: str, operat
             lazy = written_by_verbs(text)
         verbs.averaged = bool(lazy)
     text.block(step.body)
+    row, counted = ("numbers[row", ("count", "firsts")) if counts else ("given[i", ())
     parts = {
         "others": [f"m_{name} = others[{i}][lane]" for i, name in enumerate(layout.others)],
-        "numbers": [f"c_{name} = given[i, {i}]" for i, name in enumerate(rule.number_names)],
+        "numbers": [*_COUNTED * counts, *(f"c_{name} = {row}, {i}]" for i, name in enumerate(rule.number_names))],
         "scratch": [f"f_{name} = fields[{i}]" for i, name in enumerate(text.fields)],
         "words": [],
         "draw": _sweep_draws(rule, verbs) if mode == "synchronous" else _further_draws(rule, verbs),
@@ -59,8 +65,9 @@ def compiled_step(rule: Stateful, mode: str, layout: Layout, source: str, operat
         "average": _sums(rule, layout, lazy),
         "project": _projection(rule, layout) if mode == "linear" and source.endswith("chain") else [],
         # As in `chain.move`.
-        "named": ["_ = " + " + ".join(f"{name}.size" for name in _arrays(layout, source))],
+        "named": ["_ = " + " + ".join(f"{name}.size" for name in [*_arrays(layout, source), *counted])],
     }
+    parts["others"] += ["count, firsts = counting[0][lane], counting[1]"] * counts
     if rule.averaged:
         parts["others"].append(f"sums = others[{len(layout.others)}][lane]")
     followed = verbs.followed or []
@@ -194,7 +201,8 @@ def _clips(rule: Stateful, layout: Layout, mode: str) -> list[str]:
 def _greedy(rule: Stateful, layout: Layout, linear: bool) -> list[str]:
     """Statements that find the pair of the greedy action of `acting` where the chain is."""
     value, lines = _formula(rule, "acting", layout)
-    call = "greedy = greedy_pair({}, offsets, walk.state, k + done + i, lanes[lane], seed, streams.ties)"
+    place = "offsets, walk.state, k + done + i, lanes[lane], seed, streams.ties, chain.temperature"
+    call = f"greedy = greedy_pair({{}}, {place})"
     if not linear and value.kind == TABLE:
         return [*lines, call.format(value.whole)]
     lines = [*lines, "for q in range(offsets[walk.state], offsets[walk.state + np.uint64(1)]):"]

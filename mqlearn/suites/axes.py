@@ -83,11 +83,12 @@ FROM_CONSTANT = replace(STEP_SIZE["step_size.exponent"], least=0.0, ours=())
 
 @dataclass(frozen=True)
 class Form:
-    """alpha_k = first (horizon/(k + horizon))^exponent."""
+    """alpha_k = first (horizon/(k + horizon))^exponent, at most cap where there is one, which stays."""
 
     first: float
     horizon: float
     exponent: float
+    cap: float | None = None
 
     @classmethod
     def of(cls, step_size: Any) -> "Form | None":
@@ -100,7 +101,8 @@ class Form:
                 return cls(horizon / (1 + horizon), 1 + horizon, 1.0)
             case Polynomial():
                 horizon = 1 + step_size.offset
-                return cls(step_size.scale / horizon**step_size.exponent, horizon, step_size.exponent)
+                first = step_size.scale / horizon**step_size.exponent
+                return cls(first, horizon, step_size.exponent, step_size.cap)
             case InverseSqrt():
                 return cls(step_size.alpha, step_size.h, 0.5)
             case Constant():
@@ -114,13 +116,14 @@ class Form:
         form = Form(**{**vars(self), **named})
         if offset is None:
             return form
-        return Form(form.first * (form.horizon / offset) ** form.exponent, offset, form.exponent)
+        return replace(form, first=form.first * (form.horizon / offset) ** form.exponent, horizon=offset)
 
     def overrides(self) -> tuple[str, ...]:
         """As choices of a run."""
         numbers = {
             "exponent": self.exponent, "scale": self.first * self.horizon**self.exponent, "offset": self.horizon - 1
         }  # fmt: skip
+        numbers |= {} if self.cap is None else {"cap": self.cap}
         return ("step_size=polynomial", *(f"step_size.{key}={value:.{_DIGITS}g}" for key, value in numbers.items()))
 
 

@@ -66,7 +66,7 @@ def slope_of_tables(rule: Rule | Stateful, synchronous: bool, own_clock: bool) -
         return None
     if isinstance(step, RescaledLinear) and synchronous:
         return Slope(-0.5, "Wainwright 2019, rescaled linear steps")
-    if isinstance(step, Polynomial) and 0.5 < step.exponent < 1 and own_clock:
+    if isinstance(step, Polynomial) and 0.5 < step.exponent < 1 and own_clock:  # a cap ends
         return Slope(-step.exponent / 2, f"Even-Dar and Mansour 2003, steps k^-{step.exponent:g}")
     return None
 

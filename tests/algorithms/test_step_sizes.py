@@ -25,6 +25,7 @@ SOME = [
     Harmonic(),
     Harmonic(2.5),
     Polynomial(0.7, 2.0, 3.0),
+    Polynomial(1.0, 50.0, cap=0.25),
     RescaledLinear(0.9),
     Constant(0.3),
     InverseSqrt(0.12, 50.0),
@@ -37,6 +38,9 @@ FORMULAS = [
     (Harmonic(2.5), lambda k: 1 / (k + 3.5)),
     (Polynomial(0.7, 2.0, 3.0), lambda k: 2 / math.pow(k + 4, 0.7)),
     (Polynomial(1.0), lambda k: 1 / (k + 1)),
+    (Polynomial(1.0, 500.0, cap=0.25), lambda k: min(0.25, 500 / (k + 1))),
+    (Polynomial(0.6, 2.0, 1.0, cap=0.3), lambda k: min(0.3, 2 / math.pow(k + 2, 0.6))),
+    *((Polynomial(1.0, c, c - 1), lambda k, c=c: c / (k + c)) for c in (10.0, 100.0, 1000.0)),
     (RescaledLinear(0.9), lambda k: 1 / (1 + 0.1 * (k + 1))),
     (Constant(0.3), lambda _: 0.3),
     (InverseSqrt(0.5), lambda k: 0.5 / math.sqrt(k + 1)),
@@ -87,6 +91,11 @@ def test_a_step_to_zero_refuses_what_is_no_schedule(settings, named):
         ToZero(*settings)
 
 
+def test_a_cap_is_without_effect_where_no_step_is_above_it():
+    assert Polynomial(1.0, 10.0, cap=10.0).without_effect() == {"cap": "no step is above it"}
+    assert Polynomial(1.0, 10.0, cap=9.9).without_effect() == Polynomial(1.0, 10.0).without_effect() == {}
+
+
 def test_inverse_sqrt_does_not_start_at_infinity():
     assert InverseSqrt(0.1, 1.0)(np.zeros(1))[0] == 0.1  # the printed alpha / sqrt(k) divides by 0
 
@@ -117,6 +126,7 @@ def test_refuses_what_is_not_a_number_from_zero_on(make, setting, value):
     ("make", "setting"),
     [
         (lambda v: Polynomial(scale=v), "step_size.scale"),
+        (lambda v: Polynomial(cap=v), "step_size.cap"),
         (lambda v: Constant(v), "step_size.alpha"),
         (lambda v: InverseSqrt(v), "step_size.alpha"),
         (lambda v: InverseSqrt(0.1, v), "step_size.h"),
@@ -141,7 +151,9 @@ def test_matched_refuses_beta_and_lam_outside_the_half_open_interval(name, value
         Matched(Constant(), **{name: value})
 
 
-@pytest.mark.parametrize("step_size", [Harmonic(), Polynomial(), InverseSqrt(0.1, 2e6), Constant(0.3)], ids=str)
+@pytest.mark.parametrize(
+    "step_size", [Harmonic(), Polynomial(), Polynomial(1, 5e5, cap=1), InverseSqrt(0.1, 2e6), Constant(0.3)], ids=str
+)
 def test_total_is_the_sum_of_all_terms(step_size):
     for iterations in (0, 1, 1000, 1_500_000):
         terms = step_size(np.arange(iterations, dtype=float))

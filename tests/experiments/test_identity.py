@@ -168,6 +168,21 @@ def test_a_setting_that_comes_later_leaves_old_runs_found(recorded, mqlearn, mon
     cell._build.cache_clear()
 
 
+def test_settings_that_came_later_leave_digests_as_they_were():
+    """Digests of the version before each of them; another value is another cell."""
+    greedy, base = ["sampling=markovian", "sampling.behaviour=epsilon_greedy"], "step_size@step_size.base=polynomial"
+    for words, before, later in (
+        (["step_size=polynomial"], "1db10b43e8a2a501", "step_size.cap=0.5"),
+        (["step_size=matched", base], "d330c8ce3c2337b1", "step_size.base.cap=0.5"),
+        (["algorithm=two_step", "sampling=markovian"], "756ed9ef824cca29", "step_size.cap=0.5"),
+        ([*greedy, "sampling.epsilon=visits"], "268c6199407b0291", "sampling.power=1"),
+        ([*greedy, "sampling.epsilon=log"], "f41cc44ed168b617", "sampling.behaviour=boltzmann"),
+        (["sampling=replay", greedy[1]], "b76667d5945c701d", "sampling.temperature=2"),
+    ):
+        now, other = (build(compose.compose([*words, *more, "tracking=none"])).digest for more in ([], [later]))
+        assert now[:16] == before != other[:16], words
+
+
 def test_runs_of_zap_from_before_its_inverse_are_those_of_a_linear_solve():
     """Records lack `refactor`; digests are those of the version before."""
     for sampling, before, solves in (

@@ -85,6 +85,8 @@ def digest_of(command: str) -> str:
          "step_size.alpha=1e-1"],
         ["sampling=markovian", "sampling.behaviour=epsilon_greedy", "sampling.epsilon=[1,0.1,100]",
          "evaluation.episodes=3", "evaluation.start=start", "linear.projection=2.5"],
+        ["sampling=replay", "sampling.behaviour=boltzmann", "sampling.temperature=[1,0.1,100]", "sampling.power=0.8",
+         "sampling.clock=state", "algorithm=double_q", "step_size=polynomial", "step_size.cap=0.5"],
     ],
 )  # fmt: skip
 def test_a_recipe_composes_to_the_very_same_cell(words):

@@ -59,6 +59,13 @@ CHAINS = {
     "a policy": (MIXED, Markovian(behaviour=uneven, start="uniform", restart_probability=0.05)),
     "greedy": (MIXED, Markovian(behaviour="epsilon_greedy", epsilon=0.0, restart_probability=0.1)),
     "epsilon-greedy": (LAKE, Markovian(behaviour="epsilon_greedy", epsilon=(1.0, 0.1, 3000))),
+    "by visits": (MIXED, Markovian(behaviour="epsilon_greedy", epsilon="visits", restart_probability=0.1)),
+    "by visits, a power": (
+        MIXED,
+        Markovian(behaviour="epsilon_greedy", epsilon="visits", power=0.8, restart_probability=0.1),
+    ),
+    "boltzmann": (MIXED, Markovian(behaviour="boltzmann", temperature=(2.0, 0.1, 3000), restart_probability=0.1)),
+    "replay, boltzmann": (LAKE, Replay(capacity=50, warm_up=30, draws=2, behaviour="boltzmann", temperature=0.1)),
     "replay": (LAKE, Replay(capacity=100)),
     "replay, draws": (LAKE, Replay(capacity=64, warm_up=200, draws=3, time_limit=20)),
     "replay, greedy": (

@@ -107,7 +107,6 @@ def test_the_mean_of_the_iterates_is_that_of_cut_ones():
     [
         (clipped(mq.SpeedyQ()), {"q0": 1.0}, r"^algorithm\.clip=.*must hold Q_0"),
         (clipped(mq.SpeedyQ()), {"features": mq.one_hot(LAKE), "sampling": CHAINS["iid"]}, "is for tables"),
-        (clipped(mq.SpeedyQ()), {"sampling": mq.Markovian(clock="local")}, r"^sampling\.clock"),
         (clipped(mq.CertaintyEquivalence()), {}, r"^algorithm\.clip"),
     ],
 )

@@ -1,18 +1,22 @@
 """What the step size of a table counts by: `sampling.clock=auto` is what a rule can, and said and recorded as such."""
 
+from collections import Counter
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
+import twins
 
 import mqlearn as mq
 from mqlearn.analysis.comparison.common_numbers import pairing
 from mqlearn.analysis.comparison.labels import entries
+from mqlearn.errors import SettingError
 from mqlearn.experiments.plan import expand
 from mqlearn.experiments.settings import compose, identity
 from mqlearn.experiments.settings.cell import build, rebuild
 from mqlearn.experiments.settings.override_commands import overrides_of
-from mqlearn.learners import on_clock
+from mqlearn.learners import on_clock, start
 from mqlearn.paths import CONF
 from mqlearn.storage import runs
 from mqlearn.suites import definition
@@ -67,6 +71,71 @@ def test_where_no_pair_is_counted_the_clock_is_global():
     assert "clock" not in learned(mq.QLearning(), mq.Synchronous()).facts
     linear = learned(mq.QLearning(), mq.Markovian(**RESTARTS), features=mq.one_hot(LAKE))
     assert linear.facts["clock"] == "global" and not any("clock" in text for text in linear.warnings)
+
+
+class Slowly(mq.DoubleQ):
+    compiled = False
+
+
+@pytest.mark.parametrize("kind", ["uniform", "epsilon_greedy", "replay"])
+@pytest.mark.parametrize("clock", ["local", "state"])
+def test_double_q_may_count_the_visits_of_a_pair_or_of_its_state(clock, kind):
+    """A literal loop of van Hasselt's rule with steps 1/n; the plain form has the same bits."""
+    if kind == "replay":
+        sampling: Any = mq.Replay(clock=clock, capacity=60, **RESTARTS)
+    else:
+        sampling = mq.Markovian(clock=clock, behaviour=kind, epsilon=0.3, **RESTARTS)
+    found, plain = (learned(rule(factor=1), sampling, step_size=mq.Harmonic()) for rule in (mq.DoubleQ, Slowly))
+    assert found.facts["clock"] == clock
+    twins.assert_same(found, plain)
+    chain, edges = twins.ChainTwin(LAKE, sampling, 1, 0, 400), LAKE.pair_offsets
+    a, b, n = np.zeros(len(LAKE.pairs)), np.zeros(len(LAKE.pairs)), Counter()
+    for k in range(400):
+        pair, y, reward = twins.outcome_of(LAKE, chain.next(k, (a + b) / 2), False)
+        n[counted := pair if clock == "local" else LAKE.pairs[pair, 0]] += 1
+        moved, other = (a, b) if int(twins.words("own", 0, 1, k)[0]) < twins.WORD / 2 else (b, a)
+        ahead = 0.0 if LAKE.terminal[y] else other[edges[y] + moved[edges[y] : edges[y + 1]].argmax()]
+        moved[pair] += (reward + LAKE.discount * ahead - moved[pair]) / n[counted]
+    np.testing.assert_allclose(np.asarray(found.q)[1][*LAKE.pairs.T], (a + b) / 2, rtol=1e-11, atol=1e-14)
+    assert np.abs(a).max() > 0
+
+
+def test_minibatches_means_and_clips_count_visits_as_the_rule_alone_does():
+    sure, sampling = mq.frozen_lake("4x4", slippery=False, discount=0.9), mq.Markovian(clock="local", **RESTARTS)
+    for rule in (mq.QLearning(), mq.MomentumQ(m=3)):
+        alone = mq.run(sure, rule, sampling=sampling, **FAST)
+        for made in (mq.minibatch(rule, 3), mq.averaged(rule), mq.clipped(rule, -9, 9)):
+            other = mq.run(sure, made, sampling=sampling, **FAST)
+            np.testing.assert_allclose(np.asarray(other.q), np.asarray(alone.q), rtol=1e-12, atol=1e-15)
+    tables: Any = [learned(mq.DoubleQ(), sampling, iterations=k, n_checkpoints=2).q for k in range(1, 6)]
+    mean = learned(mq.averaged(mq.DoubleQ()), sampling, iterations=5, n_checkpoints=2)
+    error = np.abs(np.mean(tables, axis=0) - mq.optimal(LAKE).q)[:, LAKE.counted].max(axis=1)
+    np.testing.assert_allclose(mean.curves["q_error_average"][:, -1], error, rtol=1e-12)
+
+
+def test_counts_are_of_a_seed():
+    for sampling in (mq.Markovian(clock="local"), mq.Markovian(clock="local", behaviour="epsilon_greedy")):
+        rule, lanes = mq.DoubleQ().at(0.9), np.arange(3, dtype=np.uint32)
+        learner: Any = start(LAKE, sampling, None, mq.Linear(), 0, 0.0, False, lanes, rule=rule)
+        learner.advance(0, 50, rule.weights(*learner.rows(0, 50)))
+        other, counts = learner.copy(), learner.counts.copy()
+        assert counts.sum(axis=1).tolist() == [50] * 3
+        if sampling.adaptive:  # else the samples are of one block
+            learner.advance(50, 10, rule.weights(*learner.rows(50, 10)))
+            assert learner.counts.sum(axis=1).tolist() == [60] * 3
+        np.testing.assert_array_equal(other.counts, counts)
+        other.keep(np.array([False, True, False]))
+        np.testing.assert_array_equal(other.counts, counts[1:2])
+
+
+@pytest.mark.parametrize("rule", [mq.Zap(), mq.Adam(), mq.TwoStep(), mq.PolSA()], ids=lambda rule: type(rule).__name__)
+def test_a_rule_of_which_more_than_the_step_size_hangs_on_the_iteration_is_refused(rule):
+    name = type(rule).__name__
+    with pytest.raises(
+        SettingError, match=rf"sampling\.clock='local': must be global for {name}: beside the step size"
+    ):
+        learned(rule, mq.Markovian(clock="local"))
+    learned(rule, mq.Markovian(), iterations=0)
 
 
 def test_rules_of_both_kinds_run_together_as_each_alone():

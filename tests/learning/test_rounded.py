@@ -89,10 +89,23 @@ def test_rules_are_bits_unless_they_call_more_than_ieee_754_fixes():
         assert learned(Own(function)) == (rounding.POWERS,)
 
 
+def test_behaviours_are_bits_unless_they_come_through_more():
+    for power, through in ((0.5, ()), (1, (rounding.POWERS,))):
+        sampling = mq.Markovian(behaviour="epsilon_greedy", epsilon="visits", power=power)
+        assert learned(mq.QLearning(), sampling=sampling) == through
+    for sampling, through in (
+        (mq.Markovian(behaviour="boltzmann"), (rounding.POWERS,)),
+        (mq.Replay(behaviour="epsilon_greedy", epsilon="log"), (rounding.POWERS,)),
+        (mq.Markovian(epsilon="log"), ()),
+    ):
+        assert learned(mq.QLearning(), sampling=sampling) == through, sampling
+
+
 def test_operators_and_features_bring_theirs():
     sampled = {"sampling": mq.Markovian()}
     assert learned(mq.QLearning(), operator=mq.Relaxed(1.1)) == ()
     assert learned(mq.QLearning(), operator=mq.Mellowmax(5.0)) == (rounding.POWERS,)
+    assert learned(mq.QLearning(), operator=mq.Boltzmann(0.5)) == (rounding.POWERS,)
     for features, through in (
         (mq.one_hot(LAKE), ()),
         (mq.tile_coding(LAKE), ()),

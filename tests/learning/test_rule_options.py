@@ -113,7 +113,12 @@ class Bent(type(PLAIN)):
 @pytest.mark.parametrize(
     ("rule", "mode", "settings", "said"),
     [
-        (mq.minibatch(mq.QLearning(), 2), "markovian", {"sampling": mq.Markovian(clock="local")}, "algorithm.batch or"),
+        (
+            mq.minibatch(mq.QLearning(), 2),
+            "markovian",
+            {"sampling": mq.Markovian(update="rounds")},
+            "algorithm.batch or",
+        ),
         (mq.averaged(mq.SpeedyQ()), "markovian", {"sampling": mq.Markovian(update="rounds")}, "sampling.update"),
         (mq.minibatch(mq.SpeedyQ(), 2), "linear", {"linear": mq.Linear(projection=1.0)}, "linear.projection"),
         (mq.averaged(Bent()), "iid", {}, "is linear in"),

@@ -1,6 +1,7 @@
 """Settings of sampling that are refused, by name."""
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -33,12 +34,29 @@ from mqlearn.sampling.modes import IID, Markovian, Replay, Synchronous
         (lambda: Markovian(epsilon=(0.1, 0.5, 100)), "epsilon"),
         (lambda: Markovian(epsilon=(0.5, 0.1, 0)), "epsilon"),
         (lambda: Markovian(epsilon=(0.5, 0.1)), "epsilon"),  # pyright: ignore  # wrong on purpose
+        (lambda: Markovian(epsilon=(1, 0, -1)), "epsilon"),
         (lambda: IID(behaviour="epsilon_greedy"), "behaviour"),
+        (lambda: IID(behaviour="boltzmann"), "behaviour"),
     ],
 )
 def test_bad_settings_are_refused_by_name(make, setting):
     with pytest.raises(SettingError, match=rf"^sampling\.{setting}="):
         make()
+
+
+def test_a_power_and_a_temperature_that_are_none_are_refused():
+    lines: list[Any] = [(0.1, 1.0, 100), (1.0, 0.0, 100), (1.0, 0.1, 0), (1.0, 0.1)]
+    for name, wrong in (("power", [0, -0.5, 1.1, math.nan, "half"]), ("temperature", [0, -1, math.inf, "hot", *lines])):
+        for value in wrong:
+            with pytest.raises(SettingError, match=rf"^sampling\.{name}="):
+                Markovian(behaviour="boltzmann", **{name: value})
+
+
+def test_what_has_no_effect_beside_a_behaviour_is_named():
+    assert {*Markovian().without_effect()} == {"epsilon", "power", "temperature"}
+    assert {*Markovian(behaviour="boltzmann").without_effect()} == {"epsilon", "power"}
+    assert {*Markovian(behaviour="epsilon_greedy").without_effect()} == {"power", "temperature"}
+    assert {*Markovian(behaviour="epsilon_greedy", epsilon="visits").without_effect()} == {"temperature"}
 
 
 def test_policies_that_are_none_are_refused():

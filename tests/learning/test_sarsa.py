@@ -23,6 +23,21 @@ def test_expected_sarsa_is_q_learning_with_the_operator_of_its_behaviour():
     np.testing.assert_array_equal(plain.curves["q_error"], alone.curves["q_error"])  # it keeps its own
 
 
+def test_under_a_boltzmann_behaviour_their_operator_is_that_of_its_temperature():
+    grid, hot = mq.noisy_grid(), mq.Markovian(behaviour="boltzmann", temperature=0.3)
+    ours, theirs = (
+        mq.run(grid, rule, sampling=hot, operator=operator, **SOME)
+        for rule, operator in ((mq.ExpectedSarsa(), None), (mq.QLearning(), mq.Boltzmann(0.3)))
+    )
+    np.testing.assert_array_equal(ours.q, theirs.q)
+    np.testing.assert_array_equal(ours.curves["q_error"], theirs.curves["q_error"])
+    cooling = mq.Markovian(behaviour="boltzmann", temperature=(2.0, 0.3, 100))
+    found = mq.run(grid, mq.Sarsa(), sampling=cooling, **SOME)
+    assert found.curves["q_error"][0, 0] == ours.curves["q_error"][0, 0]  # the same fixed point from Q_0 = 0
+    with pytest.raises(SettingError, match=r"^sampling.temperature="):
+        mq.run(grid, mq.ExpectedSarsa(), sampling=cooling, **SOME)
+
+
 def test_sarsa_finds_the_values_of_the_uniform_policy():
     """By the equation of the uniform policy, written down."""
     mdp = mq.garnet_fixed(4, 2, discount=0.5)

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import twins
 from scipy import stats
 from simulated_cases import ONE, box, box_map, coded, momentum
 
@@ -97,6 +98,22 @@ def test_a_run_is_algorithm_2_on_the_transitions_that_were_made(kind, behaviour,
     assert np.abs(theta - 0.3).max() > 0.1
     assert np.abs(made.learner.theta[0] - theta).max() < 1e-12 * np.abs(theta).max()
     assert np.abs(made.learner.average[0] * n - total).max() < 1e-12 * np.abs(total).max()
+
+
+@pytest.mark.parametrize("kind", ["tiles", "fourier"])
+def test_a_boltzmann_behaviour_draws_from_the_exponentials_of_its_estimates(kind):
+    env, n = box("CartPole-v1"), 200
+    features = box_map(MAPS[kind](env))
+    made = Recorded(env, mq.Markovian(behaviour="boltzmann", temperature=(3.0, 0.3, 150)), features, mq.Linear())
+    weights, chosen = momentum(beta=0.5, lam=0.98, step=0.3).weights(0, n), []
+    for k in range(n):
+        index, value = features(made.walk.place[0])
+        q = [made.learner.theta[0][index * features.n_actions + u] @ value for u in range(features.n_actions)]
+        odds = np.exp(np.array(q) / np.interp(k, (0, 150), (3.0, 0.3)))
+        chosen.append(twins.chosen((odds / odds.sum()).tolist(), int(twins.words("ties", 3, int(ONE[0]), k)[2])))
+        made.learner.advance(k, 1, weights[k : k + 1])
+    taken = [int(row[-3]) for row in made.transitions]
+    assert taken == chosen and 0.05 < np.mean(taken) < 0.95
 
 
 def test_momentum_of_any_size_and_many_segments_agree_with_the_dense_form():

@@ -20,6 +20,7 @@ SAMPLING = {
     "uniform": mq.Markovian(),
     "epsilon-greedy": mq.Markovian(behaviour="epsilon_greedy", epsilon=0.2),
     "replay": mq.Replay(capacity=50, draws=2, behaviour="epsilon_greedy"),
+    "boltzmann": mq.Markovian(behaviour="boltzmann", temperature=(0.5, 0.1, 200)),
 }
 
 

@@ -247,7 +247,6 @@ class Sliced(Plain):
             "algorithm='Only'.*synchronous sampling and linear features",
         ),
         (type("Calm", (Plain,), {"acts": False})(), MODES["epsilon-greedy"], "sampling.behaviour"),
-        (Plain(), {"sampling": mq.Markovian(clock="local")}, "sampling.clock"),
         (Plain(), {"sampling": mq.Markovian(update="rounds")}, "sampling.update"),
         (Plain(), MODES["linear"] | {"linear": mq.Linear("same_sample")}, "linear.previous_gradient"),
     ],

@@ -116,6 +116,15 @@ def test_a_step_size_is_its_form_and_keeps_its_first_step_as_the_other_numbers_m
     assert polynomial(k) == pytest.approx(form.first * (moved.horizon / (k + moved.horizon)) ** 0.5, rel=1e-5)
 
 
+def test_a_cap_stays_as_the_other_numbers_of_a_step_size_move():
+    form = Form.of(mq.Polynomial(1.0, 100.0, cap=0.25))
+    assert form is not None
+    for numbers, scale in (({"step_size.horizon": 4.0}, 400), ({"step_size.offset": 4.0}, 100)):
+        written = form.with_numbers(numbers).overrides()
+        assert {"step_size.cap=0.25", "step_size.offset=3", f"step_size.scale={scale}"} <= {*written}
+    assert not any("cap" in one for one in Form.of(mq.Polynomial(1.0, 100.0)).overrides())  # type: ignore[union-attr]
+
+
 def test_a_later_start_keeps_the_scale():
     form = Form.of(mq.Harmonic())
     assert form is not None and form.with_numbers({"step_size.offset": 31.0}).overrides() == (

@@ -26,6 +26,7 @@ operator has to know of a problem, `facts`, are its `Facts`.
 
 from mqlearn.algorithms.operators.advantage import Advantage
 from mqlearn.algorithms.operators.bellman import BELLMAN, Bellman, is_bellman, name_of
+from mqlearn.algorithms.operators.boltzmann import Boltzmann
 from mqlearn.algorithms.operators.expected import Expected
 from mqlearn.algorithms.operators.mellowmax import Mellowmax, Soft
 from mqlearn.algorithms.operators.operator import SCALARS, Numbers, Operator
@@ -39,6 +40,7 @@ __all__ = [
     "SCALARS",
     "Advantage",
     "Bellman",
+    "Boltzmann",
     "Expected",
     "Mellowmax",
     "Numbers",

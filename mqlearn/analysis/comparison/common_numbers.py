@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from weakref import WeakKeyDictionary
 
 from mqlearn.experiments.settings import identity
+from mqlearn.sampling.protocol import ADAPTIVE
 from mqlearn.storage.runs import Run
 
 
@@ -21,7 +22,7 @@ def pairing(a: Run, b: Run) -> tuple[bool, str]:
             return False, "not paired: other numerics versions"
         return False, "not paired: other samples (the model or the sampling differs)"
     text = f"common random numbers (seed={seeds[0]}, the same samples)"
-    if a.settings["sampling"].get("behaviour") == "epsilon_greedy":
+    if a.settings["sampling"].get("behaviour") in ADAPTIVE:
         text = f"common random numbers (seed={seeds[0]}): the uniform numbers are common, the trajectories are not"
     return True, text + _common_seeds(counts)
 
@@ -40,7 +41,7 @@ def _same_chain(a: Run, b: Run) -> bool:
     for run in (a, b):
         sampling = run.settings["sampling"]
         own_pace = sampling.get("warm_up", 0) == 0 and sampling.get("draws", 1) == 1
-        if _target(run) not in ("Markovian", "Replay") or sampling.get("behaviour") == "epsilon_greedy" or not own_pace:
+        if _target(run) not in ("Markovian", "Replay") or sampling.get("behaviour") in ADAPTIVE or not own_pace:
             return False
     return _equal_streams(a, b, chain_only=True)
 

@@ -91,7 +91,11 @@ ADDED: dict[str, Any] = {
     "evaluation.draws": "fixed",
     "operator": {"_target_": "mqlearn.Bellman"},
     "sampling.passes": 1,
+    "sampling.power": 0.5,
     "sampling.resample": "none",
+    "sampling.temperature": 1,
+    "step_size.base.cap": None,
+    "step_size.cap": None,
 }
 # Groups that came later, as they stand for what was done before.
 _LATER = {"operator": {"_target_": "mqlearn.Bellman", "name": "bellman"}}
