@@ -5,12 +5,13 @@ inside the functions.
 """
 
 from dataclasses import dataclass
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from mqlearn.errors import SettingError
-from mqlearn.problems import sweeps, undiscounted
+from mqlearn.problems import costs, elimination, sweeps, undiscounted
 from mqlearn.problems.endings import surely_ending
 from mqlearn.problems.mdp import FiniteMDP, backup, bellman, greedy, state_values
 from mqlearn.problems.policy_chains import chain_of, factor, matrix, rows_of
@@ -57,10 +58,10 @@ def optimal(mdp: FiniteMDP) -> Optimum:
 
     The two tables must agree within their certified errors; the second is returned. Where the rewards have
     one sign nothing cancels, and even values of 1e-60 are right to many digits although the bound is
-    absolute. Where LU would fill up, as on large random graphs, it is modified policy iteration alone, with the same
-    certificate. Undiscounted both start from a policy that ends. Computed once for each object: an `Optimum`, with
-    q (S, A) and v (S,) in units of the reward. Raises ConvergenceError, and SettingError for a discount so near
-    1, or episodes so long, that the bound says nothing.
+    absolute. Where LU would fill up, it is one method alone, with the same certificate: policy iteration by elimination
+    of states on large maps, modified policy iteration on random graphs. Undiscounted all start from a policy that ends.
+    Computed once for each object: an `Optimum`, with q (S, A) and v (S,) in units of the reward. Raises
+    ConvergenceError, and SettingError for a discount so near 1, or episodes so long, that the bound says nothing.
 
     >>> optimum = mq.optimal(mq.two_state(discount=0.5))
     >>> optimum.q.round(6).tolist(), optimum.error_bound < 1e-12
@@ -75,14 +76,21 @@ def _solve_optimum(mdp: FiniteMDP) -> Optimum:
     if 0 < (largest := float(np.abs(mdp.rewards).max())) < _SMALLEST:
         raise SettingError("rewards", largest, f"the largest must be 0 or at least {_SMALLEST:g}: smaller ones vanish")
     if sweeps.fills_up(mdp):
-        q, iterations = sweeps.optimal_table(mdp, _first_values(mdp) if mdp.discount == 1 else None)
+        if costs.eliminates_optimum(mdp):
+            v, iterations = elimination.optimal_values(mdp, _first_policy(mdp))
+            q = backup(mdp, v)
+        else:
+            q, iterations = sweeps.optimal_table(mdp, _first_values(mdp) if mdp.discount == 1 else None)
         bound = certified_error(mdp, q)
     else:
         q, bound, iterations = _by_two_methods(mdp)
     if not bound <= 1e-6 * max(np.abs(q).max(), np.abs(mdp.rewards).max()):
         reason = f"is too near 1 for double precision: Q* would only be known to within {bound:.3g}"
         raise SettingError("discount", mdp.discount, reason)
-    horizon = 1 / (1 - mdp.discount) if mdp.discount < 1 else undiscounted.certified(mdp, q, _residual(mdp, q))[1]
+    if mdp.discount < 1:
+        horizon = 1 / (1 - mdp.discount)
+    else:
+        _, horizon = undiscounted.certified(mdp, q, _residual(mdp, q), _solution)
     v = state_values(mdp, q)
     for array in (q, v):
         array.flags.writeable = False
@@ -108,7 +116,7 @@ def certified_error(mdp: FiniteMDP, q: np.ndarray) -> float:
     """
     wrong = _residual(mdp, q)
     if mdp.discount == 1:
-        return undiscounted.certified(mdp, q, wrong)[0]
+        return undiscounted.certified(mdp, q, wrong, _solution)[0]
     sums = np.where(mdp.learned, mdp.probabilities.sum(2), 1.0)
     contraction = mdp.discount * sums.max() * (1 + (mdp.n_successors + 2) * _EPS)
     return float(wrong / (1 - contraction)) if contraction < 1 else np.inf
@@ -146,19 +154,26 @@ def optimal_actions(mdp: FiniteMDP, tolerance: float | None = None) -> int:
 def policy_value(mdp: FiniteMDP, policy: np.ndarray) -> np.ndarray:
     """v (S,) of a policy: the solution of (I - discount * P) v = r by sparse LU, its residual checked.
 
-    By sweeps where LU would fill up. Undiscounted, -inf at the states from which it may go on for ever, which costs
-    without end. Raises ConvergenceError.
+    By elimination or sweeps where LU would fill up. Undiscounted, -inf at the states from which it may go on for ever,
+    which costs without end. Raises ConvergenceError.
     """
     p, r = chain_of(mdp, policy)
     endless = np.zeros(mdp.n_states, bool)
     if mdp.discount == 1 and not (ends := surely_ending(p, mdp.terminal)).all():
         endless = ~ends
         p, r = rows_of(p, ends), np.where(ends, r, 0.0)
-    v = sweeps.chain_values(mdp, p, r) if sweeps.fills_up(mdp) else factor(p, mdp.discount).solve(r)
+    v = _solution(mdp, p, r)
     ahead = mdp.discount * (p @ v)
     if not np.all(np.abs(r + ahead - v) <= 1e-10 * (np.abs(r).max() + np.abs(v).max())):
         raise ConvergenceError(f"the linear system of a policy on {mdp.name} was not solved")
     return np.where(endless, -np.inf, v) if endless.any() else v
+
+
+def _solution(mdp: FiniteMDP, p: Any, r: np.ndarray) -> np.ndarray:
+    """v (S,) near that of v = r + discount p v, of the chain p (S, S) of a policy, with rewards r (S,)."""
+    if not sweeps.fills_up(mdp):
+        return factor(p, mdp.discount).solve(r)
+    return (elimination if costs.eliminates_policy(mdp) else sweeps).chain_values(mdp, p, r)
 
 
 def policy_values_at_start(mdp: FiniteMDP, policies: np.ndarray) -> np.ndarray:
@@ -172,11 +187,14 @@ def success_probability(mdp: FiniteMDP) -> np.ndarray:
 
     Policy iteration that starts from shortest ways, under which all states with a way to a goal are
     transient, and switches only on strict improvement, which keeps them so: I - P stays regular. Raises
-    ConvergenceError. Where LU would fill up, it is iterated from below until it rests in its own digits.
+    ConvergenceError. Where LU would fill up, the same by elimination on maps; else it is iterated from below until it
+    rests in its own digits.
     """
-    if sweeps.fills_up(mdp) and (found := sweeps.success(mdp)) is not None:
+    if sweeps.fills_up(mdp) and not costs.narrow(mdp) and (found := sweeps.success(mdp)) is not None:
         return found
     hopeful, policy = _towards(mdp, mdp.goal)
+    if sweeps.fills_up(mdp) and costs.narrow(mdp):
+        return elimination.success(mdp, policy)
     states = np.arange(mdp.n_states)
     arrives = np.where(mdp.learned, (mdp.probabilities * mdp.goal[mdp.successors]).sum(2), 0.0)
     stays = np.where(hopeful[:, None, None] & hopeful[mdp.successors], mdp.probabilities, 0.0)
@@ -224,7 +242,11 @@ def _modified_policy_iteration(mdp: FiniteMDP) -> tuple[np.ndarray, int]:
 def _first_values(mdp: FiniteMDP) -> np.ndarray:
     """Of the policy of shortest ways, to a goal or, undiscounted, to an end: that one ends from every state. From there
     values only grow, and so do not leave the policies that end: one that goes on for ever would lose more."""
-    return policy_value(mdp, _towards(mdp, mdp.terminal if mdp.discount == 1 else mdp.goal)[1])
+    return policy_value(mdp, _first_policy(mdp))
+
+
+def _first_policy(mdp: FiniteMDP) -> np.ndarray:
+    return _towards(mdp, mdp.terminal if mdp.discount == 1 else mdp.goal)[1]
 
 
 def _policy_iteration(mdp: FiniteMDP, q: np.ndarray) -> tuple[np.ndarray, int]:

@@ -52,12 +52,11 @@ def reward_depends_on(mdp: FiniteMDP) -> str:
     low, high = _range(mdp, mdp.rewards)
     if (low == high)[mdp.counted].all():
         return "state and action"
-    x, u, b = np.nonzero(_possible(mdp))
-    order = np.lexsort((mdp.successors[x, u, b], u, x))
-    x, u, b = x[order], u[order], b[order]
-    y, r = mdp.successors[x, u, b], mdp.rewards[x, u, b]
-    same = (x[1:] == x[:-1]) & (u[1:] == u[:-1]) & (y[1:] == y[:-1])
-    return "chance" if (r[1:] != r[:-1])[same].any() else "successor"
+    y = np.where(_possible(mdp), mdp.successors, -1)
+    order = np.argsort(y, axis=2)
+    y, r = np.take_along_axis(y, order, 2), np.take_along_axis(mdp.rewards, order, 2)
+    same = (y[:, :, 1:] == y[:, :, :-1]) & (y[:, :, 1:] >= 0)
+    return "chance" if (same & (r[:, :, 1:] != r[:, :, :-1])).any() else "successor"
 
 
 def optimal_pairs(mdp: FiniteMDP, optimum: Optimum) -> np.ndarray:
@@ -76,20 +75,13 @@ def tied_states(mdp: FiniteMDP, optimum: Optimum) -> np.ndarray:
 
 def kind(mdp: FiniteMDP, optimum: Optimum) -> str:
     """The kind in a few words, such as "ergodic, random moves" or "episodic, random moves, 5 states tied"."""
-    traps, tied = int(absorbing(mdp).sum()), int(tied_states(mdp, optimum).sum())
-    words = ["episodic" if (mdp.reachable & mdp.terminal).any() else "ergodic" if ergodic(mdp) else "continuing"]
-    words += [f"{traps} absorbing"] if traps else []
-    words += ["deterministic moves" if deterministic(mdp) else "random moves"]
-    words += ["random rewards"] if reward_depends_on(mdp) == "chance" else []
-    words += [f"{tied} {'state' if tied == 1 else 'states'} tied"] if tied else []
-    return ", ".join(words)
+    return facts(mdp, optimum)["structure"]
 
 
 def facts(mdp: FiniteMDP, optimum: Optimum) -> dict[str, Any]:
     """All of the above, for people and for JSON."""
     possible = mdp.rewards[_possible(mdp)]
-    return {
-        "structure": kind(mdp, optimum),
+    found = {
         "ergodic": ergodic(mdp),
         "absorbing_states": int(absorbing(mdp).sum()),
         "terminal_states": int((mdp.terminal & mdp.reachable).sum()),
@@ -99,6 +91,17 @@ def facts(mdp: FiniteMDP, optimum: Optimum) -> dict[str, Any]:
         "least_reward": float(possible.min()),
         "largest_reward": float(possible.max()),
     }
+    return {"structure": _in_words(found), **found}
+
+
+def _in_words(found: dict[str, Any]) -> str:
+    traps, tied = found["absorbing_states"], found["tied_states"]
+    words = ["episodic" if found["terminal_states"] else "ergodic" if found["ergodic"] else "continuing"]
+    words += [f"{traps} absorbing"] if traps else []
+    words += ["deterministic moves" if found["deterministic"] else "random moves"]
+    words += ["random rewards"] if found["reward_depends_on"] == "chance" else []
+    words += [f"{tied} {'state' if tied == 1 else 'states'} tied"] if tied else []
+    return ", ".join(words)
 
 
 def _possible(mdp: FiniteMDP) -> np.ndarray:

@@ -23,28 +23,34 @@ contraction in a sup norm with such weights (Bertsekas and Tsitsiklis 1996, prop
 table; elsewhere for tables near enough to Q*, that policies that do not end fall behind in.
 """
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 
-from mqlearn.problems import sweeps
 from mqlearn.problems.endings import surely_ending
 from mqlearn.problems.mdp import FiniteMDP, expected, greedy, state_values
-from mqlearn.problems.policy_chains import chain_of, factor
+from mqlearn.problems.policy_chains import chain_of
 
 _EPS = float(np.finfo(float).eps)
 _LONGER = 1e-6  # relative
 _IMPROVEMENTS = 100
 
 
-def certified(mdp: FiniteMDP, q: np.ndarray, wrong: float) -> tuple[float, float]:
+Solve = Callable[[FiniteMDP, Any, np.ndarray], np.ndarray]  # v of v = r + discount p v, of model, p and r
+
+
+def certified(mdp: FiniteMDP, q: np.ndarray, wrong: float, solve: Solve) -> tuple[float, float]:
     """A bound on max |q - Q*| over the learned pairs, inf where none is found, and the largest weight in it.
 
     q (S, A): any table.   wrong: a bound on |Tq - q| over the learned pairs, above 0 unless all rewards are 0.
+    solve: how the chain of a policy is.
     """
     states = np.arange(mdp.n_states)
     gap = np.where(mdp.learned, state_values(mdp, q)[:, None] - q, np.inf) * (1 - 4 * _EPS)
     policy = greedy(mdp, q)
     for _ in range(_IMPROVEMENTS):
-        d = _lengths(mdp, policy)
+        d = _lengths(mdp, policy, solve)
         if d is None:
             break
         weights = np.where(mdp.learned, 1 + expected(mdp, d), 0.0) * (1 + (2 * mdp.n_successors + 6) * _EPS)
@@ -60,11 +66,11 @@ def certified(mdp: FiniteMDP, q: np.ndarray, wrong: float) -> tuple[float, float
     return np.inf, np.inf
 
 
-def _lengths(mdp: FiniteMDP, policy: np.ndarray) -> np.ndarray | None:
+def _lengths(mdp: FiniteMDP, policy: np.ndarray, solve: Solve) -> np.ndarray | None:
     """(S,): a little more than the expected moves of a policy (S,) of actions to its end; None if it has none."""
     p, _ = chain_of(mdp, policy)
     if not surely_ending(p, mdp.terminal).all():
         return None
     moves = np.where(mdp.terminal, 0.0, 1.0)
-    d = sweeps.chain_values(mdp, p, moves) if sweeps.fills_up(mdp) else factor(p, 1.0).solve(moves)
+    d = solve(mdp, p, moves)
     return d * (1 + _LONGER) if np.isfinite(d).all() and (d >= 0).all() else None

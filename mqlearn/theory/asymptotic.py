@@ -156,10 +156,10 @@ def sandwich(model: Linearisation, a: float, b: float, noise: np.ndarray) -> np.
     """
     p, pi, _ = model.sparse
     inner = b * np.linalg.inv(a * np.eye(len(model.chain)) + b * model.chain)  # (S, S)
-    cross = (pi.multiply(noise).T.tocsr() @ (p @ inner).T).T  # (n, n): b P R Pi W
-    found = p @ (p @ (inner * (model.sparse[1] ** 2 @ noise)) @ inner.T).T  # its product with Pi' (b P R)'
-    found -= cross
-    found -= cross.T
+    half = p @ (inner * (model.sparse[1] ** 2 @ noise / 2) @ inner.T)  # the rest is this product with P, and its mirror
+    half -= pi.multiply(noise).T.tocsr() @ inner.T
+    half = p @ np.ascontiguousarray(half.T)
+    found = half + half.T
     found[np.diag_indices(len(noise))] += noise
     found /= a**2
     return found
@@ -225,18 +225,36 @@ def _of_many(model: Linearisation, limit: Limit, own: np.ndarray, fed: float) ->
     squares, n_states = (model.sparse[1] ** 2), len(model.chain)
     lag = -limit.q * eye_array(n_states) - limit.t * model.discount * model.sparse[2]
     mean = np.asarray(lag.mean(0)).ravel() if _slowest(model) else None
+    spread = _spread_of_few(model)
 
     def ahead(x: np.ndarray) -> np.ndarray:
         return lag @ x if mean is None else lag @ x - mean @ x
 
     def left(x: np.ndarray) -> np.ndarray:
         x = x.reshape(n_states, n_states)
-        found = x - ahead(ahead(x).T).T
-        found[np.diag_indices(n_states)] -= squares @ (fed * model.spread(x))
+        found = x - ahead(ahead(x.T).T)
+        found[np.diag_indices(n_states)] -= squares @ (fed * spread(x))
         return found.ravel()
 
-    x = _solved(left, np.diag(squares @ own).ravel(), _KRYLOV, 1e-12)
-    return model.spread(x.reshape(n_states, n_states))
+    x = _solved(left, np.diag(squares @ own).ravel(), _KRYLOV, 1e-12, short=True)
+    return spread(x.reshape(n_states, n_states))
+
+
+def _spread_of_few(model: Linearisation) -> Callable[[np.ndarray], np.ndarray]:
+    """`Linearisation.spread`; where pairs have few successors y from the entries X(y, y') that count alone."""
+    from scipy.sparse import csr_array
+
+    moves, n_states = model.sparse[0], len(model.chain)
+    counts = np.diff(moves.indptr).astype(np.int64)
+    if (counts**2).sum() > model.moves.size:
+        return model.spread
+    pair, first = np.repeat(np.arange(len(counts)), counts), moves.indptr[:-1]
+    one = np.repeat(np.arange(moves.nnz), counts[pair])  # each move with each of its pair
+    other = np.arange(len(one)) - np.repeat(np.cumsum(counts[pair]) - counts[pair], counts[pair]) + first[pair[one]]
+    y, z = moves.indices[one].astype(np.int64), moves.indices[other]
+    shares = np.where(y == z, moves.data[one], 0.0) - moves.data[one] * moves.data[other]
+    table = csr_array((shares, (pair[one], y * n_states + z)), shape=(len(counts), n_states**2))
+    return lambda x: table @ x.ravel()
 
 
 def _slowest(model: Linearisation) -> bool:
@@ -246,13 +264,19 @@ def _slowest(model: Linearisation) -> bool:
 
 
 def _solved(
-    left: Callable[[np.ndarray], np.ndarray], right: np.ndarray, restart: int, rtol: float = 1e-13
+    left: Callable[[np.ndarray], np.ndarray], right: np.ndarray, restart: int, rtol: float = 1e-13, short: bool = False
 ) -> np.ndarray:
-    """A solution (n,) of left(x) = right by GMRES. Raises ConvergenceError."""
-    from scipy.sparse.linalg import LinearOperator, gmres
+    """A solution (n,) of left(x) = right by GMRES. Raises ConvergenceError.
 
-    operator = LinearOperator((len(right), len(right)), matvec=lambda x: left(x.ravel()))  # type: ignore  # scipy does not declare these keywords
-    x, _ = gmres(operator, right, rtol=rtol, atol=0.0, restart=restart, maxiter=2000 // restart)
+    short: from what BiCGSTAB (van der Vorst 1992) finds, which keeps few vectors; GMRES goes on where that breaks down.
+    """
+    from scipy.sparse.linalg import LinearOperator, bicgstab, gmres
+
+    operator = LinearOperator((len(right), len(right)), matvec=lambda x: left(x.ravel()), dtype=float)  # type: ignore  # scipy does not declare these keywords
+    x, unsolved = bicgstab(operator, right, rtol=rtol, atol=0.0, maxiter=1000) if short else (0.0 * right, 1)
+    if unsolved:
+        start = x if np.isfinite(x).all() and x.any() else None
+        x, _ = gmres(operator, right, start, rtol=rtol, atol=0.0, restart=restart, maxiter=2000 // restart)
     if not np.abs(operator @ x - right).max(initial=0.0) <= 1e-10 * np.abs(right).max(initial=0.0):
         raise ConvergenceError("the variance of the lag was not found")
     return x

@@ -21,11 +21,11 @@ from mqlearn.problems.structure import optimal_pairs
 
 MOST_PAIRS = 6000  # dense n x n matrices of 300 MB
 _TABLES = 7  # of them at once
-_DRAWS = 3.0  # s: the expected norms of all covariances;
-_ENTRY = 3e-7  # s an entry of a covariance, in passes over them,
-_ROOT = 1e-10  # and for their triangular roots, times the pairs;
-_LAG = 7e-6  # s an entry of the lag's, in the products that solve for it,
-_DENSE = 6e-9  # and for dense solutions, times the states
+_DRAWS = 2.0  # s: the expected norms of all covariances;
+_ENTRY = 2e-7  # s an entry of a covariance, in passes over them,
+_ROOT = 6e-11  # and for their triangular roots, times the pairs;
+_LAG = 3e-6  # s an entry of the lag's, in the products that solve for it,
+_DENSE = 5e-9  # and for dense solutions, times the states
 
 
 def cost(mdp: FiniteMDP) -> tuple[float, float]:

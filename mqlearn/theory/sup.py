@@ -65,10 +65,15 @@ def _small(sigma: np.ndarray, draws: int) -> tuple[SupError, float]:
 
 def _large(sigma: np.ndarray, draws: int) -> tuple[SupError, float]:
     """The same from a triangular root, which takes a thirtieth of the time that eigenvalues take."""
+    from scipy.linalg import cholesky, get_blas_funcs
+
     n = len(sigma)
     draws = max(100, min(draws, draws * _ALL**2 // n**2))
-    root = np.linalg.cholesky(sigma + _JITTER * float(np.diag(sigma).max(initial=1e-300)) * np.eye(n)).T
-    z = [block @ root for block in _normal(n, draws)]
+    sigma = sigma.copy()
+    sigma[np.diag_indices(n)] += _JITTER * float(np.diag(sigma).max(initial=1e-300))
+    root = cholesky(sigma.T, overwrite_a=True, check_finite=False)  # above the diagonal, by columns: BLAS is quickest
+    (triangular,) = get_blas_funcs(("trmm",), (root,))
+    z = [triangular(1.0, root, block.T, trans_a=1).T for block in _normal(n, draws)]  # block @ root
     largest = np.concatenate([np.abs(block).max(1) for block in z])
     return _mean(largest), float(np.concatenate([np.sqrt((block**2).sum(1)) for block in z]).mean())
 

@@ -7,7 +7,7 @@ import pytest
 
 import mqlearn as mq
 from mqlearn.experiments import forecast
-from mqlearn.problems import costs, sweeps
+from mqlearn.problems import costs, elimination, sweeps
 from mqlearn.problems.costs import Cost
 
 WORDS = ("env=frozen_lake_blocks", "env.repeat=32")
@@ -48,12 +48,19 @@ def test_costs_grow_with_the_states_and_policies():
 
 
 def test_what_a_goal_adds_is_foretold(monkeypatch):
-    """By sweeps: the best success probability goes from state to state, on 1e6 tiles for two minutes and more."""
+    """On maps the policies whose states are eliminated for the best success probability, beside those of Q*; where
+    sweeps find it, it goes from state to state."""
     lake = mq.frozen_lake_random(40)
     monkeypatch.setattr(sweeps, "fills_up", lambda _: True)
-    of_q = lake.successors.size * (sweeps.foreseen(lake) * costs._SWEPT + costs._STRUCTURE)
-    outcomes = lake.n_states * lake.n_successors
-    assert costs.of_optimum(lake).seconds == pytest.approx(of_q + 30 * 40 * outcomes * 2e-9)
+    monkeypatch.setattr(sweeps, "separator", lambda _: 40)
+    outcomes, structure = lake.successors.size, lake.successors.size * costs._STRUCTURE
+    policies = 20 * 7e-10 * elimination.products(lake)
+    assert costs.of_optimum(lake).seconds == pytest.approx(structure + 2 * policies + 5e-6 * 1600)
+    monkeypatch.setattr(sweeps, "foreseen", lambda _: 1.0)  # so that Q* is quicker by sweeps
+    assert costs.of_optimum(lake).seconds == pytest.approx(structure + outcomes * 2e-9 + policies + 5e-6 * 1600)
+    monkeypatch.setattr(costs, "narrow", lambda _: False)
+    swept = outcomes * 2e-9 + 30 * 40 * lake.n_states * lake.n_successors * 2e-9
+    assert costs.of_optimum(lake).seconds == pytest.approx(structure + swept)
 
 
 @pytest.mark.integration

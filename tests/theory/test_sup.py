@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 from scipy import integrate, special
 
+from mqlearn.theory import sup
 from mqlearn.theory.sup import expected_norm, expected_norms, expected_sup
 
 
@@ -50,3 +51,13 @@ def test_the_norm_about_a_mean_by_integration():
 
         assert value == pytest.approx(integrate.quad(density, -10, 10, points=[0])[0], rel=0.025)
     assert found[2] == pytest.approx(5.0) and np.isnan(expected_norm(np.full((2, 2), np.nan)))
+
+
+def test_a_large_covariance_is_drawn_by_its_triangular_root(monkeypatch):
+    """The draws of numbers that are independent, mixed by a literal loop."""
+    monkeypatch.setattr(sup, "_LARGE", 1)
+    mixing = np.tril(np.random.default_rng(0).standard_normal((5, 5)))
+    drawn = [row @ (mixing * np.sign(np.diag(mixing))).T for block in sup._normal(5, 1000) for row in block]
+    found = expected_sup(mixing @ mixing.T, 1000), expected_norm(mixing @ mixing.T, 1000)
+    assert found[0].value == pytest.approx(np.mean([max(abs(z)) for z in drawn]), rel=1e-6)
+    assert found[1] == pytest.approx(np.mean([sum(z**2) ** 0.5 for z in drawn]), rel=1e-6)

@@ -25,7 +25,7 @@ def environment(node: Any, plugins: Mapping[str, Any], discount: float) -> Any:
     """The model or simulator of the group `env`; the node is changed to what it stands for. Raises SettingError."""
     if not _is_pure(node):
         return _made(node, plugins, discount)
-    made, written = _made_before(json.dumps(node), discount)
+    made, written = _made_before(json.dumps(node, sort_keys=True), discount)
     node.clear()
     node.update(json.loads(written))
     return made
