@@ -77,7 +77,8 @@ def compiled(
 ) -> Any:
     """Compile a function, or decorate one, at its first call; the code is cached on disk where that can be written.
 
-    apart: promises that its array arguments never overlap, which lets LLVM keep numbers in registers.
+    apart: promises that its array arguments never overlap, which lets LLVM keep numbers in registers, and that it makes
+    no arrays: so numba counts no references, which takes longer than many a short loop.
     short: a call of a microsecond between steps in Python: giving up the GIL would cost more than the call.
     depends: what else the code stands on, for generated modules: the stamp of the kernels that they call, and their own
     text if it is in no file.   folder: where its cache is kept, instead of beside its source.   options: of `njit`.
@@ -90,7 +91,8 @@ def compiled(
         )  # fmt: skip
     if PLAIN:
         return _plainly(function)
-    options = {"nogil": not short, "error_model": "numpy", **(without_overlap() if apart else {}), **options}
+    promised = {"_nrt": False, **without_overlap()} if apart else {"_nrt": True}  # unsaid, it is that of the caller
+    options = {"nogil": not short, "error_model": "numpy", **promised, **options}
     dispatcher: Any = njit(**options)(function)
     place = _cache_folder(Path(inspect.getfile(function)), folder)
     if place is not None:

@@ -9,7 +9,7 @@ import numpy as np
 from mqlearn.jit import compiled, inlined
 from mqlearn.kernels.exact import _envelope
 from mqlearn.kernels.random import CHUNK, HALF, below, philox_steps
-from mqlearn.kernels.successors import sweep_words
+from mqlearn.kernels.successors import spread, sweep_words
 
 _EPS = float(np.finfo(np.float64).eps)
 _IMPROVEMENTS = 100  # of a plan; what it is worth then says its certified error
@@ -21,36 +21,32 @@ def count_sweeps(counts, model, n, k, lanes, seed, stream):
 
     model: `successors.SweepModel`.   lanes: (L,) uint32 seed indices.   seed, stream: of the words.
     """
-    n_outcomes, size = model.thresholds.shape
+    n_outcomes, n_pairs = model.thresholds.shape
     if n_outcomes == 1:
         counts += n
         return
     each = model.counters.shape[0] // model.steps
-    words = np.empty(4 * model.counters.shape[0], np.uint32)
-    beyond = np.empty((n_outcomes + 1, size), np.int64)  # draws of outcome b or a later one
+    words, u = np.empty(4 * model.counters.shape[0], np.uint32), np.empty(model.room, np.uint32)
+    beyond = np.empty((n_outcomes + 1, n_pairs), np.int64)  # draws of outcome b or a later one
     for lane in range(counts.shape[0]):
         beyond[:] = 0
         beyond[0] = n
         for done in range(0, n, model.steps):
             sweep_words(model.counters, model.ahead, 0, k + done, lanes[lane], seed, stream, words)
             for i in range(min(model.steps, n - done)):
-                _add_sweep(beyond, model.thresholds, model.powers, words, 4 * each * i)
-        for pair in range(counts.shape[1]):
-            at = model.place[pair]
+                spread(words, 4 * each * i, model.reuse, model.powers, u)
+                _add_sweep(beyond, model.thresholds, u)
+        for pair in range(n_pairs):
             for b in range(n_outcomes):
-                counts[lane, pair, b] += beyond[b, at] - beyond[b + 1, at]
+                counts[lane, pair, b] += beyond[b, pair] - beyond[b + 1, pair]
 
 
 @compiled(apart=True)
-def _add_sweep(beyond, thresholds, powers, words, first):
-    """One draw of all pairs, by the words from number `first` on. Outcomes lie digit by digit, see `SweepModel`."""
-    n_groups = thresholds.shape[1] // powers.shape[0]
-    for digit in range(powers.shape[0]):
-        power, start = powers[digit], digit * n_groups
-        for b in range(1, thresholds.shape[0]):
-            for group in range(n_groups):
-                u = np.uint32(words[first + group] * power)
-                beyond[b, start + group] += np.int64(u >= thresholds[b, start + group])
+def _add_sweep(beyond, thresholds, u):
+    """One draw of all pairs, by their words."""
+    for b in range(1, thresholds.shape[0]):
+        for pair in range(thresholds.shape[1]):
+            beyond[b, pair] += np.int64(u[pair] >= thresholds[b, pair])
 
 
 @compiled

@@ -5,7 +5,7 @@ seeds cost as much as forty. Here vectors are asked for, and LLVM makes of them 
 Each lane is added, multiplied and compared by itself, so the numbers are those of a plain loop, bit for bit.
 
     load(array, at)         eight numbers from place `at` (uint64) of an array of one axis: float64, or uint32 words
-    store(array, at, x)     eight floats
+    store(array, at, x)     the same the other way
     all_lanes(x)            one number in all lanes
     x + y, x - y, x * y, x / y   lane by lane; of words x * y alone, modulo 2^32
     larger(x, y)            y where y > x, else x
@@ -109,14 +109,14 @@ def _store(array: np.ndarray, at: Any, value: np.ndarray) -> None:
 
 @instruction(_store)
 def store(context: Any, array: Any, at: Any, value: Any) -> Any:
-    """Eight floats to place `at` of an array."""
+    """Eight numbers to place `at` of an array."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        place = _place(context, builder, signature, arguments, FLOATS.vector)
+        place = _place(context, builder, signature, arguments, value.vector)
         builder.store(arguments[2], place).align = array.dtype.bitwidth // 8
         return context.get_dummy_value()
 
-    return types.void(array, types.uint64, FLOATS), generate
+    return types.void(array, types.uint64, value), generate
 
 
 @instruction(lambda array, at: array[int(at) : int(at) + FOUR].copy())

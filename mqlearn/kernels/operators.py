@@ -70,33 +70,48 @@ def table_values(q, by, offsets, operator, v):
         v[x] = state_value(q, by, offsets[x], offsets[x + np.uint64(1)], operator)
 
 
-@compiled
-def largest_values(q, offsets, v):
-    """max_u q(x, u) of all states (S,), 0 where there are none, into v: Bellman's V."""
-    for x in range(np.uint64(v.shape[0])):
+@compiled(apart=True)
+def largest_values(q, offsets, fours, v):
+    """max_u q(x, u) of all states, Bellman's V, into v (S,), where that of states without pairs stays.
+
+    fours: of a `successors.SweepModel`.
+    """
+    for j in range(np.uint64(fours.shape[0])):  # two comparisons wait for nothing, and no state is asked what it has
+        first = np.uint64(4) * j
+        a, b = q[first], q[first + np.uint64(1)]
+        c, d = q[first + np.uint64(2)], q[first + np.uint64(3)]
+        a = b if b > a else a
+        c = d if d > c else c
+        v[fours[j]] = c if c > a else a
+    for x in range(np.uint64(0 if fours.shape[0] > 0 else v.shape[0])):
         first = offsets[x]
         end = offsets[x + np.uint64(1)]
-        largest = 0.0
-        if end - first == np.uint64(4):  # most grids: two comparisons wait for nothing
-            a, b = q[first], q[first + np.uint64(1)]
-            c, d = q[first + np.uint64(2)], q[first + np.uint64(3)]
-            a = b if b > a else a
-            c = d if d > c else c
-            largest = c if c > a else a
-        elif first < end:
+        if first < end:
             largest = q[first]
             for pair in range(first + np.uint64(1), end):
                 largest = q[pair] if q[pair] > largest else largest
-        v[x] = largest
+            v[x] = largest
 
 
-@compiled
-def greedy_values(q, by, offsets, v):
+@compiled(apart=True)
+def greedy_values(q, by, offsets, fours, v):
     """The same where another table chooses: q at the greedy pairs of `by`."""
-    for x in range(np.uint64(v.shape[0])):
+    for j in range(np.uint64(fours.shape[0])):
+        first = np.uint64(4) * j
+        a, b = by[first], by[first + np.uint64(1)]
+        c, d = by[first + np.uint64(2)], by[first + np.uint64(3)]
+        of_a, of_b = q[first], q[first + np.uint64(1)]
+        of_c, of_d = q[first + np.uint64(2)], q[first + np.uint64(3)]
+        of_a = of_b if b > a else of_a
+        of_c = of_d if d > c else of_c
+        a = b if b > a else a
+        c = d if d > c else c
+        v[fours[j]] = of_c if c > a else of_a
+    for x in range(np.uint64(0 if fours.shape[0] > 0 else v.shape[0])):
         first = offsets[x]
         end = offsets[x + np.uint64(1)]
-        v[x] = q[_greedy(by, first, end)] if first < end else 0.0
+        if first < end:
+            v[x] = q[_greedy(by, first, end)]
 
 
 @compiled

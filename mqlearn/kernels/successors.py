@@ -10,17 +10,20 @@ from typing import NamedTuple
 import numpy as np
 
 from mqlearn.jit import compiled
+from mqlearn.kernels.lanes import EIGHT, all_lanes, load, store
 from mqlearn.kernels.random import HALF, philox
+
+_ONE, _STEP = np.uint64(1), np.uint64(EIGHT)
+DIGITS = 2 * EIGHT  # of a word at most, by `sampling.tables.digits_of_words`
 
 
 class SweepModel(NamedTuple):
     """A model of which all pairs of one seed are sampled; what `synchronous.AllPairs` holds, in another order.
 
-    One word serves R pairs in a row, by its digits: the words of G groups serve G pairs for each digit. Outcomes lie
-    digit by digit, so that those of neighbouring words are chosen side by side.
-
-    offsets: (states + 1,) uint64.   successors: (B, R G) uint32.   rewards, thresholds: (B, R G), as in `chain.Model`.
-    place: (pairs,) uint32, where each pair lies among them.   powers: (R,) uint32, what moves a word to its digits.
+    offsets: (states + 1,) uint64.   successors: (B, pairs) uint32.   rewards, thresholds: (B, pairs), as in
+    `chain.Model`.   fours: (open,) uint64, the states that have pairs if each of them has four, as on most grids; else
+    none.   reuse: uint64, how many pairs in a row one word serves, at least 1.   powers: (DIGITS,) uint32, what
+    moves a word to the digit of each of them, and zeros.   room: of the words of all pairs, see `spread`.
     counters, ahead: (C steps,) uint64, of the words: C counters for each of `steps` iterations, and how many iterations
     ahead each is.   steps: that words are made for at a time.   alike: whether all rewards of a pair are equal.
     """
@@ -29,8 +32,10 @@ class SweepModel(NamedTuple):
     successors: np.ndarray
     rewards: np.ndarray
     thresholds: np.ndarray
-    place: np.ndarray
+    fours: np.ndarray
+    reuse: np.uint64
     powers: np.ndarray
+    room: int
     counters: np.ndarray
     ahead: np.ndarray
     steps: int
@@ -54,45 +59,52 @@ def sweep_words(counters, ahead, first, k, lane, seed, stream, out):
 
 
 @compiled(apart=True)
-def sweep(successors, thresholds, powers, place, words, first, chosen, y):
-    """The outcomes of all pairs, into y (pairs,), by the words from number `first` on; chosen: scratch, (R G,).
+def spread(words, first, reuse, powers, u):
+    """One word a pair, into u (room,) uint32: those from number `first` on, each moved to its digits.
 
-    successors .. place: of a `SweepModel`; rewards in place of successors give what the same outcomes pay.
+    reuse, powers: of a `SweepModel`. What is written beyond the digits of a word, the next word overwrites.
     """
-    n_groups = chosen.shape[0] // powers.shape[0]
-    for digit in range(powers.shape[0]):
-        power, start = powers[digit], digit * n_groups
-        # Load first, choose then: a load under a condition is a branch, and these cannot be foreseen.
-        if successors.shape[0] == 3 and powers.shape[0] > 1:  # as on slippery ice: one pass, the same shares everywhere
-            second, third = thresholds[1, 0], thresholds[2, 0]
-            for group in range(n_groups):
-                a, b, c = successors[0, start + group], successors[1, start + group], successors[2, start + group]
-                u = np.uint32(words[first + group] * power)
-                a = b if u >= second else a
-                chosen[start + group] = c if u >= third else a
-        else:
-            for group in range(n_groups):
-                chosen[start + group] = successors[0, start + group]
-            for outcome in range(1, successors.shape[0]):
-                for group in range(n_groups):
-                    a, b = chosen[start + group], successors[outcome, start + group]
-                    threshold = thresholds[outcome, start + group]
-                    u = np.uint32(words[first + group] * power)
-                    chosen[start + group] = b if u >= threshold else a
+    if reuse == _ONE:
+        for pair in range(u.shape[0]):
+            u[pair] = words[first + pair]
+        return
+    begin, end = load(powers, np.uint64(0)), load(powers, _STEP)
+    for group in range((np.uint64(u.shape[0]) - np.uint64(DIGITS)) // reuse + _ONE):
+        word = all_lanes(words[np.uint64(first) + group])
+        store(u, group * reuse, word * begin)
+        store(u, group * reuse + _STEP, word * end)
+
+
+@compiled(apart=True)
+def sweep(successors, thresholds, u, y):
+    """The outcomes of all pairs by their words u, into y (pairs,).
+
+    successors, thresholds: of a `SweepModel`; rewards in place of successors give what the same outcomes pay.
+    """
+    # Load first, choose then: a load under a condition is a branch, and these cannot be foreseen.
+    if successors.shape[0] == 3:  # as on slippery ice: one pass
+        for pair in range(y.shape[0]):
+            a, b, c = successors[0, pair], successors[1, pair], successors[2, pair]
+            a = b if u[pair] >= thresholds[1, pair] else a
+            y[pair] = c if u[pair] >= thresholds[2, pair] else a
+        return
     for pair in range(y.shape[0]):
-        y[pair] = chosen[place[pair]]
+        y[pair] = successors[0, pair]
+    for outcome in range(1, successors.shape[0]):
+        for pair in range(y.shape[0]):
+            a, b = y[pair], successors[outcome, pair]
+            y[pair] = b if u[pair] >= thresholds[outcome, pair] else a
 
 
 @compiled
 def sweep_once(model, first, k, lane, seed, stream, y, r):
     """The successors and rewards of all pairs in iteration k, by words of a stream that begin at counter `first`."""
     each = model.counters.shape[0] // model.steps
-    size = model.successors.shape[1]
-    words = np.empty(4 * each, np.uint32)
+    words, u = np.empty(4 * each, np.uint32), np.empty(model.room, np.uint32)
     sweep_words(model.counters[:each], model.ahead[:each], first, k, lane, seed, stream, words)
-    chosen, paid = np.empty(size, np.uint32), np.empty(size)
-    sweep(model.successors, model.thresholds, model.powers, model.place, words, 0, chosen, y)
-    sweep(model.rewards, model.thresholds, model.powers, model.place, words, 0, paid, r)
+    spread(words, 0, model.reuse, model.powers, u)
+    sweep(model.successors, model.thresholds, u, y)
+    sweep(model.rewards, model.thresholds, u, r)
 
 
 @compiled

@@ -89,48 +89,65 @@ def _move(q, q_prev, at, w_q, w_prev, target):
     store(q_prev, at, w_q * load(q, at) + w_prev * load(q_prev, at) + target)
 
 
+@inlined
+def _words_at(number, n_lanes, words):
+    """Where the words number 0, 1, ... of all lanes begin; they lie as (4, counters x lanes)."""
+    return (number & np.uint64(3)) * (np.uint64(words.shape[0]) >> np.uint64(2)) + (number >> np.uint64(2)) * n_lanes
+
+
 @compiled(apart=True)
-def _update_pairs(q, q_prev, w, n_lanes, words, at, model, weights, begin, end):
-    """Q_{k+1} over `q_prev` for the pairs begin .. end - 1 (uint64), which share the words from place `at`."""
+def _update_pairs(q, q_prev, w, n_lanes, words, model, weights, begin, end):
+    """Q_{k+1} over `q_prev` for the pairs begin .. end - 1 (uint64), by the words from number 0 on."""
     _, successors, rewards, thresholds, _, base = model
     w_q, w_prev, st = all_lanes(weights.q), all_lanes(weights.q_prev), weights.s + weights.t
     n_outcomes = np.uint64(successors.shape[1])
-    power = np.uint32(1)  # says which digit of the words has its turn
-    for pair in range(begin, end):
-        digit = all_lanes(power)
-        for lane in range(np.uint64(0), n_lanes, _STEP):
-            u = load(words, at + lane) * digit
-            y = np.uint64(successors[pair, 0])
-            target = load(w, y * n_lanes + lane) + all_lanes(st * rewards[pair, 0])
-            for b in range(np.uint64(1), n_outcomes):
-                y = np.uint64(successors[pair, b])
-                other = load(w, y * n_lanes + lane) + all_lanes(st * rewards[pair, b])
-                target = choose(u, all_lanes(thresholds[pair, b]), other, target)
-            _move(q, q_prev, pair * n_lanes + lane, w_q, w_prev, target)
-        power = np.uint32(power * base)
+    share = np.uint64(model.reuse) if model.reuse > 0 else end - begin
+    number = np.uint64(0)
+    for first in range(begin, end, share):
+        at = _words_at(number, n_lanes, words)
+        number += np.uint64(1)
+        power = np.uint32(1)  # says which digit of the words has its turn
+        for pair in range(first, min(first + share, end)):
+            digit = all_lanes(power)
+            for lane in range(np.uint64(0), n_lanes, _STEP):
+                u = load(words, at + lane) * digit
+                y = np.uint64(successors[pair, 0])
+                target = load(w, y * n_lanes + lane) + all_lanes(st * rewards[pair, 0])
+                for b in range(np.uint64(1), n_outcomes):
+                    y = np.uint64(successors[pair, b])
+                    other = load(w, y * n_lanes + lane) + all_lanes(st * rewards[pair, b])
+                    target = choose(u, all_lanes(thresholds[pair, b]), other, target)
+                _move(q, q_prev, pair * n_lanes + lane, w_q, w_prev, target)
+            power = np.uint32(power * base)
 
 
 @compiled(apart=True)
-def _update_pairs_of_three(q, q_prev, w, n_lanes, words, at, model, weights, begin, end):
+def _update_pairs_of_three(q, q_prev, w, n_lanes, words, model, weights, begin, end):
     """`_update_pairs` with three successors, as on slippery ice."""
     _, successors, rewards, thresholds, _, base = model
     w_q, w_prev, st = all_lanes(weights.q), all_lanes(weights.q_prev), weights.s + weights.t
-    power = np.uint32(1)
-    for pair in range(begin, end):
-        y0 = np.uint64(successors[pair, 0]) * n_lanes
-        y1 = np.uint64(successors[pair, 1]) * n_lanes
-        y2 = np.uint64(successors[pair, 2]) * n_lanes
-        r0 = all_lanes(st * rewards[pair, 0])
-        r1 = all_lanes(st * rewards[pair, 1])
-        r2 = all_lanes(st * rewards[pair, 2])
-        edge1, edge2 = all_lanes(thresholds[pair, 1]), all_lanes(thresholds[pair, 2])
-        digit = all_lanes(power)
-        for lane in range(np.uint64(0), n_lanes, _STEP):
-            u = load(words, at + lane) * digit
-            target = choose(u, edge1, load(w, y1 + lane) + r1, load(w, y0 + lane) + r0)
-            target = choose(u, edge2, load(w, y2 + lane) + r2, target)
-            _move(q, q_prev, pair * n_lanes + lane, w_q, w_prev, target)
-        power = np.uint32(power * base)
+    share = np.uint64(model.reuse)
+    number = np.uint64(0)
+    for first in range(begin, end, share):
+        at = _words_at(number, n_lanes, words)
+        number += np.uint64(1)
+        # Pairs that share words have the same shares.
+        edge1, edge2 = all_lanes(thresholds[first, 1]), all_lanes(thresholds[first, 2])
+        power = np.uint32(1)
+        for pair in range(first, min(first + share, end)):
+            y0 = np.uint64(successors[pair, 0]) * n_lanes
+            y1 = np.uint64(successors[pair, 1]) * n_lanes
+            y2 = np.uint64(successors[pair, 2]) * n_lanes
+            r0 = all_lanes(st * rewards[pair, 0])
+            r1 = all_lanes(st * rewards[pair, 1])
+            r2 = all_lanes(st * rewards[pair, 2])
+            digit = all_lanes(power)
+            for lane in range(np.uint64(0), n_lanes, _STEP):
+                u = load(words, at + lane) * digit
+                target = choose(u, edge1, load(w, y1 + lane) + r1, load(w, y0 + lane) + r0)
+                target = choose(u, edge2, load(w, y2 + lane) + r2, target)
+                _move(q, q_prev, pair * n_lanes + lane, w_q, w_prev, target)
+            power = np.uint32(power * base)
 
 
 @compiled(apart=True)
@@ -144,29 +161,18 @@ def _iterate(q, q_prev, v, v_prev, block, model, rule_weights, discount, k, seed
         weights = _weights_by(rule_weights, operator)
         look_ahead_by(q, q_prev, v, v_prev, w, n_lanes, model.offsets, rule_weights.s, rule_weights.t, operator)
     n_pairs = np.uint64(model.successors.shape[0])
-    width = np.uint64(words.shape[1])
-    # Words lie as (4, counters x lanes): `row` and `column` say whose turn it is.
+    n_counters = np.uint64(words.shape[1]) // n_lanes
+    served = n_pairs if model.reuse == 0 else np.uint64(4 * model.reuse) * n_counters  # by the words of one turn
     first = np.uint32(0)
-    column = width
-    row = np.uint64(3)
-    begin = np.uint64(0)
-    while begin < n_pairs:
-        end = n_pairs
+    for begin in range(np.uint64(0), n_pairs, served):
+        end = min(begin + served, n_pairs)
         if model.reuse > 0:
-            end = min(end, begin + np.uint64(model.reuse))
-            row = (row + np.uint64(1)) & np.uint64(3)
-            if row == 0:
-                column += n_lanes
-                if column >= width:
-                    philox_counters(counters, first, k, lanes, seed, stream, words)
-                    first = np.uint32(first + width // n_lanes)
-                    column = np.uint64(0)
-        at = np.uint64(0) if model.reuse == 0 else row * width + column
+            philox_counters(counters, first, k, lanes, seed, stream, words)
+            first = np.uint32(first + n_counters)
         if model.successors.shape[1] == 3:
-            _update_pairs_of_three(q, q_prev, w, n_lanes, flat, at, model, weights, begin, end)
+            _update_pairs_of_three(q, q_prev, w, n_lanes, flat, model, weights, begin, end)
         else:
-            _update_pairs(q, q_prev, w, n_lanes, flat, at, model, weights, begin, end)
-        begin = end
+            _update_pairs(q, q_prev, w, n_lanes, flat, model, weights, begin, end)
     if operator is not None:
         add_own_state(q_prev, v, v_prev, n_lanes, rule_weights.s, rule_weights.t, operator)
 

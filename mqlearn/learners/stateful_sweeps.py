@@ -14,7 +14,7 @@ from mqlearn.sampling.tables import digits_of_words, outcome_tables
 from mqlearn.stateful.module import compiled_step
 from mqlearn.stateful.reference import Sweep
 
-_COUNTERS = 256  # of random words that are made at a time
+_COUNTERS = 64  # of random words that are made at a time
 
 
 class SynchronousStateful(StatefulLearner):
@@ -84,20 +84,24 @@ class SynchronousStateful(StatefulLearner):
 def sweep_model(mdp: FiniteMDP, mean_reward: bool) -> Any:
     """The model as `kernels.sweep` reads it, over the learned pairs."""
     from mqlearn import kernels
+    from mqlearn.kernels.successors import DIGITS
 
     y, r, edges = outcome_tables(mdp, mean_reward)
     reuse, base = digits_of_words(mdp)
     reuse = max(1, reuse)
     each = -(-len(y) // (4 * reuse))
-    n_groups = 4 * each
     steps = max(1, _COUNTERS // each)
-    pairs = np.arange(n_groups * reuse).reshape(n_groups, reuse).T.reshape(-1)  # digit by digit
-    parts = [np.ascontiguousarray(part[np.minimum(pairs, len(y) - 1)].T) for part in (y, r, edges)]
+    powers = np.zeros(DIGITS, np.uint32)
+    powers[:reuse] = [pow(base, digit, 2**32) for digit in range(reuse)]
+    n_pairs = np.diff(mdp.pair_offsets)
+    fours = np.flatnonzero(n_pairs) if set(n_pairs.tolist()) <= {0, 4} else np.zeros(0)
     return kernels.SweepModel(
         mdp.pair_offsets.astype(np.uint64),
-        *parts,
-        place=np.argsort(pairs)[: len(y)].astype(np.uint32),
-        powers=np.array([pow(base, digit, 2**32) for digit in range(reuse)], np.uint32),
+        *(np.ascontiguousarray(part.T) for part in (y, r, edges)),
+        fours=fours.astype(np.uint64),
+        reuse=np.uint64(reuse),
+        powers=powers,
+        room=len(y) if reuse == 1 else (4 * each - 1) * reuse + DIGITS,
         counters=np.tile(np.arange(each, dtype=np.uint64), steps),
         ahead=np.repeat(np.arange(steps, dtype=np.uint64), each),
         steps=steps,

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from mqlearn.stateful.helpers import Helpers, literal
-from mqlearn.stateful.source import Step, no_name, of_module, solver
+from mqlearn.stateful.source import BUILT_IN, Step, no_name, of_module, solver
 from mqlearn.stateful.values import ARRAY, NUMBER, PAIRS, TABLE, VECTOR, Layout, Value, is_all
 
 _ENTRYWISE = {
@@ -32,6 +32,7 @@ class Expressions:
         self.scratch: dict[str, str] = {}  # arrays that are made once: name -> how
         self.lines: list[tuple[int, str, int]] = []  # depth, text, line of the user's file
         self.locals: dict[str, str] = {}  # kinds
+        self.makes_arrays = False  # whether a line may make an array, beyond those of `scratch`
         self.depth, self.count, self.now = 0, 0, step.first
         verbs.text = self
 
@@ -103,6 +104,7 @@ class Expressions:
         """The kind of a combination, and the code of each part in it."""
         kind = self._joined(node, *values)
         if kind == ARRAY:
+            self.makes_arrays = True
             return kind, [self._argument(one) for one in values]
         return kind, [one.entry for one in values]
 
@@ -166,6 +168,7 @@ class Expressions:
         one_axis = base.kind in (TABLE, VECTOR)
         known = 1 if one_axis else self.dimensions.get(code.removeprefix("m_")) if code.startswith("m_") else None
         kind = NUMBER if single and known == len(parts) else ARRAY
+        self.makes_arrays |= kind == ARRAY
         return Value(kind, f"{code}[{self._index(node.slice)}]")
 
     def _index(self, node: ast.expr) -> str:
@@ -282,6 +285,7 @@ class Expressions:
         return Value(NUMBER if single else ARRAY, code)
 
     def _call(self, name: str, arguments: list[Value], named: dict[str, Value]) -> str:
+        self.makes_arrays |= name not in BUILT_IN or any(one.kind != NUMBER for one in arguments)
         codes = [self._argument(one) for one in arguments]
         codes += [f"{key}={self._argument(one)}" for key, one in named.items()]
         return f"{name}({', '.join(codes)})"

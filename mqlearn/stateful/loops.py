@@ -12,27 +12,24 @@ from mqlearn.kernels.operators import add_target_slopes, common_slopes, estimate
 from mqlearn.kernels.operators import greedy_values, largest_values, scalar_of
 from mqlearn.kernels.operators import state_slopes, state_value, table_values, target, target_of
 from mqlearn.kernels.random import CHUNK, philox_steps
-from mqlearn.kernels.successors import further_successors, sweep, sweep_once, sweep_words
+from mqlearn.kernels.successors import further_successors, spread, sweep, sweep_once, sweep_words
 SYNCHRONOUS, AGAIN, BATCH, OWN = [np.uint32(kernels.STREAMS[name]) for name in ("synchronous", "again", "batch", "own")]
 kept = {"folder": cache_folder(Path(kernels.__file__))}
 """
 
-# Loops of the modes. A line $NAME stands for lines that depend on the rule, at its own depth.
+# Loops of the modes. A line $NAME stands for lines that depend on the rule, at its own depth. Sweeps are a function of
+# their own: of arrays that are handed on LLVM knows that they lie apart, and of those made here it does not.
 LOOPS = {
     "sweeps": """\
-@compiled(**kept)
-def advance(z_all, others, fields, model, numbers, discount, k, n_all, lanes, seed, operator):
+$compiled
+$learn
     n = z_all.shape[2]
     offsets = model.offsets
     n_states = offsets.shape[0] - 1
     size = model.counters.shape[0]
     each = size // model.steps
-    words = np.empty(4 * size, np.uint32)
-    successors, rewards, thresholds, powers, place = (
-        model.successors, model.rewards, model.thresholds, model.powers, model.place
-    )
-    chosen, paid = np.empty(successors.shape[1], np.uint32), np.empty(successors.shape[1])
-    $scratch
+    successors, rewards, thresholds, fours = model.successors, model.rewards, model.thresholds, model.fours
+    $fields
     for lane in range(z_all.shape[0]):
         z = z_all[lane]
         $others
@@ -40,6 +37,8 @@ def advance(z_all, others, fields, model, numbers, discount, k, n_all, lanes, se
             length = min(model.steps, n_all - done)
             given = numbers[done : done + length]
             sweep_words(model.counters, model.ahead, 0, k + done, lanes[lane], seed, SYNCHRONOUS, words)
+            for i in range(length):
+                spread(words, i * 4 * each, model.reuse, model.powers, u[i])
             $words
             for i in range(length):
                 $draw
@@ -47,6 +46,12 @@ def advance(z_all, others, fields, model, numbers, discount, k, n_all, lanes, se
                 $step
                 $clip
                 $average
+@compiled(**kept)
+def advance(z_all, others, fields, model, numbers, discount, k, n_all, lanes, seed, operator):
+    n = z_all.shape[2]
+    n_states = model.offsets.shape[0] - 1
+    $scratch
+    $call
 """,
     "chain": """\
 @compiled(**kept)
@@ -59,6 +64,7 @@ def advance(
     columns, values, n_active = features
     lanes, seed, streams = walks.lanes, walks.seed, walks.streams
     words = np.empty((8, CHUNK), np.uint32)
+    $fields
     $scratch
     for done in range(0, n_all, CHUNK):
         length = min(CHUNK, n_all - done)
@@ -91,6 +97,7 @@ def advance(z_all, others, fields, model, samples, features, numbers, discount, 
     offsets, successors, rewards, _, shift = model
     reading = Packed(offsets, successors, rewards, shift, (np.uint64(1) << shift) - np.uint64(1))
     columns, values, n_active = features
+    $fields
     $scratch
     for done in range(0, samples.shape[1], CHUNK):
         length = min(CHUNK, samples.shape[1] - done)

@@ -57,7 +57,7 @@ def compiled_step(
     parts = {
         "others": [f"m_{name} = others[{i}][lane]" for i, name in enumerate(layout.others)],
         "numbers": [*_COUNTED * counts, *(f"c_{name} = {row}, {i}]" for i, name in enumerate(rule.number_names))],
-        "scratch": [f"f_{name} = fields[{i}]" for i, name in enumerate(text.fields)],
+        "fields": [f"f_{name} = fields[{i}]" for i, name in enumerate(text.fields)],
         "words": [],
         "draw": _sweep_draws(rule, verbs) if mode == "synchronous" else _further_draws(rule, verbs),
         "greedy": [],
@@ -75,6 +75,8 @@ def compiled_step(
     scratch = dict.fromkeys(followed, f"np.empty({KEPT}, np.int64)") | text.scratch
     if mode == "synchronous":
         shape = f"({rule.batch}, n)" if rule.batch > 1 else "n"
+        scratch |= {"words": "np.empty(4 * model.counters.shape[0], np.uint32)"}
+        scratch |= {"u": "np.empty((model.steps, model.room), np.uint32)"}
         scratch |= {"y": f"np.empty({shape}, np.uint32)", "r": f"np.empty({shape})"}
         scratch |= {"y2": f"np.empty({shape}, np.uint32)", "r2": "np.empty(n)"} if "again" in verbs.uses else {}
     else:
@@ -91,7 +93,12 @@ def compiled_step(
     if source == "greedy chain":
         parts["greedy"] = _greedy(rule, layout, mode == "linear")
         scratch |= {"acting": "np.zeros(model.successors.shape[0])"}
-    parts["scratch"] += [f"{name} = {made}" for name, made in scratch.items()]
+    parts["scratch"] = [f"{name} = {made}" for name, made in scratch.items()]
+    given = "z_all, others, fields, model, numbers, discount, k, n_all, lanes, seed, operator"
+    parts["call"] = [f"learn({', '.join([given, *scratch])})"]
+    parts["learn"] = [f"def {parts['call'][0]}:"]
+    own_arrays = ", _nrt=True" if text.makes_arrays or layout.others else ""
+    parts["compiled"] = [f"@compiled(apart=True{own_arrays}, **kept)"]
     return Compiled(*_filled(LOOPS[source.removeprefix("greedy ")], parts, text), step, text.fields, lazy)
 
 
@@ -147,11 +154,10 @@ def _sweep_draws(rule: Stateful, verbs: Any) -> list[str]:
 
 def _swept(y: str, r: str) -> list[str]:
     """Statements that choose the first successor of all pairs, and its reward if that is not always the same."""
-    drawn = "powers, place, words, i * 4 * each, {}, {}"
     return [
-        f"sweep(successors, thresholds, {drawn.format('chosen', y)})",
+        f"sweep(successors, thresholds, u[i], {y})",
         "if not model.alike or done + i == 0:",
-        f"    sweep(rewards, thresholds, {drawn.format('paid', r)})",
+        f"    sweep(rewards, thresholds, u[i], {r})",
     ]
 
 

@@ -16,7 +16,7 @@ from mqlearn.algorithms.stateful import Stateful
 from mqlearn.errors import SettingError, nearest
 
 _SOLVES = {name: getattr(mqlearn.linear_solves, name) for name in ("solve", "times")}
-_BUILT_IN = ("abs", "bool", "float", "int", "len", "max", "min", "range", "round")
+BUILT_IN = ("abs", "bool", "float", "int", "len", "max", "min", "range", "round")
 
 
 def no_name(name: str, names: Iterable[str]) -> str:
@@ -61,7 +61,7 @@ class Step:
     def meaning(self, node: ast.Name) -> Any:
         """The object that a name of the file stands for."""
         found = surroundings(self.function).get(node.id, missing)
-        if found is missing and node.id in _BUILT_IN:
+        if found is missing and node.id in BUILT_IN:
             return getattr(builtins, node.id)
         if found is missing:
             self.refuse(node, f"there is no {node.id}")
@@ -104,7 +104,7 @@ def solver(value: Any) -> str | None:
 # Functions, and verbs of a sample, whose bits a compiled step has from Python's: see `inexact`.
 _EXACT = {
     "value", "best", "target", "add", "move", "add_best", "follow", "add_jacobian", "add_gradient", "solve", "times",
-    *_BUILT_IN,
+    *BUILT_IN,
     "absolute", "all", "any", "argmax", "argmin", "ceil", "copy", "empty", "empty_like", "floor", "fmax", "fmin",
     "full", "full_like", "isfinite", "isnan", "maximum", "minimum", "ones", "ones_like", "sign", "sqrt", "square",
     "uint64", "where", "zeros", "zeros_like",

@@ -13,13 +13,13 @@ class SweepVerbs(Verbs):
 
     def _ahead(self, q: Value, by: Value) -> str:
         """The array over the states of V, of q's value at the greedy action of `by` for Bellman's operator."""
-        to = self.text.array("np.empty(n_states)")
+        to = self.text.array("np.zeros(n_states)")
         if not self.plain:
             self.text.put(f"table_values({q.whole}, {by.whole}, offsets, operator, {to})")
         elif q.code == by.code:
-            self.text.put(f"largest_values({q.whole}, offsets, {to})")
+            self.text.put(f"largest_values({q.whole}, offsets, fours, {to})")
         else:
-            self.text.put(f"greedy_values({q.whole}, {by.whole}, offsets, {to})")
+            self.text.put(f"greedy_values({q.whole}, {by.whole}, offsets, fours, {to})")
         return to
 
     def _greedy(self, by: Value) -> str:

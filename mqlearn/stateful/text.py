@@ -153,6 +153,7 @@ class Text(Expressions):
             self.over_entries(f"{base.entry} {operator} {value.entry}")
             return
         code = self.kept(value).code.removesuffix("[p]") if value.kind == VECTOR else value.whole
+        self.makes_arrays = True
         if whole and base.kind == ARRAY and operator != "=":
             self.put(f"{base.code} {operator} {code}")
             return
