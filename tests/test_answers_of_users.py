@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import mqlearn as mq
+from mqlearn.algorithms.rule import replaced
 from mqlearn.errors import SettingError
 from mqlearn.stateful.check import check
 
@@ -211,7 +212,8 @@ def test_a_name_that_is_none_comes_with_those_that_are():
 
 def test_a_setting_of_zap_that_all_pairs_do_not_use_is_said():
     for sampling, said in ((mq.Synchronous(), True), (mq.Markovian(), False)):
-        done = mq.run(TWO, mq.Zap(refactor=3, shift=2.0), sampling=sampling, iterations=3, n_seeds=2)
+        rule = replaced(mq.Zap(refactor=3, shift=2.0), compiled=False)
+        done = mq.run(TWO, rule, sampling=sampling, iterations=3, n_seeds=2)
         assert said == any("refactor" in one.text for one in done.findings)
 
 

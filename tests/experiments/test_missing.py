@@ -1,5 +1,6 @@
 """Runs that are missing of a plan: which share samples, and that neither this nor processes change a number."""
 
+import functools
 import os
 from dataclasses import replace
 
@@ -29,6 +30,7 @@ def test_the_rules_of_a_panel_share_samples():
     ]
 
 
+@functools.cache
 def samples(*overrides: str) -> str | None:
     return build(compose.compose(["features=one_hot", "sampling=replay", *overrides])).samples_key
 

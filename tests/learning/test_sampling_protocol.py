@@ -11,6 +11,7 @@ import twins
 import yaml
 
 import mqlearn as mq
+from mqlearn.algorithms.rule import replaced
 from mqlearn.experiments.settings import targets
 from mqlearn.paths import CONF, PACKAGE
 from mqlearn.sampling.chains import Chain, Samples
@@ -145,7 +146,7 @@ class LikeIID(EachPair):
 
 
 @pytest.mark.parametrize("clock", ["global", "local"])
-@pytest.mark.parametrize("rule", [mq.SpeedyQ(), mq.DoubleQ()], ids=["four numbers", "state"])
+@pytest.mark.parametrize("rule", [mq.SpeedyQ(), replaced(mq.DoubleQ(), compiled=False)], ids=["four numbers", "state"])
 @pytest.mark.parametrize("features", [None, mq.one_hot(LAKE)], ids=["table", "features"])
 def test_it_draws_with_its_distribution_as_iid_does_with_that_of_its_chain(rule, features, clock):
     if clock == "local" and (features is not None or isinstance(rule, mq.Stateful)):

@@ -1,5 +1,6 @@
 """Features: what each builder writes into Phi, against plain formulas, and what it refuses."""
 
+import functools
 import inspect
 import itertools
 import math
@@ -45,6 +46,7 @@ def for_box(built: object) -> BoxMap:
     return built
 
 
+@functools.cache
 def all_features() -> list[Features]:
     lake = frozen_lake()
     return [one_hot(lake), aggregation(lake, tile=2), *(for_map(build(lake)) for build in (tile_coding, rbf, fourier))]
@@ -85,25 +87,26 @@ def test_a_function_and_a_matrix_give_the_same_features(mdp, d, norm, seed):
         assert np.allclose(row, raw)
 
 
-@pytest.mark.parametrize("features", all_features(), ids=lambda features: features.name)
-def test_rows_have_norm_one_and_columns_of_their_own_action(features):
+def test_rows_have_norm_one_and_columns_of_their_own_action():
     lake = frozen_lake()
-    assert features.active.shape == features.values.shape == (len(lake.pairs), features.active.shape[1])
-    assert np.allclose(lengths(features), 1, rtol=0, atol=1e-15)
-    assert np.all(features.active % 4 == lake.pairs[:, 1:])  # here every state has all its actions
-    assert features.active.max() < features.n_features
-    x, u = lake.pairs.T
-    by_pair = np.zeros((16, 4, features.n_features // 4))
-    by_pair[x, u] = dense(features).reshape(len(x), -1, 4)[np.arange(len(x)), :, u]
-    assert np.array_equal(by_pair, by_pair[:, :1].repeat(4, axis=1))  # the same for each action
+    for features in all_features():
+        name = features.name
+        assert features.active.shape == features.values.shape == (len(lake.pairs), features.active.shape[1]), name
+        assert np.allclose(lengths(features), 1, rtol=0, atol=1e-15), name
+        assert np.all(features.active % 4 == lake.pairs[:, 1:]), name  # here every state has all its actions
+        assert features.active.max() < features.n_features, name
+        x, u = lake.pairs.T
+        by_pair = np.zeros((16, 4, features.n_features // 4))
+        by_pair[x, u] = dense(features).reshape(len(x), -1, 4)[np.arange(len(x)), :, u]
+        assert np.array_equal(by_pair, by_pair[:, :1].repeat(4, axis=1)), name  # the same for each action
 
 
-@pytest.mark.parametrize("features", all_features(), ids=lambda features: features.name)
-def test_terminal_states_have_value_zero(features):
+def test_terminal_states_have_value_zero():
     lake = frozen_lake()
-    table = features.table(lake, np.full(features.n_features, 3.0))
-    assert np.array_equal(table[lake.terminal], np.zeros((5, 4)))
-    assert np.all(table[~lake.terminal] != 0)
+    for features in all_features():
+        table = features.table(lake, np.full(features.n_features, 3.0))
+        assert np.array_equal(table[lake.terminal], np.zeros((5, 4))), features.name
+        assert np.all(table[~lake.terminal] != 0), features.name
 
 
 def test_one_hot_is_the_table():
