@@ -87,6 +87,7 @@ ADDED: dict[str, Any] = {
     "env.estimate": None,
     "env.noise": 0.0,
     "env.start_distribution": None,
+    "env.stay": 0.0,
     "env.tied": True,
     "evaluation.draws": "fixed",
     "operator": {"_target_": "mqlearn.Bellman"},
