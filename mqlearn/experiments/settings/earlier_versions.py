@@ -83,6 +83,7 @@ ADDED: dict[str, Any] = {
     "algorithm.batch": 1,
     "algorithm.burn_in": 0.0,
     "algorithm.clip": None,
+    "algorithm.gains": "pair",
     "algorithm.refactor": 0,
     "env.estimate": None,
     "env.noise": 0.0,
