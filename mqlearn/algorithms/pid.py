@@ -1,13 +1,13 @@
 """PID Q-learning (Bedaywi, Rakhsha, Farahmand 2024, "PID accelerated temporal difference algorithms")."""
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, Literal
 
 import numpy as np
 
 from mqlearn.algorithms.stateful import Stateful
 from mqlearn.algorithms.step_sizes import RescaledLinear, StepSize
-from mqlearn.checks import check_bool, within
+from mqlearn.checks import check_bool, choice, within
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,8 @@ class PID(Stateful):
     the table before the pair's last step, and N = eps + a running mean of E'^2: kp = 1 + (1 - lam)(kp - 1) +
     eta E E'/N, and kd, ki likewise (towards 0) with the old Q - Q' and the old U in place of E'. The source's lam = 0
     does not converge, since E and E' share their noise, so that kp grows for ever: take lam > 0, or `previous_draw`,
-    for which E' is the error of the pair's last visit.
+    for which E' is the error of the pair's last visit. `gains` "common": all pairs have the same three, which every
+    visit adapts, as in most programs of the source; not with synchronous sampling.
 
     Raises SettingError for values that are not admissible.
     """
@@ -34,7 +35,7 @@ class PID(Stateful):
     lam: float = 0.0
     eps: float = 0.1
     previous_draw: bool = False
-    modes: ClassVar[tuple[str, ...]] = ("synchronous", "asynchronous")
+    gains: Literal["pair", "common"] = "pair"
 
     def __post_init__(self) -> None:
         for name in ("kp", "ki", "kd"):
@@ -44,6 +45,11 @@ class PID(Stateful):
         within("algorithm.eta", self.eta, 0.0, ends="[)")
         within("algorithm.eps", self.eps, 0.0)
         check_bool("algorithm.previous_draw", self.previous_draw)
+        choice("algorithm.gains", self.gains, ("pair", "common"))
+
+    @property
+    def modes(self):
+        return ("asynchronous",) if self.gains == "common" else ("synchronous", "asynchronous")
 
     def own_step_size(self, discount: float) -> StepSize:
         return RescaledLinear(discount)
@@ -58,7 +64,8 @@ class PID(Stateful):
 
     def numbers(self, k: np.ndarray) -> dict[str, Any]:
         settings = ("al0", "be", "eta", "lam", "eps", "previous_draw")
-        return {"alpha": self.alpha(k), **{name: getattr(self, name) for name in settings}}
+        common = self.gains == "common"
+        return {"alpha": self.alpha(k), "common": common, **{name: getattr(self, name) for name in settings}}
 
     def step(self, z: Any, s: Any, c: Any) -> None:
         error = s.target(z.q) - s.value(z.q)
@@ -68,9 +75,17 @@ class PID(Stateful):
                 old = 1.0 * s.value(z.last)
             s.move(z.squares, old * old, 0.5)
             share = c.eta * error / (c.eps + s.value(z.squares))
-            s.add(z.kp, share * old + c.lam * (1 - s.value(z.kp)))
-            s.add(z.ki, share * (c.be * s.value(z.old_integral) + c.al0 * old) - c.lam * s.value(z.ki))
-            s.add(z.kd, share * (s.value(z.old_q) - s.value(z.old_slow)) - c.lam * s.value(z.kd))
+            by_kp = share * old + c.lam * (1 - s.value(z.kp))
+            by_ki = share * (c.be * s.value(z.old_integral) + c.al0 * old) - c.lam * s.value(z.ki)
+            by_kd = share * (s.value(z.old_q) - s.value(z.old_slow)) - c.lam * s.value(z.kd)
+            if not c.common:
+                s.add(z.kp, by_kp)
+                s.add(z.ki, by_ki)
+                s.add(z.kd, by_kd)
+            elif s.single:  # always: sweeps are refused
+                z.kp[:] += by_kp
+                z.ki[:] += by_ki
+                z.kd[:] += by_kd
             s.move(z.old_q, s.value(z.q), 1.0)
             s.move(z.old_slow, s.value(z.slow), 1.0)
             s.move(z.old_integral, s.value(z.integral), 1.0)
@@ -83,7 +98,7 @@ class PID(Stateful):
         s.add(z.q, c.alpha * change)
 
     def without_effect(self) -> dict[str, str]:
-        names = () if self.eta else (*(() if self.ki else ("al0", "be")), "lam", "eps", "previous_draw")
+        names = () if self.eta else (*(() if self.ki else ("al0", "be")), "lam", "eps", "previous_draw", "gains")
         return dict.fromkeys(names, "eta is 0" + ("" if self.ki else ", and ki too"))
 
     def warnings(self, discount: float) -> list[str]:

@@ -23,6 +23,19 @@ def first_action_greedy(q: np.ndarray, mdp: FiniteMDP) -> np.ndarray:
     return (best[:, :, 0] / best.sum(axis=2)) @ mdp.start[states]
 
 
+def first_at_start(q: np.ndarray, mdp: FiniteMDP) -> np.ndarray:
+    """Q(x, 0) where episodes of mdp start, a mean over the start distribution: (n_seeds,), of tables q (n_seeds, S, A).
+
+    0 where action 0 is none that is learned of. No run has it unless asked:
+    `metrics={first_at_start: mqlearn.first_at_start}`.
+
+    >>> float(mq.first_at_start(np.arange(5.0, 23.0).reshape(1, 9, 2), mq.double_chain())[0])
+    5.0
+    """
+    states = np.flatnonzero(mdp.start > 0)
+    return np.where(mdp.learned[states, 0], q[:, states, 0], 0.0) @ mdp.start[states]
+
+
 def largest_at_start(q: np.ndarray, mdp: FiniteMDP) -> np.ndarray:
     """max_u Q(x, u) where episodes start, a mean over the start distribution: (n_seeds,), of tables q (n_seeds, S, A).
 

@@ -80,6 +80,8 @@ ASYNCHRONOUS: Table = {name: SYNCHRONOUS[name] for name in _SAME} | {
     "zap": (mq.Zap(), table.zap_asynchronous),
     "zap, inverted often": (mq.Zap(refactor=40), table.zap_asynchronous),
     "zap, solved": (mq.Zap(refactor=0), table.zap_asynchronous),
+    "pid, common": (mq.PID(eta=0.01, lam=0.001, gains="common"),
+                    partial(adaptive.pid_adaptive, eta=0.01, lam=0.001, common=True)),
     "weighted": (mq.WeightedQ(), following.weighted_q),
     "sarsa": (mq.Sarsa(), following.sarsa),
     "two step": (mq.TwoStep(), following.two_step),

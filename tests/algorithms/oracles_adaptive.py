@@ -45,8 +45,10 @@ def pid_adaptive(
     al0=0.05,
     be=0.95,
     previous_draw=False,
+    common=False,
 ) -> Trace:
     """PID with gains of each pair adapted at its visits, before its step, from copies before the pair's last step.
+    common: there is one of each gain, for all pairs.
 
     Bold = T_k of the copies, minus the copy, on the present draw (`previous_draw`: the pair's last B, 0 at first);
     B2 = .5 B2 + .5 Bold^2, N = eps + B2;  kp = 1 + (1-lam)(kp-1) + eta B Bold/N;
@@ -63,13 +65,13 @@ def pid_adaptive(
             b = t[i] - q[i]
             b_old = last[i] if previous_draw else t_old[i] - q_old[i]
             squares[i] = 0.5 * squares[i] + 0.5 * b_old**2
-            scale = eta * b / (eps + squares[i])
-            kp[i] = 1 + (1 - lam) * (kp[i] - 1) + scale * b_old
-            kd[i] = (1 - lam) * kd[i] + scale * (q_old[i] - slow_old[i])
-            ki[i] = (1 - lam) * ki[i] + scale * (be * z_old[i] + al0 * b_old)
+            scale, own = eta * b / (eps + squares[i]), 0 if common else i
+            kp[own] = 1 + (1 - lam) * (kp[own] - 1) + scale * b_old
+            kd[own] = (1 - lam) * kd[own] + scale * (q_old[i] - slow_old[i])
+            ki[own] = (1 - lam) * ki[own] + scale * (be * z_old[i] + al0 * b_old)
             q_old[i], z_old[i], slow_old[i], last[i] = q[i], z[i], slow[i], b
             u = be * z[i] + al0 * b
-            q[i] = q_old[i] + m * (kp[i] * b + ki[i] * u + kd[i] * (q_old[i] - slow_old[i]))
+            q[i] = q_old[i] + m * (kp[own] * b + ki[own] * u + kd[own] * (q_old[i] - slow_old[i]))
             z[i] = (1 - m) * z_old[i] + m * u
             slow[i] = (1 - m) * slow_old[i] + m * q_old[i]
         trace.add(q)

@@ -51,7 +51,7 @@ VARIANTS: dict[str, list[dict]] = {
     "movi": [{"measured": "q", "keep_start": False}],
     "amsgrad": [{"restart": None}],
     "averaging_q": [{"measured": "a"}],
-    "pid": [{"eta": 0, "kd": 0.25}, {"previous_draw": True}],
+    "pid": [{"eta": 0, "kd": 0.25}, {"previous_draw": True}, {"gains": "common"}],
     "momentum_q": [
         *({"m": m} for m in (0, -3, 1.5, 10, 11, 100)),
         {"m": 5, "shift": "on"},

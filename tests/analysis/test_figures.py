@@ -115,6 +115,15 @@ def test_different_starts_are_ticks_not_one_line():
     assert "start" not in texts(figure)
 
 
+def test_guides_are_named_dotted_lines_within_the_limits_of_every_panel():
+    panels = [Panel("4×4", [curve("a")]), Panel("8×8", [curve("a")])]
+    figure = error_curves.draw(panels, metric="largest_at_start", guides={"$V^*$": 77.0})
+    for axes in figure.axes[:2]:
+        assert [77.0, 77.0] in [list(y) for _, _, y in lines(axes)] and axes.get_ylim()[1] > 77
+    assert texts(figure).count("$V^*$") == 2
+    assert not [y for _, _, y in lines(error_curves.draw(panels).axes[0]) if list(y) == [77.0, 77.0]]
+
+
 @pytest.mark.parametrize(
     ("width", "n_panels", "last"),  # each width with each number of panels, and with short and long numbers below them
     [

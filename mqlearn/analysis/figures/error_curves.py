@@ -101,14 +101,15 @@ def draw(
     axis: str = "iterations",
     metric: str = "q_error",
     scales: str = "common",
+    guides: Mapping[str, float] | None = None,
     notes: Sequence[str] = (),
     operators: Collection[str] = (),
 ) -> "Figure":
     """Mean over the seeds with a named band, one panel a map, with one legend.
 
     axis: on which the curves' positions lie.   metric: what the values are; it brings the label and the scale of its
-    axis.   scales: common to all panels, or own ones.   notes: sentences of the caption.
-    operators: see `kind_of`.
+    axis.   scales: common to all panels, or own ones.   guides: heights of dotted lines by their names.
+    notes: sentences of the caption.   operators: see `kind_of`.
 
     Iteration 0, which has no place on a logarithmic axis, is the dotted line "start" (a tick of each curve at
     the left edge if they do not start from the same error). A mean is over the finite seeds; where a seed
@@ -130,10 +131,13 @@ def draw(
         shared = choice("figure.scales", scales, SCALES) == "common"
         zero = beyond = False
         for i, (panel, one) in enumerate(zip(panels, axes.flat, strict=False)):
-            xlim, ylim = _limits(curves if shared else panel.curves, intervals, kind.scale, axis)
+            shown = curves if shared else panel.curves
+            xlim, ylim = _limits(shown, intervals, kind.scale, axis, [*(guides or {}).values()])
             one.set(xscale="log", yscale=kind.scale, xlim=xlim, ylim=ylim, xlabel=axes_of.LABELS[axis])
             one.set_title(f"({'abcdefgh'[i % 8]})  {panel.title}" if len(panels) > 1 else panel.title)
             zero |= _fill(one, panel, looks, intervals)
+            for name, height in (guides or {}).items():
+                parts.reference_line(one, float(height), name)
             beyond |= any(parts.leaves(one, intervals[id(curve)], curve.position > 0) for curve in panel.curves)
         for one in axes[:, 0]:
             one.set_ylabel(kind.axis)
@@ -158,7 +162,7 @@ def draw(
 
 
 def _limits(
-    curves: Sequence[Curve], intervals: Mapping[int, Interval], scale: str, axis: str
+    curves: Sequence[Curve], intervals: Mapping[int, Interval], scale: str, axis: str, guides: Sequence[float]
 ) -> tuple[tuple[float, float], tuple[float, float]]:
     """Limits of the axis and of the metric; curves with diverged seeds count only if there are no others.
 
@@ -168,7 +172,7 @@ def _limits(
     steady = [curve for curve in curves if not curve.diverged] or curves
     x = np.concatenate([curve.position for curve in curves])
     shown = [np.stack([intervals[id(c)].mean, intervals[id(c)].high]) for c in steady]
-    y = np.concatenate([*(rows.ravel() for rows in shown), *(theory_lines.ends(c.lines) for c in steady)])
+    y = np.concatenate([*(rows.ravel() for rows in shown), *(theory_lines.ends(c.lines) for c in steady), guides])
     first = float(x[x > 0].min(initial=x.max(initial=1))) if axis == "samples" else 1.0
     xlim = (first, max(10.0 * first, x.max()))
     if scale == "linear":
@@ -236,7 +240,8 @@ def from_runs(
 ) -> "tuple[Figure, dict[str, np.ndarray]]":
     """The figure of an experiment's finished runs, one for each planned cell, and the numbers that it shows.
 
-    spec: `metric` of all curves, `metric_of` those that show another one, `axis`, `scales`, `short` names, `notes`.
+    spec: `metric` of all curves, `metric_of` those that show another one, `axis`, `scales`, `guides`, `short` names,
+    `notes`.
     """
     own, short = spec.get("metric_of") or {}, spec.get("short") or {}
     axis, notes = axis_of([one.panel for one in planned], finished, spec)
@@ -251,6 +256,7 @@ def from_runs(
     operators = {operator_name(one.settings) for one in planned}
     words = {
         "scales": spec.get("scales", SCALES[0]),
+        "guides": spec.get("guides"),
         "notes": [*notes, *(spec.get("notes") or [])],
         "operators": operators,
     }

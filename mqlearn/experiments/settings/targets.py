@@ -29,7 +29,14 @@ PACKAGES = {
 _WITHOUT_YAML = {
     "features": {"from_matrix"},
     "linear": {"Linear"},
-    "metrics": {"first_action_greedy", "largest_at_start", "reward_a_step", "span_error", "v_error_l2"},
+    "metrics": {
+        "first_action_greedy",
+        "first_at_start",
+        "largest_at_start",
+        "reward_a_step",
+        "span_error",
+        "v_error_l2",
+    },
 }
 _TARGET = re.compile(r"^ *_target_: mqlearn\.([\w.]+)", re.MULTILINE)
 _DEFINED = re.compile(r"^(?:class|def) ([A-Za-z]\w*)", re.MULTILINE)

@@ -6,7 +6,7 @@ which is the default.
 
 import numpy as np
 
-from mqlearn.checks import check_int, check_probability, choice, finite
+from mqlearn.checks import check_int, check_probability, choice, finite, within
 from mqlearn.errors import SettingError
 from mqlearn.problems.classic.building import Outcomes, checked_size, finite_mdp, uniform_over
 from mqlearn.problems.mdp import FiniteMDP
@@ -190,26 +190,29 @@ def combination_lock(n: int = 50, *, discount: float = 0.995) -> FiniteMDP:
     return finite_mdp(f"combination_lock n={n}", n, 2, outcomes, discount=discount, terminal=(n - 1,), goal=(n - 1,))
 
 
-def double_chain(*, discount: float = 0.9) -> FiniteMDP:
+def double_chain(*, stay: float = 0.0, discount: float = 0.9) -> FiniteMDP:
     """Two chains of four states that begin in one, of which one ends in more (D'Eramo, Restelli, Nuara 2016).
 
     Action 0, right, leads from 0 to 1, action 1, left, to 5, paying 2. In 1 to 4 and in 5 to 8 right leads one on with
     probability .8, else it stays; left leads back to 0 with probability .8, paying 2, else it stays. Right in the last
     ones stays and pays 10 in 4, 5 in 8. It starts in 0.
     V(4) = 100, V(0) = 60.9254073504.
+    stay: in [0, 1), the probability to stay in 0, unpaid, whatever the action; .2 in MushroomRL: V(0) = 59.4394218053.
     discount: in (0, 1). Raises SettingError for a value that is not admissible.
     """
+    within("env.stay", stay, 0.0, 1.0, ends="[)")
 
     def outcomes(x: int, u: int) -> Outcomes:
         if x == 0:
-            return [(1.0, 5, 2.0)] if u == 1 else [(1.0, 1, 0.0)]
+            ahead = (1.0 - stay, 5, 2.0) if u == 1 else (1.0 - stay, 1, 0.0)
+            return [ahead, (stay, 0, 0.0)] if stay else [ahead]
         if u == 1:
             return [(0.8, 0, 2.0), (0.2, x, 0.0)]
         if x in (4, 8):
             return [(1.0, x, 10.0 if x == 4 else 5.0)]
         return [(0.8, x + 1, 0.0), (0.2, x, 0.0)]
 
-    return finite_mdp("double_chain", 9, 2, outcomes, discount=discount)
+    return finite_mdp(f"double_chain{f' stay={stay:g}' * bool(stay)}", 9, 2, outcomes, discount=discount)
 
 
 def _nearby(x: int, y: np.ndarray) -> np.ndarray:
