@@ -84,6 +84,7 @@ ADDED: dict[str, Any] = {
     "algorithm.burn_in": 0.0,
     "algorithm.clip": None,
     "algorithm.refactor": 0,
+    "env.bets": "alike",
     "env.estimate": None,
     "env.noise": 0.0,
     "env.start_distribution": None,
