@@ -78,7 +78,7 @@ if TYPE_CHECKING:
     from mqlearn.cli.sweep_in_memory import sweep
     from mqlearn.errors import SettingError
     from mqlearn.learners import Linear
-    from mqlearn.learning.asked_metrics import first_action_greedy, largest_at_start, reward_a_step, span_error
+    from mqlearn.learning.asked_metrics import first_action_greedy, largest_at_start, q_bias, reward_a_step, span_error
     from mqlearn.learning.loop import Result, run, run_together
     from mqlearn.learning.metrics import v_error_l2
     from mqlearn.problems.arrays import from_arrays
@@ -239,6 +239,7 @@ __all__ = [
     "one_hot",
     "one_state",
     "optimal",
+    "q_bias",
     "queue",
     "rbf",
     "read",

@@ -29,7 +29,7 @@ PACKAGES = {
 _WITHOUT_YAML = {
     "features": {"from_matrix"},
     "linear": {"Linear"},
-    "metrics": {"first_action_greedy", "largest_at_start", "reward_a_step", "span_error", "v_error_l2"},
+    "metrics": {"first_action_greedy", "largest_at_start", "q_bias", "reward_a_step", "span_error", "v_error_l2"},
 }
 _TARGET = re.compile(r"^ *_target_: mqlearn\.([\w.]+)", re.MULTILINE)
 _DEFINED = re.compile(r"^(?:class|def) ([A-Za-z]\w*)", re.MULTILINE)
