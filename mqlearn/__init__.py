@@ -83,6 +83,7 @@ if TYPE_CHECKING:
         first_action_greedy,
         first_at_start,
         largest_at_start,
+        q_bias,
         reward_a_step,
         span_error,
     )
@@ -248,6 +249,7 @@ __all__ = [
     "one_hot",
     "one_state",
     "optimal",
+    "q_bias",
     "queue",
     "rbf",
     "read",

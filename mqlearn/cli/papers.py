@@ -83,8 +83,7 @@ def _run(paper: "Paper", overrides: list[str], config_dir: str | None, *, check:
     seconds = sum(run.summary["seconds"] or 0.0 for run in selection.find(outputs_folder()).runs if run.digest in used)
     folder = results.folder_of(outputs_folder())
     folder.mkdir(parents=True, exist_ok=True)
-    if paper.spec["experiments"]:
-        drawn = draw(paper.spec["experiments"][0], overrides, config_dir)
-        shutil.copyfile(drawn.files[0], folder / f"{paper.key}.png")
+    for name, file in paper.pictures.items():
+        shutil.copyfile(draw(name, overrides, config_dir).files[0], folder / file)
     write_whole(folder / f"{paper.key}.json", results.text_of(paper, found, seconds))
     return 0

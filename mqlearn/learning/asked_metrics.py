@@ -66,6 +66,21 @@ def span_error(q: np.ndarray, mdp: FiniteMDP) -> np.ndarray:
     return (errors.max(axis=1) - errors.min(axis=1)) / 2
 
 
+def q_bias(q: np.ndarray, mdp: FiniteMDP) -> np.ndarray:
+    """The mean over the counted pairs of Q - Q*: (n_seeds,), of tables q (n_seeds, S, A).
+
+    Above 0 values are overestimated, below 0 underestimated; errors of both signs cancel. No run has it unless asked:
+    `metrics={q_bias: mqlearn.q_bias}`.
+
+    >>> mdp = mq.two_state()
+    >>> round(float(mq.q_bias(mq.optimal(mdp).q[None] + 7, mdp)[0]), 9)
+    7.0
+    """
+    x, u = np.nonzero(mdp.counted)
+    errors = np.ascontiguousarray(q[:, x, u] - optimal(mdp).q[x, u])  # seeds as rows, each summed alone
+    return errors.mean(axis=1)
+
+
 def reward_a_step(visits: np.ndarray, mdp: FiniteMDP) -> np.ndarray:
     """Mean reward of a step of the behaviour since iteration 0: (n_seeds,), of visits (n_seeds, pairs) of mdp.
 

@@ -65,6 +65,7 @@ ASKED = {
     "first_action_greedy": MetricKind("probability that the greedy action\nat the start is the first", "linear"),
     "first_at_start": MetricKind(r"$Q_k$ of the first action at the start", "linear"),
     "largest_at_start": MetricKind(r"$\max_u Q_k$ at the start", "linear"),
+    "q_bias": MetricKind(r"bias, the mean of $Q_k-Q^*$", "linear", against="fixed point"),
     "span_error": _error(r"error up to a constant, half the span of $Q_k-Q^*$"),
     "reward_a_step": _value("reward of a step while learning", "mean since the first step"),
 }

@@ -74,6 +74,7 @@ VALUES: dict[tuple[str, float], dict[int, float]] = {
     ("estimation_bias law=uniform deviation=1 nodes=9", 0.99): {0: 110.0, 1: 100.0},
     ("bias n_actions=10 mean=-0.1 law=normal deviation=1 nodes=5", 0.999): {0: 0.0, 1: -0.1},
     ("roulette n_bets=38 mean=-0.0526 law=normal deviation=1 nodes=5", 0.99): {0: 0.0},
+    ("roulette bets=wheel", 0.95): {0: 0.0},
     ("dense_random averaged 4,3 map_seed=3154", 0.9): {0: 6.945999258317, 3: 6.934686469918},
     ("double_chain", 0.9): {0: 60.9254073504, 4: 100.0, 5: 55.446699137},
     ("slip_grid n=3", 0.9): {0: 0.5708811458, 4: 0.7395200998, 8: 1.0},

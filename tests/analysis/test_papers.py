@@ -56,8 +56,8 @@ def test_what_is_stored_of_a_paper_is_decided_by_the_criteria_of_today(key):
     level = 0.05 / len(one.spec["claims"])
     for each in found.claims:
         assert all(check["level"] == pytest.approx(level) for check in each.answer.claim.spec["checks"])
-    if one.spec["experiments"]:
-        assert (FIELD / f"{key}.png").stat().st_size > 10_000
+    for file in one.pictures.values():
+        assert (FIELD / file).stat().st_size > 10_000
 
 
 def test_the_page_of_the_field_is_made_of_what_is_stored():

@@ -100,6 +100,15 @@ def test_large_tables_are_measured_alike_together_and_alone():
         assert errors["q_error_l2"][i] == pytest.approx(np.linalg.norm(error))
 
 
+def test_the_bias_is_the_mean_over_the_counted_pairs_of_each_seed():
+    mdp = mq.six_state()  # 18 of 36 pairs are admissible
+    tables = np.random.default_rng(5).normal(400, 90, (3, *mdp.counted.shape))
+    star = optimal(mdp).q
+    for found, q in zip(mq.q_bias(tables, mdp), tables, strict=True):
+        away = [q[x, u] - star[x, u] for x, u in mdp.pairs]
+        assert found == pytest.approx(sum(away) / 18, rel=1e-12)
+
+
 def test_metrics_of_ones_own():
     def smallest(tables: np.ndarray, mdp: FiniteMDP) -> np.ndarray:
         return tables[:, mdp.learned].min(axis=1)

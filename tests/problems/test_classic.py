@@ -70,6 +70,7 @@ DIGITS = {
     "bias": ({}, "0 .000000000 1 -.100000000"),
     "bias up": ({"mean": 0.1, "n_actions": 8, "law": "uniform"}, "0 .099900000 1 .100000000"),
     "roulette": ({}, "0 .000000000 1 .000000000"),
+    "roulette wheel": ({"bets": "wheel", "discount": 0.95}, "0 .000000000 1 .000000000"),
     "one_state": ({}, "0 .000000000"),
     "double_chain": ({}, "0 60.9254073504 1 67.6948970560 4 100.0000000000 5 55.4466991370"),
     "double_chain stay": ({"stay": 0.2}, "0 59.4394218053 4 100.0000000000 5 54.1419313412"),
@@ -138,9 +139,12 @@ def test_a_long_lock_is_degenerate():
 
 
 def test_values_that_truth_tells_are_those_of_the_models():
+    others = {
+        "n=10 r1": VARIANTS["forest"], "strehl": {"dialect": "strehl"}, "wheel": {"bets": "wheel", "discount": 0.95},
+    }  # fmt: skip
     for (name, discount), values in VALUES.items():
         function = name.split()[0]
-        settings = VARIANTS["forest"] if "n=10 r1" in name else {"dialect": "strehl"} if "strehl" in name else {}
+        settings = next((given for words, given in others.items() if words in name), {})
         mdp = make(function, **settings)
         mdp = mdp.with_discount(1) if discount == 1 else mdp
         assert (mdp.name, mdp.discount) == (name, discount)
@@ -338,6 +342,7 @@ def test_truth_and_problems_tell(mqlearn):
         ("bias", {"deviation": 0}, "env.deviation"),
         ("bias", {"n_actions": 1}, "env.n_actions"),
         ("roulette", {"mean": np.nan}, "env.mean"),
+        ("roulette", {"bets": "wheels"}, "env.bets"),
         ("cone", {"discount": 0.2}, "discount"),
         ("cone", {"noise": -0.5}, "env.noise"),
         ("double_chain", {"stay": 1}, "env.stay"),

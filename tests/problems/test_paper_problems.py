@@ -1,6 +1,8 @@
 """Problems of the field's papers: the very models, their laws of rewards, and what the papers say happens on them."""
 
 import math
+from collections import Counter
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -98,6 +100,28 @@ def test_double_q_learning_has_the_three_fixed_points_of_ren():
     assert [p for _, p in ours] == pytest.approx([0.622, 0.929, 1], abs=5e-4)
     with pytest.raises(SettingError, match="two actions in one state"):
         double_fixed_points(mq.noisy_grid())
+
+
+def test_the_wheel_has_the_bets_of_a_casino_and_leaving_is_best():
+    """A bet on j of 38 numbers pays 36/j - 1, as if there were 36, but the top line 6; Q* is the mean, as V* = 0."""
+    mdp = mq.roulette(bets="wheel", discount=0.95)
+    optimum = mq.optimal(mdp)
+    assert len(mdp.pairs) == 171 and optimum.v.tolist() == [0, 0] and optimum.q[0, 0] == 0
+    assert mdp.successors[0, 0, 0] == 1 and mdp.mean_rewards[0, 0] == 0
+    found: Counter[int] = Counter()
+    for u in range(1, 171):
+        (p, lost), (win, lose) = mdp.probabilities[0, u], mdp.rewards[0, u]
+        j = round(38 * p)
+        found[j] += 1
+        pays = 6 if j == 5 else Fraction(36, j) - 1
+        assert (p, lost) == pytest.approx((j / 38, 1 - j / 38), abs=1e-15) and (win, lose) == (pays, -1)
+        assert not mdp.successors[0, u].any()
+        mean = (pays * j - (38 - j)) / Fraction(38)
+        assert mean == (Fraction(-3, 38) if j == 5 else Fraction(-2, 38))
+        assert optimum.q[0, u] == pytest.approx(float(mean), abs=1e-14)
+    assert found == {1: 38, 2: 58, 3: 15, 4: 24, 5: 12, 6: 11, 12: 6, 18: 6}
+    assert mq.roulette(bets="wheel", n_bets=3).notes == ("env.n_bets=3 has no effect: bets is wheel",)
+    assert not mdp.notes and mq.roulette().name == "roulette n_bets=38 mean=-0.0526 law=normal deviation=1 nodes=5"
 
 
 def test_one_state_falls_as_slowly_as_the_bound_says():

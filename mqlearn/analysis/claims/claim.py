@@ -256,6 +256,6 @@ def _keys(path: Path, where: str, node: Any, keys: Sequence[str], needed: Sequen
                 f"{where}.{key}".lstrip("."), node[key], f"is no key of a claim, in {path}{nearest(str(key), keys)}"
             )
     for key in needed:
-        if not node.get(key):
+        if node.get(key) in (None, "", [], {}):
             raise SettingError(f"{where}.{key}".lstrip("."), node.get(key), f"must be given, in {path}")
     return node

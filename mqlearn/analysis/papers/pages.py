@@ -8,7 +8,7 @@ from mqlearn.analysis.claims.checks import holding_of
 from mqlearn.analysis.claims.tables import WORDS, brief, said
 from mqlearn.analysis.comparison.columns import wrapped
 from mqlearn.analysis.papers.paper import MARKS, Paper
-from mqlearn.analysis.papers.results import VERDICTS, Measured, name_of, row, verdict
+from mqlearn.analysis.papers.results import VERDICTS, Measured, row, verdict
 
 _SHARE = (
     "The claims of a paper share the level 0.05 among them (Bonferroni). Within a claim all pairs are corrected "
@@ -84,8 +84,8 @@ def markdown(some: Sequence[Pair]) -> str:
         for level, text in _content(paper, found):
             text = f"<{text}>" if text == paper.address else text
             lines += ["", f"**{text}**", ""] if level == "head" else [f"{'- ' * (level == 'item')}{text}"]
-        if found is not None and paper.spec["experiments"]:
-            lines += ["", f"![{paper.key}]({name_of(paper.key, '.png').rpartition('/')[2]})"]
+        for file in paper.pictures.values() if found is not None else ():
+            lines += ["", f"![{file.removesuffix('.png')}]({file})"]
     return "\n".join(line.rstrip() for line in lines).replace("\n\n\n", "\n\n") + "\n"
 
 

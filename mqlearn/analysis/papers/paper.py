@@ -3,8 +3,8 @@
 citation: authors, title, year; venue, arxiv, doi where known.   read: what was read, each with its mark.
 settings: each known one (`setting`, `value`, `place`, `mark`), and each unknown one (`setting`, `choice`, `why`; with
 `essential: false` if no verdict can depend on it).   reported: `quantity`, `value`, `place`, `mark`, and the `claim`
-that holds it against what is measured here.   experiments: of conf/experiment; the first one is drawn.   claims: of
-conf/claim; those with `ours: true` are questions of this project.   not_testable: why nothing of it can be tested.
+that holds it against what is measured here.   experiments: of conf/experiment, each drawn.   claims: of conf/claim;
+those with `ours: true` are questions of this project.   not_testable: why nothing of it can be tested.
 """
 
 from collections.abc import Mapping, Sequence
@@ -57,6 +57,11 @@ class Paper:
         said = self.spec["citation"]
         found = [f"{place}{said[name]}" for name, place in _PLACES.items() if said.get(name)]
         return found[0] if found else ""
+
+    @property
+    def pictures(self) -> dict[str, str]:
+        """Experiment -> the file of its picture, which is named after the paper, of further ones after themselves."""
+        return {name: f"{name if number else self.key}.png" for number, name in enumerate(self.spec["experiments"])}
 
     @property
     def unknown(self) -> list[dict[str, Any]]:

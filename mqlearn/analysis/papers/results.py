@@ -33,9 +33,9 @@ class Measured:
     seconds: float
 
 
-def name_of(key: str, suffix: str = ".json") -> str:
+def name_of(key: str) -> str:
     """The file of a paper below outputs/paper."""
-    return f"{FIELD}/{key}{suffix}"
+    return f"{FIELD}/{key}.json"
 
 
 def measured(paper: Paper, config_dir: str | None = None) -> Measured | None:

@@ -85,6 +85,7 @@ ADDED: dict[str, Any] = {
     "algorithm.clip": None,
     "algorithm.gains": "pair",
     "algorithm.refactor": 0,
+    "env.bets": "alike",
     "env.estimate": None,
     "env.noise": 0.0,
     "env.start_distribution": None,

@@ -33,6 +33,7 @@ _WITHOUT_YAML = {
         "first_action_greedy",
         "first_at_start",
         "largest_at_start",
+        "q_bias",
         "reward_a_step",
         "span_error",
         "v_error_l2",

@@ -3,10 +3,14 @@
 V is V*, the value under the best actions, at the usual discount, which is the default.
 """
 
+import inspect
+from typing import Any
+
 import numpy as np
 
-from mqlearn.checks import check_int, finite, within
+from mqlearn.checks import check_int, choice, finite, within
 from mqlearn.errors import SettingError
+from mqlearn.finding import unused
 from mqlearn.problems.classic.building import Outcomes, finite_mdp
 from mqlearn.problems.classic.reward_laws import RewardLaw
 from mqlearn.problems.mdp import FiniteMDP, check_discount
@@ -120,6 +124,12 @@ def bias(
     return finite_mdp(name, 3, n_actions, outcomes, discount=discount, terminal=(2,), notes=rewards.notes)
 
 
+# The bets on an American wheel of 38 numbers by kind: how many there are, what a dollar wins, on how many numbers.
+_WHEEL = (
+    (38, 35, 1), (58, 17, 2), (15, 11, 3), (24, 8, 4), (12, 6, 5), (11, 5, 6), (6, 2, 12), (6, 1, 18),
+)  # fmt: skip
+
+
 def roulette(
     n_bets: int = 38,
     mean: float = -0.0526,
@@ -127,15 +137,28 @@ def roulette(
     deviation: float = 1.0,
     nodes: int = 5,
     *,
+    bets: str = "alike",
     discount: float = 0.99,
 ) -> FiniteMDP:
-    """Bets that lose on average, and leaving: Q-learning keeps betting for long (Shreyas et al. 2024, 39 arms).
+    """Bets that lose on average, and leaving: Q-learning keeps betting for long.
 
-    In state 0 action 0 leaves and pays 0; the n_bets others stay and pay a reward of the same law. The end is state 1.
-    V = 0. Van Hasselt's (2010) has 170 bets on an American wheel and discount .95; which bets is not known to us.
+    In state 0 action 0 leaves and pays 0; the others bet a dollar and stay. The end is state 1. V = 0, and Q* of a bet
+    is its mean.
+    alike (Shreyas et al. 2024, 39 arms): n_bets bets, all of which pay a reward of the same law.
+    wheel (van Hasselt 2010, discount .95; the list of Shreyas' program RL.py, read there): 170 bets on a wheel of 38
+    numbers, by kind: 38 on a number (pay 35), 58 splits (17), 15 on three numbers (11), 24 corners (8), 12 times the
+    top line of five numbers (6), 11 six lines (5), 6 columns and dozens (2), 6 on half of 36 (1); else the dollar is
+    lost. A bet on j numbers wins with j/38; the program has 3/37 in one place. The mean is -2/38, of the top line
+    -3/38; n_bets and the law have no effect. Two of the corners are on no table, which changes no number.
     mean, law, deviation, nodes: of what a bet pays, see `RewardLaw`.   discount: in (0, 1]. Raises SettingError for
     values that are not admissible.
+
+    >>> mdp = mq.roulette(bets="wheel", discount=0.95)
+    >>> len(mdp.pairs), (38 * mq.optimal(mdp).q[0, [0, 1, 170]]).round(9).tolist()
+    (171, [0.0, -2.0, -2.0])
     """
+    if choice("env.bets", bets, ("alike", "wheel")) == "wheel":
+        return _wheel(discount, {"n_bets": n_bets, "mean": mean, "law": law, "deviation": deviation, "nodes": nodes})
     n_bets, mean = check_int("env.n_bets", n_bets, 1), finite("env.mean", mean)
     rewards = RewardLaw(law, finite("env.deviation", deviation), nodes)
 
@@ -144,3 +167,19 @@ def roulette(
 
     name = f"roulette n_bets={n_bets} mean={mean:g} {rewards.words}"
     return finite_mdp(name, 2, n_bets + 1, outcomes, discount=discount, terminal=(1,), notes=rewards.notes)
+
+
+def _wheel(discount: float, given: dict[str, Any]) -> FiniteMDP:
+    """Roulette with the bets of the wheel; given: the settings that have no effect on it."""
+    listed = [(paid, numbers / 38) for count, paid, numbers in _WHEEL for _ in range(count)]
+
+    def outcomes(x: int, u: int) -> Outcomes:
+        if u == 0:
+            return [(1.0, 1, 0.0)]
+        paid, p = listed[u - 1]
+        return [(p, 0, paid), (1 - p, 0, -1.0)]
+
+    plain = {name: one.default for name, one in inspect.signature(roulette).parameters.items() if name in given}
+    notes = tuple(finding.text for finding in unused("env", given, plain, "bets is wheel"))
+    name = "roulette bets=wheel"
+    return finite_mdp(name, 2, len(listed) + 1, outcomes, discount=discount, terminal=(1,), notes=notes)
