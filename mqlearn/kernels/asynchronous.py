@@ -55,7 +55,7 @@ def _boltzmann_pair(q, offsets, x, k, lane, seed, stream, temperature):
     first = offsets[x]
     end = offsets[x + np.uint64(1)]
     start, last, iterations = temperature
-    heat = start + (last - start) * min(1.0, k / iterations)
+    heat = last if k >= iterations else start + (last - start) * (k / iterations)  # start + (last - start) may be 0
     best = first
     for pair in range(first + np.uint64(1), end):
         best = pair if q[pair] > q[best] else best

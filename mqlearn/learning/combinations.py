@@ -27,7 +27,7 @@ from mqlearn.sampling.modes import Sampling
 from mqlearn.sampling.protocol import BY_VISITS
 from mqlearn.stateful.check import try_out
 from mqlearn.stateful.reference import measured
-from mqlearn.stateful.step_size import scheduled
+from mqlearn.stateful.step_size import scheduled, uses_step_size
 
 _SIZES = (5, 8)  # of the tables by which the growth of a state is seen
 _PLANNED = 5000  # pairs, of certainty equivalence: an exact plan a seed and checkpoint
@@ -193,10 +193,12 @@ def _check_sampling_of(rule: Stateful, sampling: Any, features: Any) -> None:
 
 def _check_clock(rule: Stateful, clock: str) -> None:
     """Refuse to count visits where more than a step size hangs on the iteration, or nothing."""
-    name, beside = _name(rule), scheduled(rule)
+    name = _name(rule)
     if rule.plans:
         raise SettingError("sampling.clock", clock, f"must be global for {name}, which has no step size")
-    if beside:
+    if not uses_step_size(rule) or "step_size" in rule.without_effect():
+        raise SettingError("sampling.clock", clock, f"must be global for {name} as it is set: it uses no step size")
+    if beside := scheduled(rule):
         expected = f"must be global for {name}: beside the step size, {', '.join(beside)} change with the iteration"
         raise SettingError("sampling.clock", clock, expected)
 

@@ -117,7 +117,8 @@ def of_samples(mdp: Any, learners: list[Any], ended: list[Ended], iterations: in
         return {}, []
     facts["common_random_numbers"] = "uniforms, not the trajectory" if sampling.adaptive else "samples"
     if sampling.adaptive and sampling.cooling is not None:
-        facts["temperature"] = float(exploration_rate(sampling.cooling, iterations))
+        _, last, span = sampling.cooling  # the last one as it was set, and not first + (last - first)
+        facts["temperature"] = float(last if iterations >= span else exploration_rate(sampling.cooling, iterations))
     elif sampling.adaptive and sampling.exploration[2] != BY_VISITS:
         facts["exploration"] = float(exploration_rate(sampling.exploration, iterations))
     if not iterations or facts.get("rewards_seen", 1):  # a simulator's rewards are not counted

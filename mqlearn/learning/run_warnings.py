@@ -176,9 +176,11 @@ def without_effect(setup: Setup, rule: AnyRule) -> list[Finding]:
     no_episodes = "no episodes are played (evaluation.episodes=0)"
     refactor, usual = (getattr(one, "refactor", 0) for one in (rule, type(rule)))  # of Zap
     solved = sampling.all_pairs and refactor > 0
-    clock = getattr(sampling, "clock", "global").replace("auto", "global")  # what auto came to with features
+    clock = getattr(sampling, "clock", "global").replace("auto", "global")  # what auto comes to in both cases
+    rounds = tabular and getattr(sampling, "update", "pair") == "rounds"
     settings: Sequence[tuple[str, Any, Any, bool, str]] = (
         ("sampling.clock", clock, "global", with_features, no_table),
+        ("sampling.clock", clock, "global", rounds, "a step size counts the rounds"),
         ("sampling.update", getattr(sampling, "update", "pair"), "pair", with_features, no_table),
         ("linear.previous_gradient", linear.previous_gradient, "stored", tabular, no_features),
         ("linear.first_gradient", linear.first_gradient, "same", tabular, no_features),

@@ -13,15 +13,20 @@ from mqlearn.algorithms.stateful import Stateful
 from mqlearn.algorithms.step_sizes import Constant
 
 _ITERATIONS = 20  # that are asked for, of a rule of four numbers
-_LATE = np.concatenate([np.arange(20.0), [1e3, 1e6]])
+_LATE = np.concatenate([np.arange(1000.0), [1e4, 1e5, 1e6]])
 _METHODS = ("step", "init", "estimate", "acting")
 _OF_SELF = ("step_size", "alpha", "numbers", "weights")  # by which a method may come to the step size itself
 
 
 def scheduled(rule: Stateful) -> list[str]:
-    """The names of the numbers that change with k by more than the step size, as they do at a constant one."""
-    numbers = rule.with_step_size(Constant(0.25)).numbers(_LATE)
-    return [name for name, given in numbers.items() if len(np.unique(np.broadcast_to(given, _LATE.shape))) > 1]
+    """The names of the numbers that change with k by more than the step size, as they do at a constant one.
+
+    Looked at are many k, and those beside the whole numbers of the rule, such as a period.
+    """
+    whole = np.array([value for value in vars(rule).values() if type(value) is int and value > 0], np.float64)
+    k = np.unique(np.concatenate([_LATE, whole - 1, whole, whole + 1]))
+    numbers = rule.with_step_size(Constant(0.25)).numbers(k)
+    return [name for name, given in numbers.items() if len(np.unique(np.broadcast_to(given, k.shape))) > 1]
 
 
 def uses_step_size(rule: Rule | Stateful) -> bool:

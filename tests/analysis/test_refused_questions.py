@@ -3,8 +3,11 @@
 import pytest
 from compared import of, rewritten
 
+import mqlearn as mq
 from mqlearn.analysis.comparison import selection
+from mqlearn.analysis.comparison.labels import _block_texts
 from mqlearn.analysis.comparison.seed_values import Question, horizon
+from mqlearn.analysis.in_memory import as_run
 from mqlearn.errors import SettingError
 from mqlearn.storage import runs
 
@@ -67,3 +70,13 @@ def test_an_alternative_that_some_run_has_is_no_mistake(made):
     assert len(selection.select(found, ["algorithm=q_learning,nesa", "env=frozen_lake_4x4"])) == 2
     with pytest.raises(SettingError, match="no run has it"):
         selection.select(found, ["algorithm=nesa,nope"])
+
+
+def test_a_setting_that_an_identity_leaves_out_is_told_by_its_value():
+    """Before, it was null."""
+    hot = (mq.Markovian(behaviour="boltzmann", temperature=one) for one in (1, 0.5))
+    one, other = (mq.run(mq.two_state(), mq.QLearning(), iterations=5, n_seeds=2, sampling=some) for some in hot)
+    with pytest.raises(SettingError, match=r"sampling\.temperature is 0\.5, not 1;"):
+        mq.compare({"one": one, "other": other})
+    texts = _block_texts([as_run(one), as_run(other)], ['{"model": "1"}', '{"model": "2"}'])
+    assert {text.rpartition("=")[2] for text in texts.values()} == {"0.5", "1"}

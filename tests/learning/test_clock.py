@@ -128,7 +128,11 @@ def test_counts_are_of_a_seed():
         np.testing.assert_array_equal(other.counts, counts[1:2])
 
 
-@pytest.mark.parametrize("rule", [mq.Zap(), mq.Adam(), mq.TwoStep(), mq.PolSA()], ids=lambda rule: type(rule).__name__)
+@pytest.mark.parametrize(
+    "rule",
+    [mq.Zap(), mq.Adam(), mq.TwoStep(), mq.PolSA(), mq.Periodic(), mq.Periodic(period=77_777)],
+    ids=repr,
+)
 def test_a_rule_of_which_more_than_the_step_size_hangs_on_the_iteration_is_refused(rule):
     name = type(rule).__name__
     with pytest.raises(
@@ -136,6 +140,13 @@ def test_a_rule_of_which_more_than_the_step_size_hangs_on_the_iteration_is_refus
     ):
         learned(rule, mq.Markovian(clock="local"))
     learned(rule, mq.Markovian(), iterations=0)
+
+
+def test_without_a_step_size_there_is_no_clock_to_choose():
+    """Before, the run was as with the global clock, and said to have another."""
+    with pytest.raises(SettingError, match="must be global for DoubleQ as it is set: it uses no step size"):
+        learned(mq.DoubleQ(clock="own"), mq.Markovian(clock="local"))
+    learned(mq.DoubleQ(clock="own"), mq.Markovian(), iterations=0)
 
 
 def test_rules_of_both_kinds_run_together_as_each_alone():

@@ -88,6 +88,8 @@ ONE_HOT = {"features": mq.one_hot(LAKE), "sampling": mq.Markovian()}
         ({"sampling": mq.Markovian(epsilon=0.5, behaviour="epsilon_greedy")}, ""),
         (ONE_HOT | {"sampling": mq.Markovian(clock="local")}, "sampling.clock=local has no effect"),
         (ONE_HOT | {"sampling": mq.Markovian(update="rounds")}, "sampling.update=rounds has no effect"),
+        ({"sampling": mq.Markovian(update="rounds", clock="local")}, "sampling.clock=local has no effect: a step size"),
+        ({"sampling": mq.Markovian(update="rounds")}, ""),
         (ONE_HOT | {"q0": 1.0}, "q0=1.0 has no effect: features are learned, and no table"),
         (ONE_HOT | {"theta0": 0.1}, ""),
         ({"theta0": (0.0, 1.0)}, "theta0=(0.0, 1.0) has no effect: there are no linear features"),

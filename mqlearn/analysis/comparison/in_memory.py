@@ -8,6 +8,7 @@ from mqlearn.analysis.comparison.seed_values import Question
 from mqlearn.analysis.comparison.selection import shown
 from mqlearn.errors import SettingError
 from mqlearn.experiments.settings import identity
+from mqlearn.experiments.settings.earlier_versions import ADDED
 from mqlearn.experiments.settings.override_commands import flat
 from mqlearn.storage.runs import Run
 
@@ -45,7 +46,8 @@ def _other(a: Run, b: Run, question: Question) -> str:
     first, second = map(flat, normal)
     for key in sorted({*first, *second} - {"sampling.clock"}, key=lambda key: (not key.startswith("sampling"), key)):
         if first.get(key) != second.get(key):
-            said = [str(shown(values.get(key))).removeprefix("mqlearn.") for values in (second, first)]
+            both = [ADDED | values for values in (second, first)]  # what an identity leaves out stands for that
+            said = [str(shown(values.get(key))).removeprefix("mqlearn.") for values in both]
             return f"{key.removesuffix('._target_')} is {said[0]}, not {said[1]}"
     ends = [(int(run.curves["iteration"][-1]), int(run.curves["samples"][-1])) for run in (a, b)]
     if question.at is None and ends[0][0] != ends[1][0] and ends[0][1] != ends[1][1]:

@@ -201,7 +201,8 @@ def _block_texts(found: Sequence[Run], keys: Sequence[str]) -> dict[str, str]:
         flats = {key: flat({group: told[key][group] for group in groups}) for key in alike}
         differing = varied(flats.values())
         for key in alike:
-            texts[key] += "".join(f", {name}={shown_of(name, flats[key].get(name))}" for name in differing)
+            own = earlier_versions.ADDED | flats[key]  # what an identity leaves out stands for that
+            texts[key] += "".join(f", {name}={shown_of(name, own.get(name))}" for name in differing)
     for text in {text for text, count in Counter(texts.values()).items() if count > 1}:  # the code has changed
         for key in [key for key in texts if texts[key] == text]:
             texts[key] += f", model {json.loads(key)['model'][:8]}"
