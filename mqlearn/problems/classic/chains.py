@@ -201,6 +201,7 @@ def double_chain(*, stay: float = 0.0, discount: float = 0.9) -> FiniteMDP:
     discount: in (0, 1). Raises SettingError for a value that is not admissible.
     """
     within("env.stay", stay, 0.0, 1.0, ends="[)")
+    stay = finite("env.stay", stay)
 
     def outcomes(x: int, u: int) -> Outcomes:
         if x == 0:
