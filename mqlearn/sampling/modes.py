@@ -108,6 +108,9 @@ class _Chain(Sampling):
     update: str = "pair"
 
     def __post_init__(self) -> None:
+        for name in ("epsilon", "temperature"):  # an array is the same line as a list: one digest for both
+            if isinstance(line := getattr(self, name), np.ndarray):
+                object.__setattr__(self, name, line.tolist())
         if isinstance(self.behaviour, str):
             more = ", or a policy (S, A) of one of your plugins"
             choice("sampling.behaviour", self.behaviour, ("uniform", *ADAPTIVE), more)

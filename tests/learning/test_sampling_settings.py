@@ -75,3 +75,9 @@ def test_an_inadmissible_action_is_refused():
 def test_synchronous_sampling_has_no_features():
     with pytest.raises(SettingError, match="sampling"):
         run(LAKE, QLearning(), iterations=10, sampling=Synchronous(), features=one_hot(LAKE))
+
+
+def test_a_line_that_comes_as_an_array_is_that_of_the_list():
+    lines: dict[str, Any] = {"epsilon": [0.5, 0.25, 10], "temperature": [1, 0.5, 100]}
+    arrays: dict[str, Any] = {name: np.array(line) for name, line in lines.items()}
+    assert Markovian(behaviour="epsilon_greedy", **arrays) == Markovian(behaviour="epsilon_greedy", **lines)
