@@ -10,7 +10,6 @@ from mqlearn.checks import choice
 from mqlearn.cli.arguments import CONFIG_DIR, Options, parse, take, take_existing, take_switch
 from mqlearn.errors import SettingError
 from mqlearn.experiments import forecast, processes
-from mqlearn.experiments.execute import tracker
 from mqlearn.experiments.jobs import check_place, finished_run, hydra_main, run_one, too_long
 from mqlearn.experiments.plan import refuse_finished
 from mqlearn.experiments.presentation.printed import describe
@@ -50,8 +49,7 @@ def _single(options: Options, existing: str, *, preview: bool) -> int:
         # as with hydra.job.override_dirname and a large map
         sys.stderr.write("mqlearn: hydra.run.dir: too long for the name of a folder; named by digest instead\n")
         job = job.placed(outputs_folder() / "runs" / job.cell.subfolder)
-    check_place(job)
-    tracker(job.cell.settings).check_format()
+    check_place(job).check_format()
     done = None if existing == "rerun" else finished_run(job)
     if preview:
         _warn_of_cells(job)

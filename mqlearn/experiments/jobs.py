@@ -9,6 +9,7 @@ from typing import Any
 
 from mqlearn.errors import SettingError, SettingErrors
 from mqlearn.experiments.execute import (
+    Tracker,
     before_run,
     claimed,
     estimated_seconds,
@@ -38,9 +39,11 @@ def too_long(folder: Path) -> bool:
     return any(len(os.fsencode(part)) > 255 for part in folder.parts)
 
 
-def check_place(job: compose.Job) -> None:
-    """Raise SettingError if a run cannot be tracked as asked for, or not be written to the folder that Hydra makes."""
-    tracker(job.cell.settings).check()
+def check_place(job: compose.Job) -> Tracker:
+    """Its tracker. Raises SettingError if a run cannot be tracked as asked for, or not be written to the folder that
+    Hydra makes."""
+    track = tracker(job.cell.settings)
+    track.check()
     if too_long(job.folder):
         raise SettingError("hydra.run.dir", job.folder, "is too long for the name of a folder")
     runs.check_target(job.folder, job.cell.digest, identity.digest_of)
@@ -48,6 +51,7 @@ def check_place(job: compose.Job) -> None:
     if not above.is_dir() or not os.access(above, os.W_OK | os.X_OK):
         expected = f"cannot be made: {above} is not a folder that can be written to"
         raise SettingError("hydra.run.dir", job.folder, expected)
+    return track
 
 
 def finished_run(job: compose.Job) -> Any:

@@ -101,14 +101,15 @@ def jobs(
     keys = ("hydra.sweep.dir", "hydra.sweep.subdir") if multirun else ("hydra.run.dir",)
 
     templates: dict[filled.Shape, filled.Template | None] = {}
+    own_root = outputs_folder() / "runs"
 
     def job(number: int, overrides: Sequence[str]) -> Any:
         shape, values = filled.split(overrides) if multirun else ((), {})
         if template := templates.get(shape):
-            settings, root = template.filled(values), outputs_folder() / "runs"
+            settings = template.filled(values)
             cell = build(settings)
-            folder = root / cell.subfolder
-            return keep(Job(tuple(overrides), cell, folder, root, None, settings.get("figure") or {}))
+            figure = settings.get("figure") or {}
+            return keep(Job(tuple(overrides), cell, own_root / cell.subfolder, own_root, None, figure))
         config, settings = _composed(compose_one, overrides)
         if multirun and shape not in templates:
             templates[shape] = filled.Template.of(config, settings, values)

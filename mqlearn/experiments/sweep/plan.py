@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from mqlearn.errors import SettingError
-from mqlearn.experiments import execute
 from mqlearn.experiments.jobs import check_place, too_long
 from mqlearn.experiments.plan import PlannedCell, expand
 from mqlearn.experiments.presentation.names import of_problem
@@ -55,8 +54,7 @@ def plan(overrides: Sequence[str], added: Sequence[str], config_dir: str | None)
 
 def planned_cell(job: compose.Job, overrides: tuple[str, ...], label: str, panel: str) -> PlannedCell:
     """A job as a cell of a plan. Raises SettingError if its run cannot be tracked or written."""
-    check_place(job)
-    settings, track = job.cell.settings, execute.tracker(job.cell.settings)
+    settings, track = job.cell.settings, check_place(job)
     mdp, n_seeds = job.cell.mdp, settings["n_seeds"]
     table = getattr(mdp, "n_states", 1) * getattr(mdp, "n_actions", 1)
     size = 8 * (n_seeds * (5 * settings["n_checkpoints"] + table) + 20 * table)
